@@ -3,12 +3,13 @@ import { showCollecting } from '../src/embedded/collector-progress.ts';
 import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
 import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serve.ts';
+import { buyByChannel } from './lib/demo/buy-by-channel.ts';
 import { buyOneCall } from './lib/demo/buy-one-call.ts';
 import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
 
-const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC and one in
-sats, and keeps serving.
+const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC, fifty
+over a payment channel and one in sats, and keeps serving.
 
   npm run demo [-- --ready-file PATH] [--port N] [--once]
 
@@ -21,6 +22,8 @@ Ctrl-C stops everything it started.`;
 
 const WALLET = '/v1/paid/chain/wallet';
 const FAILING = '/v1/paid/selftest/fail';
+/** Calls over the payment channel. */
+const CHANNEL_CALLS = 50;
 const SATS_WALLET = '/v1/lightning/chain/wallet';
 
 interface Options {
@@ -67,6 +70,8 @@ function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
   say(`  curl -s '${url}/v1/fees/estimate?gas=65000'`);
   say(`  curl -si '${wallet}'`);
   say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- '${wallet}'`);
+  const inChannel = `RPC_URL=${network.rpcUrl} BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay --`;
+  say(`  ${inChannel} '${wallet}' --channel`);
   const inSats = `${url}${SATS_WALLET}?address=${network.buyer.address}`;
   say(`  curl -si '${inSats}'`);
   say(`  PAYER_URL=${lightningOf(network).payUrl} npm run -s pay -- '${inSats}'`);
@@ -95,6 +100,7 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     await showCollecting(service.url, say, stopping);
     const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
     await buyOneCall({ network, origin: service.url, calls, say, stopping });
+    await buyByChannel({ network, origin: service.url, path: calls.paid, calls: CHANNEL_CALLS, say, stopping });
     const { buyer, seller } = network;
     const inSats = { paid: `${SATS_WALLET}?address=${buyer.address}`, other: `${SATS_WALLET}?address=${seller}` };
     await buyOverLightning({ lightning, origin: service.url, calls: inSats, say, stopping });

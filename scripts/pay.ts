@@ -1,84 +1,21 @@
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { type LightningOffer, readLightningOffer, statedPrice } from './lib/lightning/lightning-offer.ts';
 import type { LightningPayer } from './lib/lightning/lightning-payer.ts';
 import { readProof } from './lib/lightning/lightning-proof-file.ts';
-import { formatSats, parseSats } from './lib/lightning/sats.ts';
+import { formatSats } from './lib/lightning/sats.ts';
 import { isAskedResource } from './lib/pay/asked-resource.ts';
 import { readChallenge } from './lib/pay/challenge.ts';
+import { readChannelOffer, readOffer } from './lib/pay/offer.ts';
+import { type ChannelOrder, type Order, parse, readOrder, USAGE, UsageError } from './lib/pay/pay-options.ts';
 import { printable } from './lib/pay/printable.ts';
-import { parseUsdc } from './lib/pay/usdc.ts';
-
-const USAGE = `Buys one answer from a seller that takes x402 payments in USDC, or in bitcoin over Lightning.
-
-  npm run pay -- URL [--rail usdc|lightning] [--max-usdc 0.01] [--max-sats 100] [--dry-run]
-  npm run pay -- --proof FILE
-
-  --rail R       how to pay (default: over Lightning where the seller offers that, else in USDC)
-  --max-usdc N   the most to pay, in USDC (default 0.01)
-  --max-sats N   the most to pay, in whole sats (default 100); fees count too, where the payer can be limited
-  --dry-run      show what would be paid, pay and sign nothing; no key needed
-  --proof FILE   redeem a Lightning payment whose answer did not arrive; never pays twice
-  --help         this text
-
-USDC: the buyer's key is read from BUYER_PRIVATE_KEY (0x and 64 hex digits).
-Lightning: the payer is one of
-  NWC_PAYER      a nostr+walletconnect:// connection that may pay
-  LND_PAYER_URL  LND's REST interface, with LND_PAYER_MACAROON (hex) and, for its own certificate, LND_PAYER_TLS_CERT (a file)
-  PAYER_URL      a URL that takes POST { "invoice" } and answers { "preimage" }, as the demonstration has one
-The answer's body goes to standard output, everything else to standard error.
-Exit code: 0 answered, 1 refused or failed, 2 wrong usage.`;
-
-interface Order {
-  readonly url: URL;
-  readonly rail: 'usdc' | 'lightning' | null;
-  readonly ceilingUnits: bigint;
-  readonly ceilingMsat: bigint;
-  readonly dryRun: boolean;
-}
 
 interface Challenge {
   readonly header: string;
   readonly body: string;
 }
 
-class UsageError extends Error {}
-
 /** Prints to standard error. Standard output holds only the answer. */
 const say = (line: string): void => console.error(line);
-
-function parse() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        rail: { type: 'string' },
-        'max-usdc': { type: 'string', default: '0.01' },
-        'max-sats': { type: 'string', default: '100' },
-        'dry-run': { type: 'boolean', default: false },
-        proof: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function readOrder({ values, positionals }: ReturnType<typeof parse>): Order {
-  const [target] = positionals;
-  if (positionals.length !== 1 || target === undefined) throw new UsageError('one URL is needed');
-  if (!URL.canParse(target)) throw new UsageError(`not a URL: ${target}`);
-  const url = new URL(target);
-  if (!['http:', 'https:'].includes(url.protocol)) throw new UsageError(`not an http or https URL: ${target}`);
-  const { rail = null } = values;
-  if (rail !== null && rail !== 'usdc' && rail !== 'lightning') throw new UsageError('--rail is usdc or lightning');
-  const ceilingUnits = parseUsdc(values['max-usdc']);
-  if (ceilingUnits === null) throw new UsageError('--max-usdc is a decimal number with at most 6 decimals');
-  const ceilingMsat = parseSats(values['max-sats']);
-  if (ceilingMsat === null) throw new UsageError('--max-sats is a whole number');
-  return { url, rail, ceilingUnits, ceilingMsat, dryRun: values['dry-run'] };
-}
 
 function buyerKey(): `0x${string}` {
   const key = process.env.BUYER_PRIVATE_KEY ?? '';
@@ -117,17 +54,41 @@ async function print(body: Buffer): Promise<void> {
   });
 }
 
-async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Challenge): Promise<void> {
+function checkResource(url: URL, header: string): void {
   const { resource } = readChallenge(header);
-  if (!isAskedResource(url, resource.url)) {
-    throw new Error(`the offer is for ${printable(resource.url)}, which is not what was asked for; nothing was signed`);
-  }
+  if (isAskedResource(url, resource.url)) return;
+  throw new Error(`the offer is for ${printable(resource.url)}, which is not what was asked for; nothing was signed`);
+}
+
+async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Challenge): Promise<void> {
+  checkResource(url, header);
   const privateKey = dryRun ? null : buyerKey();
+  const offer = readOffer(header);
   // Each rail is imported on demand, because the libraries take most of the start-up time.
   const { checkUsdcOffer, payInUsdc } = await import('./lib/pay/pay-usdc.ts');
-  const offer = await checkUsdcOffer(url, header, ceilingUnits, say);
+  await checkUsdcOffer(url, offer, ceilingUnits, say);
   if (privateKey === null) return say('dry run: this would be paid; nothing was signed');
   await print(await payInUsdc(url, offer, privateKey, say));
+}
+
+async function useChannel(
+  order: Order,
+  { directory, maxDeposit, refund }: ChannelOrder,
+  header: string,
+): Promise<void> {
+  const { url, ceilingUnits, dryRun } = order;
+  checkResource(url, header);
+  const privateKey = dryRun ? null : buyerKey();
+  const offer = readChannelOffer(header);
+  if (!offer) throw new Error('nothing on offer is paid over a payment channel (batch-settlement); nothing was signed');
+  const { checkUsdcOffer } = await import('./lib/pay/pay-usdc.ts');
+  const { channelTermsText, payByChannel, refundChannel } = await import('./lib/pay/pay-by-channel.ts');
+  if (!refund) await checkUsdcOffer(url, offer, ceilingUnits, say);
+  if (!refund) say(`channel: ${channelTermsText(offer)}`);
+  if (privateKey === null) return say('dry run: this would be paid; nothing was signed');
+  const terms = { privateKey, directory, maxDeposit, rpcUrl: process.env.RPC_URL || null };
+  if (refund) return refundChannel(url, offer, terms, say);
+  await print(await payByChannel(url, offer, terms, say));
 }
 
 async function buyInSats({ url, ceilingMsat, dryRun }: Order, offer: LightningOffer, body: string): Promise<void> {
@@ -169,6 +130,7 @@ async function main(): Promise<void> {
   const order = readOrder(given);
   const challenge = await ask(order.url);
   if (challenge === null) return;
+  if (order.channel) return useChannel(order, order.channel, challenge.header);
   const offer = order.rail === 'usdc' ? null : readLightningOffer(challenge.header);
   if (offer) return buyInSats(order, offer, challenge.body);
   if (order.rail === 'lightning') throw new Error('nothing on offer is paid over Lightning');

@@ -42,7 +42,7 @@ async function startEmbedded() {
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
     'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
   );
-  return { environment: embeddedEnvironment(network, { selfTest: true }), stop: network.stop };
+  return { environment: embeddedEnvironment(network, { selfTest: true, channels: true }), stop: network.stop };
 }
 
 async function lead(config: Config): Promise<void> {

@@ -56,6 +56,10 @@ const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
 const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
+/** Defaults of payment channels, in seconds: a withdrawal takes a day, and a charge waits six hours at the most. */
+const WITHDRAW_DELAY = 86_400;
+const CLAIM_AFTER = 21_600;
+
 /** The environment's keys of the settlers. */
 export const railsEnvironment = {
   SETTLER: z.enum(['relayer', 'facilitator'], 'relayer or facilitator').default('relayer'),
@@ -72,10 +76,10 @@ export const railsEnvironment = {
   CHANNELS: z.enum(['on', 'off'], 'on or off').default('off'),
   CHANNELS_AUTHORIZER_KEY: privateKey.optional(),
   // The contract takes 15 minutes to 30 days.
-  CHANNELS_WITHDRAW_DELAY_SECONDS: whole(86_400, 900, 2_592_000),
+  CHANNELS_WITHDRAW_DELAY_SECONDS: whole(WITHDRAW_DELAY, 900, 2_592_000),
   CHANNELS_MIN_DEPOSIT_USDC: usdc('1'),
   CHANNELS_CLAIM_FROM_USDC: usdc('1'),
-  CHANNELS_CLAIM_AFTER_SECONDS: whole(21_600, 1, 2_592_000),
+  CHANNELS_CLAIM_AFTER_SECONDS: whole(CLAIM_AFTER, 1, 2_592_000),
 };
 
 /** Circle's own services for Arc. */
@@ -125,6 +129,11 @@ function channelsProblems(given: Record<string, string | undefined>): string[] {
     problems.push('CHANNELS_AUTHORIZER_KEY is missing (CHANNELS=on needs a key that signs claims and refunds)');
   if (given.SETTLER === 'facilitator' && given.RELAYER_PRIVATE_KEY === undefined)
     problems.push('RELAYER_PRIVATE_KEY is missing (CHANNELS=on needs it to send deposits and claims)');
+  const delay = Number(given.CHANNELS_WITHDRAW_DELAY_SECONDS ?? WITHDRAW_DELAY);
+  if (Number(given.CHANNELS_CLAIM_AFTER_SECONDS ?? CLAIM_AFTER) >= delay / 2)
+    problems.push(
+      `CHANNELS_CLAIM_AFTER_SECONDS must be less than half of CHANNELS_WITHDRAW_DELAY_SECONDS (${delay}): a claim must beat a withdrawal`,
+    );
   return problems;
 }
 

@@ -52,6 +52,8 @@ export interface EmbeddedNetwork {
   readonly buyer: Account;
   /** Holds the same amount, for the self-test. */
   readonly selfTester: Account;
+  /** Signs claims and refunds of payment channels for the seller. It holds nothing. */
+  readonly authorizer: Account;
   readonly seller: Hex;
   /** A directory that is deleted with the network, because a ledger of this chain is useless without it. */
   readonly dataDir: string;
@@ -174,6 +176,7 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
     relayer,
     buyer,
     selfTester,
+    authorizer: createAccount(),
     seller: seller.address,
     dataDir,
     pid: anvil.process.pid,

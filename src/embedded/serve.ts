@@ -8,11 +8,12 @@ import type { EmbeddedNetwork } from './network.ts';
 
 /**
  * The service's environment on an embedded network: no client limits, and a data directory that is deleted with the network.
- * With `selfTest` it buys from itself every minute. Off by default, because tests that count payments need no other buyer.
+ * With `selfTest` it buys from itself every minute, with `channels` it offers payment channels. Both are off by default: tests that count payments need
+ * no other buyer, and tests of one rail need no other offer.
  */
 export function embeddedEnvironment(
   network: EmbeddedNetwork,
-  { selfTest = false }: { selfTest?: boolean } = {},
+  { selfTest = false, channels = false }: { selfTest?: boolean; channels?: boolean } = {},
 ): Record<string, string> {
   return {
     NETWORK: 'custom',
@@ -26,6 +27,7 @@ export function embeddedEnvironment(
     ...watchEnvironment(network),
     ...(network.lightning && lightningEnvironment(network.lightning)),
     ...(selfTest && { SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' }),
+    ...(channels && { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey }),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
   };
@@ -91,7 +93,7 @@ export async function startEmbeddedService(
   const { PATH, HOME, TMPDIR } = process.env;
   const env = {
     ...{ PATH, HOME, TMPDIR },
-    ...embeddedEnvironment(network, { selfTest: true }),
+    ...embeddedEnvironment(network, { selfTest: true, channels: true }),
     ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url, LOG_LEVEL: 'warn' },
   };
   const server = fileURLToPath(new URL('../server.ts', import.meta.url));

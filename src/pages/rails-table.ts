@@ -12,6 +12,7 @@ const NAMES: Readonly<Record<string, string>> = {
   settlement: 'Settlement in USDC',
   facilitator: 'Remote facilitator',
   gateway: 'Circle Gateway',
+  channels: 'Payment channels',
   lightning: 'Lightning node',
   collector: 'Collector',
   primary: 'Settling process',

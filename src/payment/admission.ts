@@ -93,7 +93,7 @@ function hasCostARead(error: unknown): boolean {
  * unless the service itself was short of something (Unavailable).
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
-  // A buyer whose state of a channel is old is told the new one. It has money in the channel.
-  if (error instanceof PaymentRefused) return error.correction === null;
+  // A buyer whose state of a channel is old is told the new one.
+  if (error instanceof PaymentRefused) return isVerified || !error.correction?.hasPaid;
   return isVerified && !(error instanceof Unavailable);
 }

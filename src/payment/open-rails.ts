@@ -2,6 +2,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
@@ -10,7 +11,7 @@ import type { ChainCheck } from './evm/chain-check.ts';
 import type { Evidence } from './evm/evidence.ts';
 import type { TokenWatch } from './evm/token-watch.ts';
 import type { Ledger } from './ledger.ts';
-import type { OpenRail, RailInfo } from './rail.ts';
+import type { OpenRail, RailInfo, RailName } from './rail.ts';
 import { channelsInfo } from './rails/usdc-channels/describe.ts';
 import { openChannels } from './rails/usdc-channels/open.ts';
 import { exactInfo } from './rails/usdc-exact/describe.ts';
@@ -67,6 +68,15 @@ export const RAILS: RailList = [
   { info: gatewayInfo, open: openGatewayRail },
   { info: channelsInfo, open: openChannels },
 ];
+
+/** The names of the list's rails, and of the rail whose payers sign for a contract, also where it is off; null for none of the list. */
+export function railNames(config: Config, list: RailList = RAILS) {
+  const names = new Map(list.map(({ info }) => [info.contract(config)?.toLowerCase(), info.name]));
+  return {
+    rails: list.map(({ info }) => info.name),
+    railOf: (contract: Uint8Array): RailName | null => names.get(bytesToHex(contract)) ?? null,
+  };
+}
 
 const isOn =
   (rails: RailsConfig) =>

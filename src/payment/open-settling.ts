@@ -1,4 +1,5 @@
 import type { RailsConfig } from '../config/rails.ts';
+import { allTried } from '../lib/all-tried.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { RailKit } from './open-rails.ts';
 import type { OpenRail } from './rail.ts';
@@ -80,11 +81,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
       for (const part of all) await part.load?.();
     },
     /** Tries all parts. Then rejects with the first failure. */
-    refresh: async () => {
-      const tried = [...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()];
-      const failed = (await Promise.allSettled(tried)).find((part) => part.status === 'rejected');
-      if (failed) throw failed.reason;
-    },
+    refresh: () => allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]),
     stopSettlers: async () => {
       await Promise.all(all.map(({ settler }) => settler.stop()));
     },
@@ -94,15 +91,29 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
 /** Our relayer, opened when the first rail asks for it. A rail that a remote service settles asks for none. */
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
   let relaying: Relaying | null = null;
+  const byRail = new Map<string, Relaying>();
 
   return {
-    open: (): Relaying => {
+    open: (rail: string): Relaying => {
       const { wallet } = parts;
       if (!wallet) throw new Error('RELAYER_PRIVATE_KEY is missing');
       relaying ??= createRelaying({ ...parts, wallet, noteBroadcast });
-      return relaying;
+      parts.metrics?.watchRail(rail);
+      const own = byRail.get(rail) ?? relayingFor(rail, relaying);
+      byRail.set(rail, own);
+      return own;
     },
     opened: (): Relaying[] => (relaying ? [relaying] : []),
+  };
+}
+
+/** The relayer as one rail uses it: what the rail sends bears its name. */
+function relayingFor(rail: string, relaying: Relaying): Relaying {
+  const { settler, operate } = relaying;
+  return {
+    ...relaying,
+    settler: { ...settler, settle: (intents) => settler.settle(intents.map((intent) => ({ ...intent, rail }))) },
+    operate: (operation) => operate({ ...operation, rail }),
   };
 }
 

@@ -35,6 +35,8 @@ export type OperationOutcome =
  * carries it out once.
  */
 export interface Operation extends ContractCall {
+  /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
+  readonly rail?: string;
   /** Unique, also among the ids of payments. */
   readonly id: string;
   /** The gas limit of its transaction. */

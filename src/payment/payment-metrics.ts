@@ -7,6 +7,10 @@ import type { OnMove } from './ledger.ts';
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
   readonly clock: Clock;
+  /** The names of all rails, each of which has a counter from the start. */
+  readonly rails: readonly string[];
+  /** The name of the rail whose payers sign for a contract; null for a rail that is not known. */
+  readonly railOf: (contract: Uint8Array) => string | null;
   /** Bytes that the kept replies may take. An alert compares them with the bytes kept. */
   readonly storeBytes: number;
   /**
@@ -36,7 +40,7 @@ const MOVES: readonly { rail: string; state: string }[] = [
  */
 export function createPaymentMetrics(
   registry: Registry,
-  { store, clock, storeBytes, shared = registry }: PaymentMetricsOptions,
+  { store, clock, storeBytes, rails, railOf, shared = registry }: PaymentMetricsOptions,
 ) {
   const registers = [registry];
   const moves = new Counter({
@@ -48,9 +52,7 @@ export function createPaymentMetrics(
     },
   });
   for (const labels of MOVES) moves.inc(labels, 0);
-  const settledUsdc = new Counter({
-    ...{ name: 'payment_settled_usdc_total', help: 'USDC that settled since the start', registers },
-  });
+  const countSale = createSales(registry, { store, rails, railOf });
   const claimedMsat = new Counter({
     ...{ name: 'payment_claimed_msat_total', help: 'Millisatoshis of claims through our own routes', registers },
   });
@@ -71,7 +73,7 @@ export function createPaymentMetrics(
     if (state === 'settling') since.set(id, clock.nowMs());
     if (state !== 'settled' && state !== 'failed') return;
     measure(id, state);
-    if (state === 'settled') void countAmount(id);
+    if (state === 'settled') void countSale(id);
   };
 
   function measure(id: string, state: PaymentState | null): void {
@@ -79,12 +81,6 @@ export function createPaymentMetrics(
     since.delete(id);
     const hasEnded = state === 'settled' || state === 'failed';
     if (hasEnded && began !== undefined) duration.observe({ outcome: state }, (clock.nowMs() - began) / 1000);
-  }
-
-  async function countAmount(id: string): Promise<void> {
-    const payment = await store.get(id).catch(() => null);
-    // The rest of a deposit into a channel stays the payer's.
-    if (payment) settledUsdc.inc(Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT);
   }
 
   return {
@@ -98,6 +94,33 @@ export function createPaymentMetrics(
       publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
       return watchClaims(claims, moves, claimedMsat);
     },
+  };
+}
+
+/** Counts the sales that are paid, and what they earned. */
+function createSales(
+  registry: Registry,
+  { store, rails, railOf }: Pick<PaymentMetricsOptions, 'store' | 'rails' | 'railOf'>,
+) {
+  const registers = [registry];
+  const settledUsdc = new Counter({
+    ...{ name: 'payment_settled_usdc_total', help: 'USDC that settled since the start', registers },
+  });
+  const sales = new Counter({
+    ...{
+      name: 'payment_settled_total',
+      help: 'Calls that were paid in USDC, by rail',
+      labelNames: ['rail'],
+      registers,
+    },
+  });
+  for (const rail of rails) sales.inc({ rail }, 0);
+  return async (id: string): Promise<void> => {
+    const payment = await store.get(id).catch(() => null);
+    if (!payment) return;
+    sales.inc({ rail: railOf(payment.contract) ?? 'other' });
+    // The rest of a deposit into a channel stays the payer's.
+    settledUsdc.inc(Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT);
   };
 }
 

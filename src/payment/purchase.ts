@@ -1,17 +1,16 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { parseParams } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
-import { AppError, TooMany } from '../errors.ts';
+import { TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
-import { paymentKey } from './authorization.ts';
 import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
+import { checkPaidFor, refuseInFlight, usedElsewhere } from './known-answers.ts';
 import {
   isReverted,
   isSameAuthorization,
@@ -20,12 +19,13 @@ import {
   mayHaveMoved,
   mayTakeOver,
 } from './known-payment.ts';
-import { hashClient, hashRequest, type Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-timeout.ts';
-import type { Order, PaidRequest, Presentation } from './order.ts';
-import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
+import type { Order, Presentation } from './order.ts';
+import { createOrderReader } from './order-reader.ts';
+import { identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
-import type { PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
+import type { RailFor, Verified } from './rail.ts';
 import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
@@ -65,9 +65,10 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
+  const orders = createOrderReader<S>(options);
   const takeover = createTakeover({ ledger, clock });
   const admission = createAdmission({ ledger, failures, unknown });
   const direct = createDirectSale({ ...options, admission });
@@ -83,10 +84,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const command = rail.readCommand?.(credential.payload);
     if (command) return direct.carryOut(command, requirement, presentation);
     // 2. The parameters. The protocol did step 1, the header.
-    const request = readRequest(endpoint, rail, presentation);
+    const request = orders.readRequest(endpoint, rail, presentation);
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
-    const order = orderOf(request, payment, presentation);
+    const order = orders.orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
@@ -97,39 +98,20 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
-  function readRequest(
-    endpoint: Endpoint<S>,
-    rail: PurchaseRail,
-    { credential, query, client }: Presentation,
-  ): PaidRequest<S> {
-    const params = parseParams(endpoint, query, true);
-    endpoint.checkParams(params, sources);
-    return {
-      ...{ endpoint, params, rail, client },
-      price: endpoint.price?.units ?? 0n,
-      requestHash: hashRequest(listedPath(endpoint), params),
-      identifierHash: hashIdentifier(credential.extensions),
-    };
-  }
-
-  function orderOf(request: PaidRequest<S>, payment: SignedPayment, { identity }: Presentation): Order<S> {
-    const { authorization, authorizationHash } = payment;
-    return {
-      ...{ ...request, payment, authorization, authorizationHash },
-      key: paymentKey(authorization, network, request.rail.contract),
-      clientHash: hashClient(authorization.nonce, identity),
-    };
-  }
-
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
     const { requirement, signal } = shown;
     if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
-    checkPaidFor(order, requirement);
+    const { rail, payment, price } = order;
+    if (!rail.checkPaid) checkPaidFor(order, requirement);
     admission.checkRoom();
     const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
-    return serveAndSettle(order, known, async () => verified, signal);
+    const verify = async (): Promise<Verified> => {
+      await rail.checkPaid?.(payment, price, admission.asker(order, signal));
+      return verified;
+    };
+    return serveAndSettle(order, known, verify, signal);
   }
 
   async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
@@ -288,24 +270,4 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
-}
-
-/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
-function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
-  // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
-  if (authorization.value === BigInt(requirement.amount)) return;
-  const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
-  throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
-}
-
-/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
-function refuseInFlight(known: Payment): void {
-  if (known.state !== 'reserved' && known.state !== 'settling') return;
-  const detail = 'this payment is being served on another connection; present it again to get the answer';
-  throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
-}
-
-/** The 402 of a payment that has bought another request, or whose answer has been delivered often enough. */
-async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
-  return (await rail.refuseUsed?.(payment, known)) ?? new PaymentRefused(ALREADY_USED);
 }

@@ -1,5 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/rails.ts';
+import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
@@ -17,6 +18,8 @@ export interface RailInfo {
   readonly name: RailName;
   /** Whether a configuration turns the rail on. */
   isOn(rails: RailsConfig): boolean;
+  /** The contract that its payers sign for. A row names its rail by it, also where the rail is off. Null where the configuration does not say. */
+  contract(config: Config): `0x${string}` | null;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
@@ -170,6 +173,11 @@ export interface PurchaseRail {
   look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
+  /**
+   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this price.
+   * By default the authorization's amount must be the price.
+   */
+  checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
   /** The receipt of a delivered payment. By default the transaction and the amount. */

@@ -5,6 +5,8 @@ import { Unavailable } from '../errors.ts';
 export interface Correction {
   readonly scheme: string;
   readonly extra: Readonly<Record<string, unknown>>;
+  /** Whether the buyer has paid for a call here before. Then the refusal counts against nobody, unless the endpoint ran for it. */
+  readonly hasPaid: boolean;
 }
 
 /** The offer's entries with a correction in them. */

@@ -25,6 +25,8 @@ export interface Intent {
   readonly broadcast: boolean;
   /** Whether code stood at the payer's address when the payment was verified. */
   readonly hasCode: boolean;
+  /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
+  readonly rail?: string;
 }
 
 /**
@@ -88,8 +90,11 @@ export interface SettlingTerms {
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
-  /** Returns our relayer, which all rails share. The first call opens it. Throws when no relayer is configured. */
-  relaying(): Relaying;
+  /**
+   * Returns our relayer, which all rails share. The first call opens it. What this handle sends counts as the cost of `rail`, its name. Throws when no
+   * relayer is configured.
+   */
+  relaying(rail: string): Relaying;
 }
 
 /** A payer's address in hex, and why it is not settled for. */

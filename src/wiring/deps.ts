@@ -18,7 +18,7 @@ import { createLookup } from '../payment/lookup.ts';
 import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
 import { httpProtocol } from '../payment/open-protocols.ts';
-import { RAILS, type RailList } from '../payment/open-rails.ts';
+import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
@@ -50,11 +50,8 @@ export async function createDeps(
   const lockFile = join(config.dataDir, 'ledger.lock');
   const lock = worker ? joinLedger(lockFile) : holdLedger(lockFile);
   const chain = createChainClient({
-    rpcUrls: network.rpcUrls,
-    chainId: network.chainId,
+    ...{ rpcUrls: network.rpcUrls, chainId: network.chainId, timeoutMs: config.rpcTimeoutMs, log },
     genesisHash: config.collector.genesisHash ?? undefined,
-    timeoutMs: config.rpcTimeoutMs,
-    log,
   });
   const collecting = openCollecting({ config, chain, link, clock, log });
   const metrics = createMetrics();
@@ -63,7 +60,8 @@ export async function createDeps(
   const { payments: store, channels, selfTests, spending, transfers } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
-  const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
+  const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
+  const watched = createPaymentMetrics(metrics, { store, clock, shared, ...named });
   const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });

@@ -18,7 +18,7 @@ describeLedgers('a voucher of a channel', (adapter) => {
       ...kept,
       ...bytes,
       identifierHash: Buffer.from(hash32('identifier')),
-      ...{ state: 'settled', charged: 100n, endedAt: SEEN_AT + 3, deliveries: 0 },
+      ...{ state: 'settled', charged: 100n, endedAt: SEEN_AT + 3, deliveries: 0, deliveredAt: null },
       ...{ signature: null, calldata: null, payerHasCode: null, checkedBlock: null, transaction: null, block: null },
       ...{ reason: null, channel: { channelId: ID, max: 100n, after } },
     };

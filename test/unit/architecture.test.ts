@@ -82,8 +82,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'payment/settlers/relayer/': SETTLER,
   // More than the design's row: the types of the ports that this kit helps to implement.
   'payment/evm/': [
-    ...['payment/authorization.ts', 'payment/refusal.ts', 'payment/settler.ts', 'payment/rail.ts:types'],
-    ...['payment/protocol.ts:types', 'chain/', 'lib/', 'errors.ts'],
+    ...[
+      'payment/authorization.ts',
+      'payment/doubt.ts',
+      'payment/refusal.ts',
+      'payment/settler.ts',
+      'payment/rail.ts:types',
+    ],
+    ...['payment/protocol.ts:types', 'store/ports/sales.ts:types', 'chain/', 'lib/', 'errors.ts'],
   ],
   'payment/lnbtc/': ['lib/', 'errors.ts'],
   'cluster/': [...CORE, 'instances/', 'store/', 'lib/', 'errors.ts'],

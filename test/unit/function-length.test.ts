@@ -20,18 +20,21 @@ interface Measured {
  */
 const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/mcp/mount.ts mountMcp': 78,
+  'src/payment/admission.ts createAdmission': 64,
   'src/payment/evm/chain-check.ts createChainCheck': 76,
   'src/payment/evm/shared-reads.ts createSharedReads': 114,
-  'src/payment/ledger.ts createLedger': 78,
-  'src/payment/payment-metrics.ts createPaymentMetrics': 65,
-  'src/payment/purchase.ts createPurchase': 198,
+  'src/payment/ledger.ts createLedger': 95,
+  'src/payment/purchase.ts createPurchase': 207,
   'src/payment/rails/lightning/node-watch.ts createNodeWatch': 100,
   'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
   'src/payment/rails/lightning/open.ts createLightning': 73,
+  'src/payment/rails/usdc-channels/rail.ts createChannelsRail': 70,
+  'src/payment/rails/usdc-channels/sell-voucher.ts createSellVoucher': 81,
+  'src/payment/rails/usdc-channels/turns.ts createTurns': 98,
+  'src/payment/rails/usdc-channels/withdrawal-watch.ts createWithdrawalWatch': 74,
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
-  'src/payment/settlers/relayer/metrics.ts createRelayerMetrics': 73,
   'src/store/sqlite/market-store.ts createMarketStore': 65,
-  'src/wiring/deps.ts createDeps': 120,
+  'src/wiring/deps.ts createDeps': 118,
 };
 
 /** Every function of a file that has a body, in text order. Lines count from the function's first word to its closing brace. */

@@ -3,19 +3,34 @@ import { findDefaultAsset } from '@x402/evm';
 import { z } from 'zod';
 import { readChallenge } from './challenge.ts';
 
-const requirementSchema = z.looseObject({
-  scheme: z.literal('exact'),
+const commonSchema = {
   network: z.string().regex(/^eip155:\d{1,18}$/),
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   amount: z.string().regex(/^\d{1,30}$/),
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   maxTimeoutSeconds: z.number().positive(),
+};
+const token = { name: z.string(), version: z.string(), assetTransferMethod: z.literal('eip3009').optional() };
+
+const transferSchema = z.looseObject({
+  ...commonSchema,
+  scheme: z.literal('exact'),
+  // An entry with a `verifyingContract` is refused, because the signature would be made for that contract instead of the token.
+  extra: z.looseObject({ ...token, verifyingContract: z.undefined().optional() }),
+});
+
+const channelSchema = z.looseObject({
+  ...commonSchema,
+  scheme: z.literal('batch-settlement'),
   extra: z.looseObject({
-    name: z.string(),
-    version: z.string(),
-    assetTransferMethod: z.literal('eip3009').optional(),
-    // An entry with a `verifyingContract` is refused, because the signature would be made for that contract instead of the token.
-    verifyingContract: z.undefined().optional(),
+    ...token,
+    receiverAuthorizer: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+    // The client would silently take another delay for a text, and so another channel.
+    withdrawDelay: z.int().positive(),
+    minDeposit: z
+      .string()
+      .regex(/^\d{1,30}$/)
+      .optional(),
   }),
 });
 
@@ -35,15 +50,26 @@ export interface BuyableOffer {
  * Throws when there is none, because another asset's amount would be compared with the ceiling in the wrong unit.
  */
 export function readOffer(header: string): BuyableOffer {
+  const offer = pick(header, transferSchema);
+  if (offer) return offer;
+  throw new Error('nothing on offer is a plain USDC transfer (scheme exact, EIP-3009) on a chain whose USDC is known');
+}
+
+/** Picks the first entry that is paid in USDC over a payment channel. Null when there is none. */
+export function readChannelOffer(header: string): BuyableOffer | null {
+  return pick(header, channelSchema);
+}
+
+function pick(header: string, schema: typeof transferSchema | typeof channelSchema): BuyableOffer | null {
   const challenge = readChallenge(header);
   for (const entry of challenge.accepts) {
-    const parsed = requirementSchema.safeParse(entry);
+    const parsed = schema.safeParse(entry);
     if (!parsed.success || !isUsdc(parsed.data.network, parsed.data.asset)) continue;
     const requirement = entry as PaymentRequirements;
     const reduced = { ...challenge, accepts: [requirement] } as PaymentRequired;
     return { challenge: reduced, requirement, amountUnits: BigInt(parsed.data.amount) };
   }
-  throw new Error('nothing on offer is a plain USDC transfer (scheme exact, EIP-3009) on a chain whose USDC is known');
+  return null;
 }
 
 function isUsdc(network: string, asset: string): boolean {

@@ -2,7 +2,7 @@ import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import { decodePaymentResponseHeader, x402HTTPClient } from '@x402/fetch';
 import { challengeErrorOf } from './challenge.ts';
 import { fetchListedPrice } from './listed-price.ts';
-import { type BuyableOffer, readOffer } from './offer.ts';
+import type { BuyableOffer } from './offer.ts';
 import { presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { problemDetail } from './problem-detail.ts';
@@ -12,12 +12,8 @@ import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
 
-/**
- * Prints what a challenge asks and returns the offer. Throws when no entry can be paid, or when the price is above the ceiling or above the seller's
- * own listed price.
- */
-export async function checkUsdcOffer(url: URL, header: string, ceiling: bigint, say: Say): Promise<BuyableOffer> {
-  const offer = readOffer(header);
+/** Prints what an offer asks. Throws when the price is above the ceiling or above the seller's own listed price. */
+export async function checkUsdcOffer(url: URL, offer: BuyableOffer, ceiling: bigint, say: Say): Promise<void> {
   const { challenge, requirement, amountUnits } = offer;
   const listed = await fetchListedPrice(url);
   say(`asked:   ${formatUsdc(amountUnits)} on ${requirement.network} to ${requirement.payTo}`);
@@ -27,7 +23,6 @@ export async function checkUsdcOffer(url: URL, header: string, ceiling: bigint, 
   );
   const refusal = refusalOf({ asked: amountUnits, ceiling, listed });
   if (refusal !== null) throw new Error(`${refusal}; nothing was signed`);
-  return offer;
 }
 
 /** Signs for a checked offer with the official client and returns the answer's body. Throws with the seller's reason. */
@@ -62,7 +57,7 @@ function receiptOf(answer: Response): SettleResponse | null {
 }
 
 /** Why a presented payment got no answer: the header's reason, else the body's. */
-async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
+export async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
   const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
   return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
 }

@@ -9,6 +9,11 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: 'if (payment.authorizationHash) return true;',
     and: [
       {
+        file: 'src/payment/known-payment.ts',
+        find: '    isSameRequest(known, order) &&\n',
+        replace: '',
+      },
+      {
         file: 'src/store/sqlite/ledger-writes.ts',
         find: ' AND authorization_hash = @authorizationHash`;',
         replace: '`;',
@@ -27,6 +32,11 @@ export const MENDED_PLANTS: readonly Plant[] = [
     find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
     replace: "const isHeard = reply.kind !== 'unclear';",
     and: [
+      {
+        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        find: 'return { outcome, isHeard: isHeard || isContract };',
+        replace: 'return { outcome, isHeard };',
+      },
       {
         file: 'src/payment/settlers/facilitator/queue.ts',
         find: 'if (!intent.broadcast && !intent.hasCode) judge(ended);',
@@ -161,6 +171,13 @@ export const MENDED_PLANTS: readonly Plant[] = [
     file: 'src/payment/purchase.ts',
     find: 'return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
     replace: 'return known ? sellAgain(order, known, shown) : inDoubt(() => sell(order, null, shown));',
+    and: [
+      {
+        file: 'src/payment/known-payment.ts',
+        find: '    isSameRequest(known, order) &&\n',
+        replace: '',
+      },
+    ],
     breaks: ['charged was true'],
   },
   {

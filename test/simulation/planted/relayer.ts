@@ -48,9 +48,9 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/purchase.ts',
-    find: "if (ended?.state === 'settled') return handOut(ended, served.body, order.price);",
+    find: "if (ended?.state === 'settled') return handOut(options, ended, served.body, order.price);",
     replace:
-      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut({ ...ended, state: 'settled' }, served.body, order.price);",
+      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut(options, { ...ended, state: 'settled' }, served.body, order.price);",
     breaks: ['no answer without its full price'],
   },
   {

@@ -8,6 +8,7 @@ import {
   type EmbeddedNetworkOptions,
   startEmbeddedNetwork,
 } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { startService } from './service.ts';
 
@@ -15,9 +16,13 @@ import { startService } from './service.ts';
 export const ROOT = join(import.meta.dirname, '../../..');
 
 /** A service to buy from, and a folder in which documented code runs as if a reader had copied it. */
-export async function openExamples(options: Pick<EmbeddedNetworkOptions, 'lightning'> = {}) {
+export async function openExamples({
+  channels = false,
+  ...options
+}: Pick<EmbeddedNetworkOptions, 'lightning'> & { channels?: boolean } = {}) {
   const network = await startEmbeddedNetwork(options);
-  const service = await startService(network);
+  const env = { ...embeddedEnvironment(network, { channels }), RECONCILE_INTERVAL_MS: '200' };
+  const service = await startService(network, channels ? { env } : {});
   // Below the project, so that the code finds its packages. `data` is not under version control.
   mkdirSync(join(ROOT, 'data'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, 'data/examples-'));

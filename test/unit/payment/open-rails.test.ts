@@ -227,7 +227,7 @@ describe('the rails', () => {
     const watched: OpenRail = {
       ...plain,
       openSettling: (terms) => {
-        given.push(terms.relaying());
+        given.push(terms.relaying(plain.info.name));
         return plain.openSettling(terms);
       },
     };

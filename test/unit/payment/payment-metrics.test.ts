@@ -37,7 +37,13 @@ afterEach(async () => {
 });
 
 function counted(bootId = 'boot') {
-  const metrics = createPaymentMetrics(registry, { store, clock, storeBytes: 1000 });
+  const metrics = createPaymentMetrics(registry, {
+    store,
+    clock,
+    storeBytes: 1000,
+    rails: ['a', 'b'],
+    railOf: () => 'a',
+  });
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   return { metrics, ledger: createLedger({ store, clock, bootId, ...limits, onMove: metrics.onMove }) };
 }
@@ -88,6 +94,8 @@ test('each move that happened is counted once, and one that did not is not', asy
   const states = ['reserved', 'released', 'settling', 'settled', 'failed', 'unknown'];
   expect(await Promise.all(states.map((state) => moves(state)))).toEqual([4, 1, 3, 1, 1, 1]);
   expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+  expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
+  expect(await sample('payment_settled_total', { rail: 'b' })).toBe(0);
   expect(await sample('payment_settlement_duration_seconds_sum', { outcome: 'settled' })).toBe(0.7);
   expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'failed' })).toBe(1);
 });

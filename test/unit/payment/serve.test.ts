@@ -6,6 +6,7 @@ import type { Ledger } from '../../../src/payment/ledger.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { createServe, IntentInDoubt } from '../../../src/payment/serve.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
+import { signedPayment } from '../../support/usdc/payments.ts';
 import { randomAuthorization } from '../../support/usdc/token-node.ts';
 
 type Stored = Parameters<Ledger['storeIntent']>;
@@ -22,7 +23,12 @@ function bench(store: () => Promise<boolean> = async () => true) {
   };
   const serve = createServe({ ledger: ledger as Ledger, sources: {} as Sources, handlerTimeoutMs: 1000 });
   const authorization = randomAuthorization();
-  const order = { endpoint: latch.endpoint, params: { tag: 'a' }, authorization } as {
+  const order = {
+    endpoint: latch.endpoint,
+    params: { tag: 'a' },
+    authorization,
+    payment: signedPayment(authorization),
+  } as {
     -readonly [Key in keyof Order<Sources>]: Order<Sources>[Key];
   };
   const buyer = new AbortController();

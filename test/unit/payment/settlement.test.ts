@@ -482,6 +482,7 @@ describe('a round of reconciliation', () => {
     const payment = await stored('a');
     await open().settle(intentOf(payment), CONTRACT);
     expect(await store.replyBytes()).toBe(5);
+    expect(await ledger.delivered(payment.id)).toBe(true);
     await clock.advance(900_001);
     await open().reconcile(served);
     expect(await store.replyBytes()).toBe(0);

@@ -131,6 +131,14 @@ test('a refused payment is reported with the status and the header’s error', a
   expect(stderr).toContain('status 402: invalid_exact_evm_insufficient_balance');
 });
 
+test('asks for a payment channel, and signs nothing when the seller offers none', async () => {
+  for (const flags of [['--channel'], ['--channel', '--refund'], ['--channel', '--dry-run']]) {
+    const { code, stdout, stderr } = await pay('/thing', flags);
+    expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+    expect(stderr).toContain('nothing on offer is paid over a payment channel (batch-settlement); nothing was signed');
+  }
+});
+
 test('a redirect is not followed with a payment', async () => {
   const { code, stderr } = await pay('/moved');
   expect({ code, paid: seller.paid }).toEqual({ code: 1, paid: [] });
@@ -144,4 +152,17 @@ test('wrong usage ends with 2', async () => {
     pay('/thing', [], {}),
   ]);
   expect(runs.map(({ code }) => code)).toEqual([2, 2, 2]);
+});
+
+test.each([
+  [['--refund'], '--refund needs --channel'],
+  [['--max-deposit', '1'], '--max-deposit needs --channel'],
+  [['--channel', '--max-deposit', '-1'], ''],
+  [['--channel', '--max-deposit', '1e3'], '--max-deposit is a decimal number'],
+  [['--channel', '--rail', 'lightning'], '--channel pays in USDC'],
+  [['--channel', '--refund', '--dry-run'], '--refund pays nothing'],
+])('wrong usage of a payment channel ends with 2: %s', async (flags, reason) => {
+  const { code, stderr } = await pay('/thing', flags);
+  expect({ code, paid: seller.paid }, stderr).toEqual({ code: 2, paid: [] });
+  expect(stderr).toContain(reason);
 });

@@ -3,6 +3,8 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelConfig, ChannelState } from '../../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import type { Asker } from '../../rail.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { reason } from './payload.ts';
 
 /** The longest time for which a channel's state counts without a new read, in milliseconds. A third of a short delay counts instead. */
 const MOST_FRESH_MS = 300_000;
@@ -25,8 +27,11 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
   const freshMs = Math.min(MOST_FRESH_MS, (withdrawDelaySeconds * 1000) / 3);
   const reading = new Set<string>();
 
-  async function readNow(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> {
+  async function readNow(id: Uint8Array, config: ChannelConfig, asker: Asker, isExpected: boolean): Promise<Channel> {
     const state = await read(id, asker);
+    // Anybody can name a channel. Only one that holds or has held money gets a row.
+    if (state.balance === 0n && state.totalClaimed === 0n && !isExpected)
+      throw new PaymentRefused(reason('channel_not_found'));
     return store.note({ ...config, id, network }, state, clock.nowMs());
   }
 
@@ -36,25 +41,28 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
     if (reading.has(key)) return;
     reading.add(key);
     const unhurried = { ...asker, signal: new AbortController().signal };
-    readNow(id, config, unhurried)
+    readNow(id, config, unhurried, true)
       // A later sale tries again, and waits for the read once the state is too old.
       .catch(() => {})
       .finally(() => reading.delete(key));
   }
 
   return {
-    /** The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. */
-    open: async (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> => {
+    /**
+     * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. Throws PaymentRefused for a channel
+     * without a deposit, unless one is expected (`isExpected`).
+     */
+    open: async (id: Uint8Array, config: ChannelConfig, asker: Asker, isExpected = false): Promise<Channel> => {
       const known = await store.get(id);
-      if (!known) return readNow(id, config, asker);
+      if (!known) return readNow(id, config, asker, isExpected);
       const ageMs = clock.nowMs() - known.readAt;
-      if (ageMs > freshMs) return readNow(id, config, asker);
+      if (ageMs > freshMs) return readNow(id, config, asker, true);
       if (ageMs > freshMs / 2) readBehind(id, config, asker);
       return known;
     },
     /** The channel after another read. One that was read a moment ago is returned as it is. */
     reread: async (channel: Channel, asker: Asker): Promise<Channel> =>
-      clock.nowMs() - channel.readAt < LEAST_AGE_MS ? channel : readNow(channel.id, channel, asker),
+      clock.nowMs() - channel.readAt < LEAST_AGE_MS ? channel : readNow(channel.id, channel, asker, true),
   };
 }
 

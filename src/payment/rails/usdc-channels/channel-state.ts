@@ -28,6 +28,7 @@ export function correctionOf({ id, charged, state, signature }: Channel): Correc
   };
   return {
     scheme: SCHEME,
+    hasPaid: charged > 0n,
     extra: { channelState: channelState(id, charged, state), ...(voucherState && { voucherState }) },
   };
 }

@@ -16,11 +16,16 @@ function unclaimedOf({ charged, writtenOff, state }: Channel): bigint {
   return charged - writtenOff - state.totalClaimed;
 }
 
-/** Whether a channel's charges are to be claimed now: they are worth it, they have waited for long, or the payer wants its money back. */
+/** Whether a pending withdrawal could take money that is charged. A withdrawal of money that no charge needs is no danger. */
+function isEndangered({ charged, writtenOff, state }: Channel): boolean {
+  return charged - writtenOff > state.balance - state.withdrawAmount;
+}
+
+/** Whether a channel's charges are to be claimed now: they are worth it, they have waited for long, or a withdrawal could take them. */
 export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
   if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
   const isOld = nowMs - channel.unclaimedSince >= ageMs;
-  return unclaimedOf(channel) >= threshold || isOld || channel.state.withdrawAmount > 0n;
+  return unclaimedOf(channel) >= threshold || isOld || isEndangered(channel);
 }
 
 /** What the channel's balance can no longer cover, and is not written off yet, in base units. The state must be a fresh one. */

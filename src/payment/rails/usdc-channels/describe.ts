@@ -4,6 +4,7 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf } from '../../../lib/secp256k1.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
+import { SETTLEMENT } from './scheme.ts';
 
 /** The scheme's name in a requirement. */
 export const SCHEME = 'batch-settlement';
@@ -31,6 +32,7 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
 export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
+  contract: () => SETTLEMENT,
   entry: (plain, { channels }) => {
     if (!channels) throw new Error('payment channels are off');
     return channelEntry(channels)(plain);

@@ -51,6 +51,8 @@ export interface ChannelsNeeds {
   };
 }
 
+/** Seconds by which a client's clock may be ahead of ours. */
+const CLOCK_SLACK_SECONDS = 120;
 /** Channels in one read: each takes three calls of some 5,000 gas. */
 const MOST_CHANNELS = 50;
 /** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
@@ -131,7 +133,7 @@ function openPurchase(
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
-      mostValidity: DEPOSIT_SECONDS,
+      mostValidity: DEPOSIT_SECONDS + CLOCK_SLACK_SECONDS,
     },
   });
 }

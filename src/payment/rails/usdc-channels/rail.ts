@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { ChannelCharge } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
-import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
+import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -93,17 +93,23 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
     look: async (payment: DepositPayment, asker, more) => {
       const seen = await checks.look(payment, asker, more);
       const { channelId } = payment.payload.voucher;
-      await book.open(channelId, payment.payload.config, asker);
+      await book.open(channelId, payment.payload.config, asker, true);
       return seen;
     },
     verify: async (id, payment: DepositPayment, seen, more) => {
       const { voucher, config, deposit } = payment.payload;
-      const channel = await book.open(voucher.channelId, config, more.asker);
+      const channel = await book.open(voucher.channelId, config, more.asker, true);
       const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price: more.price, deposit: deposit.amount });
       if (fault) throw fault.refusal;
       return checks.verify(id, payment, seen, more);
     },
     whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
+    /** The deposit is in the channel by now. */
+    checkPaid: async ({ payload: { voucher, config } }: DepositPayment, price, asker) => {
+      const channel = await book.reread(await book.open(voucher.channelId, config, asker, true), asker);
+      const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price, deposit: 0n });
+      if (fault) throw fault.refusal;
+    },
     refuseUsed: async ({ channel }) => {
       const known = channel && (await store.get(channel.channelId));
       return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));

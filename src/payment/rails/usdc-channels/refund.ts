@@ -80,10 +80,15 @@ export function createRefund(options: RefundOptions) {
 
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
     const from = payload.voucher.maxClaimableAmount;
-    const begun = await turns.take(bytesToHex(channelId), { from, request: 'refund' }, asker.signal, async () => {
-      const id = await begin(channelId, payload, asker);
-      return { value: id, charged: from, isCorrected: false };
-    });
+    const begun = await turns.take(
+      bytesToHex(channelId),
+      { from, request: 'refund', charged: from },
+      asker.signal,
+      async () => {
+        const id = await begin(channelId, payload, asker);
+        return { value: id, charged: from, isCorrected: false };
+      },
+    );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));
     const operation = await ended(begun);
     if (!operation) throw settlementUnknown();

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { Unavailable } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
-import { setNewest } from '../../../lib/set-newest.ts';
 import type { ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
 import type { Payment } from '../../../store/ports/sales.ts';
 import { settlementUnknown } from '../../doubt.ts';
 import { word } from '../../evm/eip712.ts';
 import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
 import { hashClient, type Ledger } from '../../ledger.ts';
+import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
@@ -28,7 +28,7 @@ export interface PresentedVoucher {
 
 interface SellVoucherOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered' | 'findByIdentifier'>;
   book: ChannelBook;
   turns: Turns;
   network: string;
@@ -38,12 +38,10 @@ interface SellVoucherOptions {
 const RECEIPTS = { receipt: channelReceipt };
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
-/** Channels whose charges are remembered, about 2 MB. */
-const MOST_KNOWN = 10_000;
 
 /**
  * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again, at once where this process knows that its amount is charged.
+ * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
  * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or is told the new charges. One that
  *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one.
@@ -53,8 +51,6 @@ const MOST_KNOWN = 10_000;
 export function createSellVoucher(options: SellVoucherOptions) {
   const { store, ledger, book, turns } = options;
   const corrections = createCorrections(store);
-  // What is charged to each channel at least. A voucher over more has no sale that this process knows.
-  const chargedAtLeast = new Map<string, bigint>();
 
   async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
@@ -85,10 +81,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
       const again = await boughtBefore(voucher, order);
       if (again) return again;
-      if (!body) {
-        order.admit();
-        body = await order.run();
-      }
+      body ??= await order.run();
       const sale = await charge(options, voucher, order, body);
       if (sale) return handOut(options, sale, body, { price: order.price, rail: RECEIPTS });
     }
@@ -118,21 +111,28 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const arrival = corrections.arrive();
     const { channelId, payload } = voucher;
     const { maxClaimableAmount: max } = payload.voucher;
-    const key = bytesToHex(channelId);
-    // A request that needs no turn does not wait for one.
-    const isNew = max > (chargedAtLeast.get(key) ?? max);
-    const again = isNew ? null : await redelivered(voucher, order);
+    const channel = await store.get(channelId);
+    // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
+    const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
     if (again) return again;
-    const asking = { from: max - order.price, request: Buffer.from(order.requestHash).toString('latin1') };
-    const sold = await turns.take(key, asking, order.asker.signal, async () => {
-      const ended = await turn(voucher, order, arrival);
-      setNewest(chargedAtLeast, key, ended.charged, MOST_KNOWN);
-      return ended;
-    });
+    order.admit();
+    // A claim makes vouchers public, so a stranger may present one over no more than what is claimed. It never takes a turn in the channel.
+    if (channel && max <= channel.state.totalClaimed) throw new StaleVoucher(channel, 'cumulative_below_claimed');
+    await checkIdentifier(options, order);
+    const request = Buffer.from(order.requestHash).toString('latin1');
+    const asking = { from: max - order.price, charged: channel?.charged ?? null, request };
+    const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
+      turn(voucher, order, arrival),
+    );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   };
+}
+
+/** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */
+async function checkIdentifier({ ledger }: SellVoucherOptions, { identifierHash }: PaidOrder): Promise<void> {
+  if (identifierHash && (await ledger.findByIdentifier(identifierHash))) throw identifierConflict(false);
 }
 
 /** Stores the charge and the answer. Null when the voucher does not fit the channel any more. */

@@ -1,5 +1,6 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
+import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
@@ -7,6 +8,7 @@ import type { Evidence } from '../../evm/evidence.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaims } from './claims.ts';
+import { channelsInfo } from './describe.ts';
 import { createRefundOperations } from './refund-operations.ts';
 import type { Scheme } from './scheme.ts';
 import type { ChannelTerms } from './voucher.ts';
@@ -41,7 +43,7 @@ interface ChannelSettlingOptions {
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
   const { store, chain, evidence, channels, network, terms, probe, waitMs, clock, log } = options;
   const { withdrawDelaySeconds } = channels;
-  const relayer = settling.relaying();
+  const relayer = settling.relaying(channelsInfo.name);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
@@ -87,8 +89,10 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     /** A round where the contracts are not found reads nothing. */
     refresh: async () => {
       if (!(await probe()).ok) return;
-      await withdrawals.run();
-      await claims.run(false, stopping.signal);
+      const watched = withdrawals.run();
+      // After the watch, so that this round claims for the withdrawals that were seen. A watch that fails stops no claims.
+      const claimed = watched.catch(() => {}).then(() => claims.run(false, stopping.signal));
+      await allTried([watched, claimed]);
     },
   };
   return { rail, wake: () => void refunds.run().catch(() => {}) };

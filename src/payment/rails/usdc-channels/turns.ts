@@ -22,6 +22,8 @@ interface Asking {
   readonly from: bigint;
   /** What it asks for. A client that signs once more asks for the same. */
   readonly request: string;
+  /** The channel's charges as the ledger has them; null where it has none. */
+  readonly charged: bigint | null;
 }
 
 interface Waiting extends Asking {
@@ -92,7 +94,8 @@ export function createTurns(clock: Clock) {
 
   /** Waits for a turn. False when too many wait already, when the wait is too long, and when the signal aborts. */
   async function wait(key: string, line: Line, asking: Asking, signal: AbortSignal): Promise<boolean> {
-    if (line.waiting.length >= MOST_WAITING) return false;
+    // A voucher that fits is never refused for the stale ones before it. Only the payer's own keys can sign it.
+    if (line.waiting.length >= MOST_WAITING && asking.from !== line.charged) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const one: Waiting = { ...asking, begin: () => resolve(true) };
     line.waiting.push(one);
@@ -124,6 +127,7 @@ export function createTurns(clock: Clock) {
       work: () => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
+      line.charged ??= asking.charged;
       if (!(await enter(key, line, asking, signal))) return null;
       line.timer?.abort();
       line.timer = null;

@@ -1,5 +1,6 @@
-import type { ChainClient } from '../../../chain/rpc/client.ts';
+import { type ChainClient, RpcError } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
@@ -8,12 +9,12 @@ import { SETTLEMENT } from './scheme.ts';
 
 /** keccak256 of `WithdrawInitiated(bytes32,uint128,uint40)`. */
 const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
+/** The most blocks of one `eth_getLogs`: public nodes refuse 10,000 blocks and more. A node that refuses fewer is asked for half of them. */
 const LOG_SPAN = 9_999;
 /** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
-/** Channels that one round reads: one request of the chain. */
-const MOST_CHANNELS = 500;
+/** Channels that are listed and read at a time: one request of the chain. */
+const PAGE = 500;
 
 interface WithdrawalWatchOptions {
   readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed'>;
@@ -33,6 +34,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, reader, chain, network, withdrawDelaySeconds, clock, log } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
   let fromBlock: number | null = null;
+  let span = LOG_SPAN;
 
   async function refresh(channels: readonly Channel[]): Promise<void> {
     if (channels.length === 0) return;
@@ -42,38 +44,63 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     );
     const noted = channels.map((channel, at) => {
       const state = states[at];
-      return state && store.note(channel, state, clock.nowMs());
+      if (!state) throw new Error('a channel that was asked for is missing in the answer');
+      return store.note(channel, state, clock.nowMs());
     });
     await Promise.all(noted);
   }
 
-  /** The channels of ours that these logs name. */
+  /** Reads every channel with unclaimed charges whose state is old, whatever the logs show. */
+  async function readStale(): Promise<void> {
+    for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
+      const page = await store.listUnclaimed(network, PAGE, after);
+      await refresh(page.filter(({ readAt }) => clock.nowMs() - readAt >= staleMs));
+      const last = page.at(-1);
+      if (page.length < PAGE || !last || last.unclaimedSince === null) return;
+      after = { unclaimedSince: last.unclaimedSince, id: last.id };
+    }
+  }
+
+  /** The channels of ours that these logs name. Other sellers use the same contract. */
   async function named(logs: readonly { topics: readonly string[] }[]): Promise<Channel[]> {
     const ids = new Set(logs.flatMap(({ topics: [, id] }) => id ?? []));
     const found = await Promise.all([...ids].map((id) => store.get(hexToBytes(id))));
     return found.filter((channel) => channel !== null);
   }
 
-  async function readLogs(): Promise<void> {
-    const head = Number(await chain.request<string>('eth_blockNumber', [], { rank: 'collect' }));
-    // At the start the timer below reads the channels, so that the logs need no history.
-    const from = Math.max(fromBlock ?? head, head - LOG_SPAN + 1);
-    if (from > head) return;
-    const range = { fromBlock: toQuantity(from), toBlock: toQuantity(head) };
+  async function readSpan(from: number, to: number): Promise<void> {
+    const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
     const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
     const logs = await chain.request<{ topics: string[] }[]>('eth_getLogs', [filter], { rank: 'collect' });
     const channels = await named(logs);
     if (channels.length > 0) log.info({ channels: channels.length }, 'payers ask for money of their channels');
     await refresh(channels);
-    fromBlock = head + 1;
+  }
+
+  /** Reads the blocks since the last round, oldest first. What was read stays read, although a later part fails. */
+  async function readLogs(): Promise<void> {
+    const head = Number(await chain.request<string>('eth_blockNumber', [], { rank: 'collect' }));
+    // At the start the timer reads the channels, so that the logs need no history.
+    for (let from = fromBlock ?? head; from <= head; ) {
+      const to = Math.min(head, from + span - 1);
+      try {
+        await readSpan(from, to);
+        span = Math.min(LOG_SPAN, span * 2);
+        fromBlock = from = to + 1;
+      } catch (error) {
+        fromBlock = from;
+        // Half of what was asked for, which may be less than the span.
+        span = Math.max(1, Math.floor((to - from + 1) / 2));
+        if (!(error instanceof RpcError) || from === to) throw error;
+      }
+    }
   }
 
   return {
-    /** One round. Rejects when the chain or the ledger cannot be read; the next round reads the same logs again. */
-    run: async (): Promise<void> => {
-      const unclaimed = await store.listUnclaimed(network, MOST_CHANNELS);
-      await refresh(unclaimed.filter(({ readAt }) => clock.nowMs() - readAt >= staleMs));
-      await readLogs();
-    },
+    /**
+     * One round: the logs and the channels' states, each whatever happens to the other. Rejects when the chain or the ledger cannot be read; the next
+     * round goes on where the reading of the logs ended.
+     */
+    run: (): Promise<void> => allTried([readStale(), readLogs()]),
   };
 }

@@ -30,6 +30,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,
+  contract: ({ network }) => network.usdc,
   entry: (plain) => plain,
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };

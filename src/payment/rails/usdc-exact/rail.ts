@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
-import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
+import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { checkAuthorization, type ValidityBounds } from '../../evm/eip3009.ts';
 import { readSigned } from '../../evm/eip3009-payload.ts';

@@ -5,6 +5,7 @@ import { gatewayRequirement } from './checks.ts';
 export const gatewayInfo: RailInfo = {
   name: 'usdc-gateway',
   isOn: ({ gateway }) => gateway !== null,
+  contract: ({ rails }) => rails.gateway?.wallet ?? null,
   entry: (plain, { gateway }) => {
     if (!gateway) throw new Error('the Gateway is off');
     return gatewayRequirement(plain, gateway.wallet);

@@ -4,7 +4,7 @@ import type { Effects } from './effects.ts';
 import type { Effect, Event, Moment } from './events.ts';
 import { type Job, newJob, newOperationJob, type OperationJob } from './job.ts';
 import { hasStopped, step } from './machine.ts';
-import type { MinedCost } from './mined-cost.ts';
+import type { MinedCost, RailCost } from './mined-cost.ts';
 import type { State } from './state.ts';
 
 interface DriverOptions {
@@ -12,7 +12,7 @@ interface DriverOptions {
   readonly effects: Effects;
   moment(): Moment;
   onHead(listener: () => void): () => void;
-  onMined(cost: MinedCost): void;
+  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   readonly log: { warn(detail: object, message: string): void };
 }
 
@@ -44,7 +44,7 @@ export function createDriver({ state, effects, moment, onHead, onMined, log }: D
       case 'stopListening':
         return void stopListening();
       case 'report':
-        return void onMined(effect.cost);
+        return void onMined(effect.cost, effect.rails);
       case 'warn':
         return void log.warn(effect.detail, effect.message);
       default:

@@ -4,7 +4,7 @@ import type { Verdict as Found, Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';
 import type { Flight, Transaction } from './flight.ts';
 import type { Doubt, Job, OperationJob } from './job.ts';
-import type { MinedCost } from './mined-cost.ts';
+import type { MinedCost, RailCost } from './mined-cost.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 import type { Sorting, State } from './state.ts';
 
@@ -80,7 +80,7 @@ export type Command =
   | { readonly kind: 'wake'; readonly timer: 'window' | 'poll' }
   | { readonly kind: 'end'; readonly job: Job; readonly outcome: Outcome }
   | { readonly kind: 'endOperation'; readonly job: OperationJob; readonly outcome: OperationOutcome }
-  | { readonly kind: 'report'; readonly cost: MinedCost }
+  | { readonly kind: 'report'; readonly cost: MinedCost; readonly rails: readonly RailCost[] }
   | { readonly kind: 'warn'; readonly detail: object; readonly message: string };
 
 export type Effect = Ask | Command;

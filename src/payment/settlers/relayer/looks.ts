@@ -3,8 +3,9 @@ import { type Receipt, readReceipt } from '../../evm/evidence.ts';
 import { reopen, startSorting } from './doubts.ts';
 import type { Sent, Turn } from './events.ts';
 import { type Flight, jobsOf, loadOf, newest, type Transaction } from './flight.ts';
-import { judgeReceipt } from './judge.ts';
-import { costOf } from './mined-cost.ts';
+import type { Job } from './job.ts';
+import { judgeReceipt, type Ruling } from './judge.ts';
+import { costOf, railCostsOf } from './mined-cost.ts';
 import { markSent, note } from './notes.ts';
 import { doubtLost, endMined } from './operations.ts';
 import type { Sorting } from './state.ts';
@@ -87,11 +88,17 @@ function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt
   }
   if (judged.gasExhausted) state.gas.spoilt(jobs.length);
   if (unpaid.length > 0) startSorting(turn, unpaid, 'reopen');
-  effects.push({ kind: 'report', cost: costOf(transaction, receipt, judged.paid) });
+  const cost = costOf(transaction, receipt, judged.paid);
+  effects.push({ kind: 'report', cost, rails: railCostsOf(transaction, cost, settledIn(judged.rulings)) });
   // Nothing is in flight any more, so the queue does not wait longer for other jobs.
   if (state.sender === 'window' && state.flights.size() === 0) effects.push({ kind: 'wake', timer: 'window' });
   const others = jobsOf(flight).filter((job) => !jobs.includes(job));
   if (others.length > 0) startSorting(turn, others, 'reopen');
+}
+
+function settledIn(rulings: readonly Ruling[]): ReadonlySet<Job> {
+  const ended = rulings.filter(({ verdict }) => verdict.kind === 'end' && verdict.outcome.kind === 'settled');
+  return new Set(ended.map(({ job }) => job));
 }
 
 /**

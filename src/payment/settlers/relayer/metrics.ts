@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { GasBudget } from './gas-budget.ts';
 import type { GasReading } from './gas-watch.ts';
-import type { MinedCost } from './mined-cost.ts';
+import type { MinedCost, RailCost } from './mined-cost.ts';
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;
@@ -19,6 +19,47 @@ const LIMIT = 'relayer_gas_budget_usdc';
 const FAILED = 'relayer_gas_failed_today_usdc';
 const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 
+/** What the rails' payments and operations cost. */
+function createCosts(registry: Registry) {
+  const registers = [registry];
+  const settled = new Counter({
+    ...{ name: 'relayer_payments_total', help: 'Payments that they settled', labelNames: ['rail'], registers },
+  });
+  const cost = new Counter({
+    ...{ name: 'relayer_cost_usdc_total', help: 'USDC that they cost in gas', labelNames: ['rail'], registers },
+  });
+  const gasEach = new Histogram({
+    name: 'relayer_gas_per_payment',
+    help: 'Gas of a mined transaction for each payment that it settled; one sample a payment',
+    buckets: GAS_BOUNDS,
+    registers,
+  });
+  const costEach = new Histogram({
+    name: 'relayer_cost_per_payment_usdc',
+    help: 'The same in USDC, by the rail of the payment',
+    labelNames: ['rail'],
+    buckets: COST_BOUNDS,
+    registers,
+  });
+
+  return {
+    /** Publishes a rail's counters before its first transaction: a rate cannot be computed for a counter that does not exist yet. */
+    watchRail(rail: string): void {
+      settled.inc({ rail }, 0);
+      cost.inc({ rail }, 0);
+    },
+    add({ rail, wei, gasUsed, settled: count }: RailCost): void {
+      const usdc = wei / WEI_PER_USDC;
+      settled.inc({ rail }, count);
+      cost.inc({ rail }, usdc);
+      for (let payment = 0; payment < count; payment++) {
+        gasEach.observe(gasUsed / count);
+        costEach.observe({ rail }, usdc / count);
+      }
+    },
+  };
+}
+
 /** Publishes what our relayer holds, sends and pays, so that the cost of a payment can be compared with its price. */
 export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
@@ -31,26 +72,10 @@ export function createRelayerMetrics(registry: Registry) {
   const transactions = new Counter({
     ...{ name: 'relayer_transactions_total', help: 'Mined transactions of the relayer', registers },
   });
-  const settled = new Counter({
-    ...{ name: 'relayer_payments_total', help: 'Payments that they settled', registers },
-  });
-  const cost = new Counter({ ...{ name: 'relayer_cost_usdc_total', help: 'USDC that they cost in gas', registers } });
+  const costs = createCosts(registry);
   const batch = new Histogram({
     ...{ name: 'relayer_batch_payments', help: 'Payments in a mined transaction', buckets: BATCH_BOUNDS, registers },
   });
-  const gasEach = new Histogram({
-    name: 'relayer_gas_per_payment',
-    help: 'Gas of a mined transaction for each payment that it settled; one sample a payment',
-    buckets: GAS_BOUNDS,
-    registers,
-  });
-  const costEach = new Histogram({
-    name: 'relayer_cost_per_payment_usdc',
-    help: 'The same in USDC',
-    buckets: COST_BOUNDS,
-    registers,
-  });
-
   function publishSpent(name: string, help: string, readWei: () => bigint): void {
     new Gauge({
       ...{ name, help, registers },
@@ -65,17 +90,12 @@ export function createRelayerMetrics(registry: Registry) {
   }
 
   return {
+    watchRail: costs.watchRail,
     /** For the relayer's `onMined`. */
-    mined({ wei, gasUsed, payments, settled: count }: MinedCost): void {
-      const usdc = Number(wei) / WEI_PER_USDC;
+    mined({ payments }: Pick<MinedCost, 'payments'>, rails: readonly RailCost[]): void {
       transactions.inc();
-      settled.inc(count);
-      cost.inc(usdc);
       if (payments > 0) batch.observe(payments);
-      for (let payment = 0; payment < count; payment++) {
-        gasEach.observe(Number(gasUsed) / count);
-        costEach.observe(usdc / count);
-      }
+      for (const one of rails) costs.add(one);
     },
     /** For the gas watch's `onReading`. */
     read({ balanceWei, gasPriceWei }: GasReading): void {

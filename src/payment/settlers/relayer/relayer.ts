@@ -10,7 +10,7 @@ import { createDriver } from './driver.ts';
 import { createEffects } from './effects.ts';
 import type { Moment } from './events.ts';
 import { createFees } from './fees.ts';
-import type { MinedCost } from './mined-cost.ts';
+import type { MinedCost, RailCost } from './mined-cost.ts';
 import { createState } from './state.ts';
 import type { Wallet } from './wallet.ts';
 
@@ -40,8 +40,8 @@ export interface RelayerOptions {
   onHead(listener: () => void): () => void;
   /** Writes the transactions to disk before they are broadcast. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Called for each of our transactions that was mined. It must not throw. */
-  onMined(cost: MinedCost): void;
+  /** Called for each of our transactions that was mined, with the same cost by rail. It must not throw. */
+  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   log: { warn(detail: object, message: string): void };
 }
 

@@ -57,9 +57,9 @@ export function createRelaying(options: RelayingOptions): Relaying {
     blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
     onHead: heads.listen,
-    onMined: (cost) => {
+    onMined: (cost, rails) => {
       budget.note(cost);
-      metrics?.mined(cost);
+      metrics?.mined(cost, rails);
     },
   });
   const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());

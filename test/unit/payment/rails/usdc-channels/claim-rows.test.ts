@@ -27,7 +27,16 @@ describe('a channel is due', () => {
     ['by what is not written off', channelOf(900n, { writtenOff: 401n }), 0, false],
     ['when the oldest charge waits for long enough', channelOf(1n), 1000, true],
     ['not a moment before', channelOf(1n), 999, false],
-    ['when its payer has asked to withdraw', channelOf(1n, {}, { withdrawAmount: 1n }), 0, true],
+    ['when a withdrawal could take what is charged', channelOf(2n, {}, { withdrawAmount: 9_999n }), 0, true],
+    ['not when a withdrawal leaves all that is charged', channelOf(1n, {}, { withdrawAmount: 9_999n }), 0, false],
+    ['not when a withdrawal takes one unit only', channelOf(400n, {}, { withdrawAmount: 1n }), 0, false],
+    ['when the balance is gone already', channelOf(2n, {}, { balance: 1n }), 0, true],
+    [
+      'by a withdrawal and what is not written off',
+      channelOf(9n, { writtenOff: 8n }, { withdrawAmount: 9_999n }),
+      0,
+      false,
+    ],
     ['never without an unclaimed charge', channelOf(900n, {}, { totalClaimed: 900n, withdrawAmount: 1n }), 5000, false],
   ])('%s', (_, channel, waitedMs, expected) => {
     expect(isDue(channel, LIMITS, SINCE + waitedMs)).toBe(expected);

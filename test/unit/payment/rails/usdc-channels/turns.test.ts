@@ -19,7 +19,7 @@ beforeEach(() => {
 
 /** A request of one unit whose voucher was signed on top of these charges. It buys when that fits, and is corrected when it does not. */
 function request(name: string, from: bigint, signal = STAYS, work: () => Promise<void> = async () => {}) {
-  return turns.take('channel', { from, request: name.replace(' again', '') }, signal, async () => {
+  return turns.take('channel', { from, request: name.replace(' again', ''), charged }, signal, async () => {
     await work();
     const fits = from === charged;
     seen.push(`${name} ${fits ? 'buys' : `is told ${charged}`}`);
@@ -99,6 +99,20 @@ describe('the requests of one channel', () => {
     expect(await Promise.all(waiting)).toEqual(Array.from({ length: 32 }, () => null));
     resolve();
     expect(await first).toBe(true);
+  });
+
+  test('with a fitting voucher are not refused for the stale ones before them', async () => {
+    await request('a', 0n);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const second = request('b', 1n, STAYS, () => promise);
+    const stale = Array.from({ length: 32 }, (_, at) => request(`${at}`, 0n));
+    expect(await request('also stale', 0n)).toBeNull();
+    const fitting = request('c', 1n);
+    resolve();
+    expect(await second).toBe(true);
+    for (let step = 0; step < 60; step++) await clock.advance(500);
+    expect(await fitting).toBe(false);
+    expect(await Promise.all(stale)).not.toContain(true);
   });
 
   test('lose their place when their connection closes', async () => {

@@ -16,34 +16,53 @@ test('a batch counts once as a transaction, and once a payment in gas and cost',
   const registry = new Registry();
   const metrics = createRelayerMetrics(registry);
   const gasUsed = 800_000n;
-  metrics.mined({ wei: gasUsed * 20n * GWEI, failedWei: 0n, gasUsed, gasPrice: 20n * GWEI, payments: 12, settled: 10 });
+  metrics.mined({ payments: 12 }, [
+    { rail: 'a', wei: Number(gasUsed * 20n * GWEI), gasUsed: Number(gasUsed), settled: 10 },
+  ]);
   const got = await samples(registry);
   expect(got.get('relayer_transactions_total')).toBe(1);
-  expect(got.get('relayer_payments_total')).toBe(10);
-  expect(got.get('relayer_cost_usdc_total')).toBeCloseTo(0.016);
+  expect(got.get('relayer_payments_total{rail="a"}')).toBe(10);
+  expect(got.get('relayer_cost_usdc_total{rail="a"}')).toBeCloseTo(0.016);
   expect(got.get('relayer_batch_payments_sum')).toBe(12);
   expect(got.get('relayer_gas_per_payment_count')).toBe(10);
   expect(got.get('relayer_gas_per_payment_sum')).toBeCloseTo(800_000);
   expect(got.get('relayer_gas_per_payment_bucket{le="80000"}')).toBe(10);
-  expect(got.get('relayer_cost_per_payment_usdc_sum')).toBeCloseTo(0.016);
+  expect(got.get('relayer_cost_per_payment_usdc_sum{rail="a"}')).toBeCloseTo(0.016);
 });
 
 test('one that settled nothing costs, and is no payment', async () => {
   const registry = new Registry();
-  const cost = { wei: 10n ** 15n, failedWei: 10n ** 15n, gasUsed: 50_000n, gasPrice: 1n };
-  createRelayerMetrics(registry).mined({ ...cost, payments: 1, settled: 0 });
+  createRelayerMetrics(registry).mined({ payments: 1 }, [{ rail: 'a', wei: 1e15, gasUsed: 50_000, settled: 0 }]);
   const got = await samples(registry);
-  expect([got.get('relayer_cost_usdc_total'), got.get('relayer_payments_total')]).toEqual([0.001, 0]);
+  expect([got.get('relayer_cost_usdc_total{rail="a"}'), got.get('relayer_payments_total{rail="a"}')]).toEqual([
+    0.001, 0,
+  ]);
   expect(got.get('relayer_gas_per_payment_count')).toBe(0);
 });
 
 test('an operation is a transaction with a cost, and no batch of payments', async () => {
   const registry = new Registry();
-  const cost = { wei: 10n ** 15n, failedWei: 0n, gasUsed: 50_000n, gasPrice: 1n };
-  createRelayerMetrics(registry).mined({ ...cost, payments: 0, settled: 0 });
+  createRelayerMetrics(registry).mined({ payments: 0 }, [{ rail: 'a', wei: 1e15, gasUsed: 50_000, settled: 0 }]);
   const got = await samples(registry);
-  expect([got.get('relayer_cost_usdc_total'), got.get('relayer_transactions_total')]).toEqual([0.001, 1]);
+  expect([got.get('relayer_cost_usdc_total{rail="a"}'), got.get('relayer_transactions_total')]).toEqual([0.001, 1]);
   expect([got.get('relayer_batch_payments_count'), got.get('relayer_gas_per_payment_count')]).toEqual([0, 0]);
+});
+
+test('a transaction that rails share costs each rail its part, and each payment its rail’s mean', async () => {
+  const registry = new Registry();
+  const metrics = createRelayerMetrics(registry);
+  metrics.watchRail('quiet');
+  const both = [
+    { rail: 'a', wei: 2e15, gasUsed: 100_000, settled: 2 },
+    { rail: 'b', wei: 4e15, gasUsed: 200_000, settled: 1 },
+  ];
+  metrics.mined({ payments: 3 }, both);
+  const got = await samples(registry);
+  expect(got.get('relayer_cost_per_payment_usdc_bucket{le="0.001",rail="a"}')).toBe(2);
+  expect(got.get('relayer_cost_per_payment_usdc_sum{rail="b"}')).toBeCloseTo(0.004);
+  expect(got.get('relayer_cost_usdc_total{rail="b"}')).toBeCloseTo(0.004);
+  expect(got.get('relayer_cost_usdc_total{rail="quiet"}')).toBe(0);
+  expect(got.get('relayer_batch_payments_count')).toBe(1);
 });
 
 test('the relayer’s balance and the day’s budget are reported in USDC, and no limit is reported without a budget', async () => {

@@ -1,18 +1,19 @@
-import { TooMany } from '../errors.ts';
-import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { bytesToHex } from '../lib/hex.ts';
-import { paymentKey } from './authorization.ts';
-import { settlementUnknown } from './doubt.ts';
-import type { ChainCheck } from './evm/chain-check.ts';
-import { createEmptyPayers } from './evm/empty-payers.ts';
-import type { Evidence } from './evm/evidence.ts';
-import { checkCodeTaken } from './evm/signature.ts';
-import type { Ledger } from './ledger.ts';
-import type { PurchaseRail } from './rail.ts';
-import { PaymentRefused } from './refusal.ts';
+import { TooMany } from '../../errors.ts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { PaymentKey } from '../../store/ports/sales.ts';
+import { paymentKey } from '../authorization.ts';
+import { settlementUnknown } from '../doubt.ts';
+import type { PurchaseRail } from '../rail.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { ChainCheck } from './chain-check.ts';
+import { createEmptyPayers } from './empty-payers.ts';
+import type { Evidence } from './evidence.ts';
+import { checkCodeTaken } from './signature.ts';
 
 interface AuthorizationChecksOptions {
-  ledger: Pick<Ledger, 'openBefore'>;
+  /** Sums a payer's open payments that were reserved before this one. */
+  ledger: { openBefore(key: PaymentKey, id: string): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];

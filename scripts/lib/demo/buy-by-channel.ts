@@ -1,0 +1,140 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
+import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client';
+import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
+import type { Hex } from 'viem';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { balanceOf } from '../../../src/embedded/usdc-reads.ts';
+import { formatUnits } from '../../../src/lib/units.ts';
+import { challengeErrorOf } from '../pay/challenge.ts';
+import { createChannelClient } from '../pay/channel-client.ts';
+import { readChannelOffer } from '../pay/offer.ts';
+import { formatUsdc } from '../pay/usdc.ts';
+import { claimsOf, type MinedGas, minedGas } from './channel-gas.ts';
+
+interface Purchase {
+  readonly network: EmbeddedNetwork;
+  readonly origin: string;
+  /** The path that is bought, with its query. */
+  readonly path: string;
+  readonly calls: number;
+  readonly say: (line: string) => void;
+  readonly stopping: AbortSignal;
+}
+
+/** The service looks for the contracts within seconds of its start, and offers channels once it has found them. */
+const OFFERED_WITHIN_MS = 30_000;
+const OFFERED_POLL_MS = 200;
+
+/**
+ * Buys calls over a payment channel with the official client: one deposit, a voucher a call, and a refund of the rest. Prints what the seller's gas
+ * costs for each call. Throws at the first broken promise: a status, a receipt, a balance, a missing claim.
+ */
+export async function buyByChannel(purchase: Purchase): Promise<void> {
+  const { network, path, calls, say } = purchase;
+  say(`\nBuying ${calls} calls over a payment channel  GET ${path}`);
+  const asked = await untilOffered(purchase);
+  const price = BigInt(asked.amount);
+  say(`  the 402’s entry ${asked.scheme}: ${formatUsdc(price)} a call, from a deposit of ${depositText(asked)}`);
+  const before = await balanceOf(network, network.buyer.address);
+  const { pay, refund } = openClient(purchase, asked);
+
+  const first = await pay();
+  const deposit = await minedGas(network, first.transaction as Hex);
+  say(`  call 1: 200, with a deposit of ${formatUsdc(BigInt(first.amount ?? 0))}, transaction ${first.transaction}`);
+  const channelId = channelOf(first);
+  say(`      into the channel ${channelId}`);
+  const tookMs: number[] = [];
+  for (let call = 2; call <= calls; call++) {
+    const beganMs = performance.now();
+    const receipt = await pay();
+    tookMs.push(performance.now() - beganMs);
+    expect(receipt.transaction === '', `call ${call} was settled by a transaction of its own`);
+  }
+  say(`  calls 2 to ${calls}: 200, by a voucher each, without a transaction; ${middle(tookMs).toFixed(0)} ms a call`);
+
+  const charged = price * BigInt(calls);
+  const receipt = await refund();
+  say(`  refund: ${formatUsdc(BigInt(receipt.amount ?? 0))} to the buyer, transaction ${receipt.transaction}`);
+  const claims = await claimsOf(network, channelId);
+  const claimed = claims.reduce((sum, { amount }) => sum + amount, 0n);
+  expect(claimed === charged, `the seller claimed ${formatUsdc(claimed)} instead of ${formatUsdc(charged)}`);
+  for (const { amount, transaction } of claims) {
+    const where = transaction === receipt.transaction ? 'in the same transaction' : `transaction ${transaction}`;
+    say(`  claim: ${formatUsdc(amount)} for the seller, ${where}`);
+  }
+  const others = new Set([receipt.transaction as Hex, ...claims.map(({ transaction }) => transaction)]);
+  const rest = await Promise.all([...others].map((hash) => minedGas(network, hash)));
+  printCost(say, { deposit, rest, calls, price });
+  const paid = before - (await balanceOf(network, network.buyer.address));
+  expect(paid === charged, `the buyer paid ${formatUsdc(paid)} instead of ${formatUsdc(charged)}`);
+  say(`  the buyer paid ${formatUsdc(paid)}: ${calls} times the price, and nothing else`);
+}
+
+/** Waits for the entry of payment channels, and returns it. */
+async function untilOffered({ origin, path, stopping }: Purchase): Promise<PaymentRequirements> {
+  for (const untilMs = Date.now() + OFFERED_WITHIN_MS; Date.now() < untilMs; ) {
+    const answer = await fetch(origin + path, { signal: stopping });
+    await answer.body?.cancel();
+    expect(answer.status === 402, `the unpaid call answered ${answer.status} instead of 402`);
+    const offer = readChannelOffer(answer.headers.get('payment-required') ?? '');
+    if (offer) return offer.requirement;
+    await delay(OFFERED_POLL_MS, undefined, { signal: stopping });
+  }
+  throw new Error(`payment channels were not offered within ${OFFERED_WITHIN_MS / 1000} s`);
+}
+
+function openClient({ network, origin, path, stopping }: Purchase, asked: PaymentRequirements) {
+  const { client, scheme } = createChannelClient({
+    ...{ privateKey: network.buyer.privateKey, network: `eip155:${network.chainId}`, asset: network.usdc },
+    ...{ maxUnits: BigInt(asked.amount), maxDeposit: BigInt(String(asked.extra.minDeposit)) },
+    ...{ rpcUrl: network.rpcUrl, storage: new InMemoryClientChannelStorage() },
+  });
+  const fetchPaid = wrapFetchWithPayment(fetch, client);
+
+  return {
+    pay: async (): Promise<SettleResponse> => {
+      const answer = await fetchPaid(origin + path, { signal: stopping });
+      const body = await answer.text();
+      const reason = challengeErrorOf(answer.headers) ?? body.slice(0, 300);
+      expect(answer.status === 200, `a paid call answered ${answer.status} instead of 200: ${reason}`);
+      const receipt = decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
+      expect(receipt.extra?.chargedAmount === asked.amount, 'a receipt does not show the price as charged');
+      return receipt;
+    },
+    refund: (): Promise<SettleResponse> => scheme.refund(origin + path),
+  };
+}
+
+interface Cost {
+  readonly deposit: MinedGas;
+  /** Of the claim and the refund. */
+  readonly rest: readonly MinedGas[];
+  readonly calls: number;
+  readonly price: bigint;
+}
+
+function printCost(say: (line: string) => void, { deposit, rest, calls, price }: Cost): void {
+  const gas = rest.reduce((sum, one) => sum + one.gas, 0n);
+  const wei = deposit.wei + rest.reduce((sum, one) => sum + one.wei, 0n);
+  say(
+    `  gas: ${deposit.gas} for the deposit, ${gas} for the claim and the refund: ${nativeText(wei)}, paid by the seller`,
+  );
+  say(`  a call costs the seller ${nativeText(wei / BigInt(calls))} of it, beside its price of ${formatUsdc(price)}`);
+}
+
+/** Native USDC, which has 18 decimals, to a millionth. */
+const nativeText = (wei: bigint): string => `${formatUnits(wei / 10n ** 12n, 6)} USDC`;
+const depositText = ({ extra }: PaymentRequirements): string => formatUsdc(BigInt(String(extra.minDeposit)));
+
+function channelOf({ extra }: SettleResponse): Hex {
+  const { channelId } = (extra?.channelState ?? {}) as { channelId?: Hex };
+  if (!channelId) throw new Error('the receipt of the deposit names no channel');
+  return channelId;
+}
+
+const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+
+function expect(holds: boolean, otherwise: string): void {
+  if (!holds) throw new Error(otherwise);
+}

@@ -1,0 +1,26 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { AppError } from '../errors.ts';
+import type { Payment } from '../store/ports/sales.ts';
+import type { Order } from './order.ts';
+import { PaymentRefused } from './refusal.ts';
+import { ALREADY_USED } from './settler.ts';
+
+/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
+export function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
+  // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
+  if (authorization.value === BigInt(requirement.amount)) return;
+  const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
+  throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
+}
+
+/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
+export function refuseInFlight(known: Payment): void {
+  if (known.state !== 'reserved' && known.state !== 'settling') return;
+  const detail = 'this payment is being served on another connection; present it again to get the answer';
+  throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
+}
+
+/** The 402 of a payment that has bought another request, or whose answer has been delivered often enough. */
+export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
+  return (await rail.refuseUsed?.(payment, known)) ?? new PaymentRefused(ALREADY_USED);
+}
