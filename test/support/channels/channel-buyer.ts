@@ -15,8 +15,6 @@ export interface ChannelBuyer {
   voucher(max: bigint): string;
   /** Puts `amount` into the channel, and pays for a call by a voucher over `max` in all. Each deposit is another authorization. */
   deposit(amount: bigint, max: bigint): string;
-  /** Asks for what the channel holds beyond its charges. `charged`: all of them. */
-  refund(charged: bigint): string;
 }
 
 /** The buyer with this key, on the terms of a challenge's channel entry. The native library signs, because a benchmark signs thousands beforehand. */
@@ -59,7 +57,6 @@ export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): 
   return {
     ...{ id, address: addressOf(privateKey), deposit },
     voucher: (max) => header(max, { type: 'voucher' }),
-    refund: (charged) => header(charged, { type: 'refund' }),
   };
 }
 

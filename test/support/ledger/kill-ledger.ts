@@ -27,19 +27,24 @@ export function ask<T>(file: string, sql: string): T {
   }
 }
 
-/**
- * The rows that a dead service has left, by nonce. They are read from a copy of its files, because opening the real ones would recover them, and the
- * service itself must do that.
- */
+/** The rows that a dead service has left, by nonce. */
 export function rowsLeft(file: string): ReadonlyMap<string, LedgerRow> {
+  return new Map(left<LedgerRow>(file, ROWS).map((row) => [row.nonce, row]));
+}
+
+/**
+ * What a query finds in the files that a dead service has left. It reads a copy, because opening the real files would recover them, and the service
+ * itself must do that.
+ */
+export function left<T>(file: string, sql: string): T[] {
   const folder = mkdtempSync(join(tmpdir(), 'percall-left-'));
   try {
     const copy = join(folder, 'ledger.db');
     for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
     const db = new Database(copy);
-    const rows = db.prepare(ROWS).all() as LedgerRow[];
+    const rows = db.prepare(sql).all() as T[];
     db.close();
-    return new Map(rows.map((row) => [row.nonce, row]));
+    return rows;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
