@@ -1,38 +1,13 @@
-import type { Clock } from '../../../lib/clock.ts';
-import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
-import type { Operation, OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
-import type { Relaying } from '../../settler.ts';
+import type { OperationDone, OperationFailed } from '../../operation.ts';
 import { refundNonceOf } from './calldata.ts';
-import { createRefundEvidence, type RefundEvidenceOptions } from './refund-evidence.ts';
-import { SETTLEMENT_BYTES } from './scheme.ts';
+import { createRefundSending, type OpenRefund, type RefundSendingOptions } from './refund-sending.ts';
 
-/** A claim of one row and a refund use 126,000 gas on the embedded network. Arc's own USDC makes the transfer dearer. Only used gas is paid for. */
-const REFUND_GAS = 300_000n;
 /** Refunds that one round carries out. */
 const MOST_OPEN = 100;
-/** The pause before a refund that was sent in vain is sent again, in milliseconds. It doubles up to the second value: some 24 transactions a day. */
-const PAUSE_MS = { first: 1000, most: 3_600_000 };
-const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
 
-export interface RefundOperationsOptions extends RefundEvidenceOptions {
-  readonly store: RefundEvidenceOptions['store'] &
-    Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast' | 'end' | 'openOperations' | 'operation'>;
-  readonly relayer: Pick<Relaying, 'operate'>;
-  /** The fencing token of this process's lease; undefined where only one process can settle. */
-  readonly fencingToken?: number | undefined;
-  readonly clock: Clock;
-  readonly log: { error(detail: object, message: string): void };
-}
-
-/** An open refund: its row, with what every step needs. */
-interface OpenRefund {
-  readonly id: string;
-  readonly channelId: Uint8Array;
-  readonly calldata: Uint8Array;
-  readonly nonce: bigint;
-  /** The transaction that was noted last. */
-  transaction: Uint8Array | null;
+export interface RefundOperationsOptions extends RefundSendingOptions {
+  readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'note' | 'end' | 'openOperations'>;
 }
 
 /**
@@ -40,84 +15,23 @@ interface OpenRefund {
  * carries it out once. Each round looks first at what the chain shows. A refund whose nonce is used is never sent again.
  */
 export function createRefundOperations(options: RefundOperationsOptions) {
-  const { store, relayer, reader, fencingToken, clock, log } = options;
-  const evidence = createRefundEvidence(options);
-  const pauses = createPauses(clock);
+  const { store } = options;
+  const sending = createRefundSending(options);
   // Ends that the chain has shown, whose channel could not be read at their block yet.
   const shown = new Map<string, OperationDone | OperationFailed>();
   let running: Promise<void> | null = null;
   let isAskedAgain = false;
 
-  function operationOf(refund: OpenRefund): Operation {
-    const { id, calldata, channelId } = refund;
-    return {
-      ...{ id, to: SETTLEMENT_BYTES, data: calldata, gas: REFUND_GAS, broadcast: refund.transaction !== null },
-      readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
-      lookUp: () => evidence.lookUp(refund),
-      note: async (transaction) => {
-        const isOpen = (await store.noteBroadcast([{ id, transaction }], fencingToken)).has(id);
-        if (isOpen) refund.transaction = transaction;
-        return isOpen;
-      },
-    };
-  }
-
-  /** A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. */
-  async function send(refund: OpenRefund): Promise<OperationOutcome> {
-    if (refund.transaction === null) {
-      const [channel, [state]] = await Promise.all([store.get(refund.channelId), reader.read([refund.channelId])]);
-      if (channel && state && state.balance <= channel.charged) return NOTHING_LEFT;
-    }
-    return relayer.operate(operationOf(refund));
-  }
-
-  /** How the refund ended; null while that is open. The calldata of a refund that was sent is public. So only the chain ends it. */
-  async function outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
-    if (pauses.has(refund.id)) return null;
-    const found = refund.transaction ? await evidence.lookUp(refund) : null;
-    if (found) return found;
-    const outcome = await send(refund);
-    if (outcome.kind === 'done') return outcome;
-    if (outcome.kind === 'unknown') return null;
-    if (refund.transaction === null) return outcome;
-    const end = await evidence.lookUp(refund);
-    if (end) return end;
-    pauses.lengthen(refund.id);
-    const detail = { channel: bytesToHex(refund.channelId), reason: outcome.reason };
-    log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
-    return null;
-  }
-
-  /**
-   * Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. False, and the refund stays open, while
-   * the provider shows the channel as it was before the refund.
-   */
-  async function end({ id, channelId, nonce, transaction }: OpenRefund, outcome: OperationDone | OperationFailed) {
-    const [channel, [state]] = await Promise.all([store.get(channelId), reader.read([channelId])]);
-    if (!channel || !state) return false;
-    const wasExecuted = outcome.kind === 'done' || transaction !== null;
-    if (wasExecuted && state.refundNonce <= nonce) return false;
-    if (outcome.kind === 'done' && state.block < outcome.block) return false;
-    await store.note(channel, state, clock.nowMs());
-    const endedAt = clock.nowMs();
-    if (outcome.kind === 'failed') await store.end(id, { state: 'failed', reason: outcome.reason, endedAt });
-    else {
-      const { amount, transaction: hash } = outcome;
-      await store.end(id, { state: 'done', amount, transaction: hash, endedAt });
-    }
-    return true;
-  }
-
   async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
     const nonce = calldata && refundNonceOf(calldata);
     if (!calldata || !channelId || nonce === null) return;
     const refund = { id, transaction, calldata, channelId, nonce };
-    const outcome = shown.get(id) ?? (await outcomeOf(refund));
+    const outcome = shown.get(id) ?? (await sending.outcomeOf(refund));
     if (!outcome) return;
     shown.set(id, outcome);
-    if (!(await end(refund, outcome))) return;
+    if (!(await end(options, refund, outcome))) return;
     shown.delete(id);
-    pauses.drop(id);
+    sending.forget(id);
   }
 
   async function round(): Promise<void> {
@@ -145,16 +59,26 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   };
 }
 
-/** Pauses before the next look at a refund that was sent in vain. Each is twice as long as the one before. They are in memory and lost at a restart. */
-function createPauses(clock: Clock) {
-  const pauses = new Map<string, { ms: number; untilMs: number }>();
-  return {
-    has: (id: string): boolean => clock.nowMs() < (pauses.get(id)?.untilMs ?? 0),
-    lengthen(id: string): void {
-      const last = pauses.get(id)?.ms;
-      const ms = last === undefined ? PAUSE_MS.first : Math.min(2 * last, PAUSE_MS.most);
-      pauses.set(id, { ms, untilMs: clock.nowMs() + ms });
-    },
-    drop: (id: string): boolean => pauses.delete(id),
-  };
+/**
+ * Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. False, and the refund stays open, while
+ * the provider shows the channel as it was before the refund.
+ */
+async function end(
+  { store, reader, clock }: RefundOperationsOptions,
+  { id, channelId, nonce, transaction }: OpenRefund,
+  outcome: OperationDone | OperationFailed,
+): Promise<boolean> {
+  const [channel, [state]] = await Promise.all([store.get(channelId), reader.read([channelId])]);
+  if (!channel || !state) return false;
+  const wasExecuted = outcome.kind === 'done' || transaction !== null;
+  if (wasExecuted && state.refundNonce <= nonce) return false;
+  if (outcome.kind === 'done' && state.block < outcome.block) return false;
+  await store.note(channel, state, clock.nowMs());
+  const endedAt = clock.nowMs();
+  if (outcome.kind === 'failed') await store.end(id, { state: 'failed', reason: outcome.reason, endedAt });
+  else {
+    const { amount, transaction: hash } = outcome;
+    await store.end(id, { state: 'done', amount, transaction: hash, endedAt });
+  }
+  return true;
 }
