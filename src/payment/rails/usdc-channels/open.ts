@@ -116,7 +116,10 @@ function openPurchase(
     ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
-    sellVoucher: createSellVoucher({ store, ledger, book, turns, network, log }),
+    sellVoucher: createSellVoucher({
+      ...{ store, ledger, book, turns, status, network, clock, log },
+      claimAfterMs: channels.claimAfterSeconds * 1000,
+    }),
     refund: createRefund({
       store,
       book,
