@@ -9,13 +9,15 @@ import { dataDirectory } from './lib/ledger/ledger-file.ts';
 import { locateLedger, openReports, postgresUrl } from './lib/ledger/ledger-location.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-text.ts';
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
+import type { StoppedService } from './lib/ledger/stopped-service.ts';
 
-const USAGE = `Shows the ledger, also while the service runs, and brings open payments to their final state.
+const USAGE = `Shows the ledger, also while the service runs, brings open payments to their final state, and claims from payment channels.
 
   npm run -s ledger -- status [--json]
   npm run -s ledger -- list [--state STATE] [--limit N] [--json]
   npm run -s ledger -- export --csv [--from DATE] [--to DATE]
   npm run -s ledger -- reconcile [--timeout SECONDS]
+  npm run -s ledger -- claim [--timeout SECONDS]
   npm run -s ledger -- copy [--from FILE] [--to URL]
 
   status       payments and sums by rail and state, the oldest open payment, kept replies
@@ -26,6 +28,10 @@ const USAGE = `Shows the ledger, also while the service runs, and brings open pa
     --to       last day, included
   reconcile    looks up each open payment on the chain and settles it: it may send transactions, with the service's own configuration.
                The running service does the same by itself, so this command refuses to run beside it
+    --timeout  how long to wait for the chain (default 120 s)
+  claim        claims everything that was charged to payment channels, however little, and prints what was claimed, written off and set aside.
+               It sends transactions, and settles open payments as reconcile does. The running service claims by itself, so this command
+               refuses to run beside it
     --timeout  how long to wait for the chain (default 120 s)
   copy         copies a ledger from a file into an empty PostgreSQL database, in one transaction, and compares counts and sums;
                no service may run on either
@@ -39,7 +45,7 @@ Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
 
 const print = (line: string): void => console.log(line);
 
-type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'copy' }>;
+type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'claim' | 'copy' }>;
 
 async function show(reports: LedgerReports, command: ReadCommand): Promise<void> {
   if (command.name === 'export') {
@@ -63,10 +69,9 @@ await runOperatorCommand(USAGE, async () => {
   }
   if (command.name === 'copy') return copy(command);
   const location = locateLedger(command.dataDir);
-  if (command.name === 'reconcile') {
-    // Imported on demand, because it loads half of the service, and the other commands should start quickly.
-    const { reconcileLedger } = await import('./lib/ledger/ledger-reconcile.ts');
-    return (await reconcileLedger({ env: process.env, location, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
+  if (command.name === 'reconcile' || command.name === 'claim') {
+    const service = { env: process.env, location, timeoutMs: command.timeoutMs, print, say };
+    return (await workFor(command.name)(service)) ? 0 : 1;
   }
   const reports = openReports(location);
   try {
@@ -76,6 +81,14 @@ await runOperatorCommand(USAGE, async () => {
     await reports.close();
   }
 });
+
+/** The commands that work in the service's place. Imported on demand: they load half of the service, and the others should start quickly. */
+function workFor(name: 'reconcile' | 'claim') {
+  return async (service: StoppedService): Promise<boolean> => {
+    if (name === 'claim') return (await import('./lib/ledger/ledger-claim.ts')).claimChannels(service);
+    return (await import('./lib/ledger/ledger-reconcile.ts')).reconcileLedger(service);
+  };
+}
 
 async function copy({ dataDir, from, to }: Extract<LedgerCommand, { name: 'copy' }>): Promise<number> {
   const url = to ?? process.env.LEDGER_URL;

@@ -8,6 +8,7 @@ export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'status'; readonly json: boolean }
   | { readonly name: 'list'; readonly state: PaymentState | null; readonly limit: number; readonly json: boolean }
   | { readonly name: 'reconcile'; readonly timeoutMs: number }
+  | { readonly name: 'claim'; readonly timeoutMs: number }
   | { readonly name: 'export'; readonly from: number; readonly to: number }
   /** `from` is a file, and `to` a database. Undefined means the service's own. */
   | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
@@ -31,7 +32,8 @@ export function readLedgerCommand(args: readonly string[]): LedgerCommand | null
     case 'list':
       return readList(rest);
     case 'reconcile':
-      return readReconcile(rest);
+    case 'claim':
+      return readTimed(name, rest);
     case 'export':
       return readExport(rest);
     case 'copy':
@@ -56,11 +58,11 @@ function readList(args: string[]): LedgerCommand | null {
   return { name: 'list', dataDir: values['data-dir'], state, limit, json: values.json };
 }
 
-function readReconcile(args: string[]): LedgerCommand | null {
+function readTimed(name: 'reconcile' | 'claim', args: string[]): LedgerCommand | null {
   const values = parse(args, { ...COMMON, timeout: { type: 'string', default: '120' } });
   if (values.help) return null;
   const timeoutMs = whole(values.timeout, '--timeout', MAX_TIMEOUT_SECONDS) * 1000;
-  return { name: 'reconcile', dataDir: values['data-dir'], timeoutMs };
+  return { name, dataDir: values['data-dir'], timeoutMs };
 }
 
 function readExport(args: string[]): LedgerCommand | null {

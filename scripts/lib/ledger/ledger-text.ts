@@ -1,5 +1,6 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
+import type { ClaimReport } from '../../../src/payment/rails/usdc-channels/claims.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
 import { textTable } from '../text-table.ts';
 
@@ -73,4 +74,12 @@ export function listJson(payments: readonly ListedPayment[]): object {
       route,
     })),
   };
+}
+
+/** What a claim did, one fact a line. `report` is null when the claim did not end in time. Amounts in base units of USDC. */
+export function claimText(claimed: bigint, report: ClaimReport | null, left: bigint): string[] {
+  const usdc = (amount: bigint): string => `${formatUnits(amount, USDC_DECIMALS)} USDC`;
+  const lines = [`claimed ${usdc(claimed)}`];
+  if (report) lines.push(`written off ${usdc(report.writtenOff)}`, `channels set aside: ${report.setAside}`);
+  return [...lines, `left unclaimed ${usdc(left)}`];
 }

@@ -10,6 +10,8 @@ test.each([
   ['list', { name: 'list', dataDir: undefined, state: null, limit: 50, json: false }],
   ['list --state unknown --limit 7', { name: 'list', dataDir: undefined, state: 'unknown', limit: 7, json: false }],
   ['reconcile --timeout 5', { name: 'reconcile', dataDir: undefined, timeoutMs: 5000 }],
+  ['claim', { name: 'claim', dataDir: undefined, timeoutMs: 120_000 }],
+  ['claim --timeout 5 --data-dir x', { name: 'claim', dataDir: 'x', timeoutMs: 5000 }],
   ['copy --to postgres://h/d', { name: 'copy', dataDir: undefined, from: undefined, to: 'postgres://h/d' }],
   ['copy --from x', { name: 'copy', dataDir: undefined, from: 'x', to: undefined }],
   ['export --csv', { name: 'export', dataDir: undefined, from: 0, to: Number.MAX_SAFE_INTEGER }],
@@ -23,12 +25,17 @@ test('the days of an export are UTC, the last one included', () => {
   expect(read('export --csv --from 2026-01-01 --to 2026-01-01')).toMatchObject({ from: Date.UTC(2026, 0, 1) });
 });
 
-test.each(['--help', 'status --help', 'list --help', 'reconcile --help', 'export --help', 'copy --help'])(
-  '%s asks for help',
-  (line) => {
-    expect(read(line)).toBeNull();
-  },
-);
+test.each([
+  '--help',
+  'status --help',
+  'list --help',
+  'reconcile --help',
+  'claim --help',
+  'export --help',
+  'copy --help',
+])('%s asks for help', (line) => {
+  expect(read(line)).toBeNull();
+});
 
 describe('wrong usage', () => {
   test.each([
@@ -44,6 +51,8 @@ describe('wrong usage', () => {
     'list --limit -1',
     'reconcile --timeout 0',
     'reconcile --json',
+    'claim --timeout 0',
+    'claim all',
     'copy x',
     'copy --from x --data-dir y',
     'export',

@@ -23,7 +23,7 @@ interface ClaimsOptions extends Omit<ClaimOperationsOptions, 'store' | 'scheme'>
 }
 
 /** What a round did. Amounts in base units of the token. */
-interface ClaimReport {
+export interface ClaimReport {
   readonly claimed: bigint;
   readonly writtenOff: bigint;
   /** Channels that could not be claimed and were set aside. */

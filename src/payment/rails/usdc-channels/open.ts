@@ -22,6 +22,7 @@ import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
+import type { ClaimReport } from './claims.ts';
 import { createContractProbe } from './contract-probe.ts';
 import { channelEntry, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
@@ -60,8 +61,17 @@ const PLACES = 400;
 /** How long such a read waits, in milliseconds. Then it is refused. */
 const WAIT_MS = 3000;
 
+/** The rail, and what a command asks of it. */
+export interface OpenChannels extends OpenRail {
+  /**
+   * Claims everything that was charged, however little, and reports it. Rejects in a process that does not settle, and when the chain or the ledger
+   * cannot be read.
+   */
+  claimAll(signal: AbortSignal): Promise<ClaimReport>;
+}
+
 /** Opens payment channels: deposits and claims through our relayer, vouchers by the ledger alone. */
-export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail {
+export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChannels {
   const { config } = needs;
   const { channels } = config.rails;
   if (!channels) throw new Error('payment channels are off');
@@ -77,19 +87,22 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail
   const network = config.network.caip2;
   const sender = needs.wallet?.address ?? config.seller;
   const waitMs = config.settleWaitMs;
-  // Reaches the settlement in this process. Another process looks for new refunds by itself.
-  let wake = () => {};
+  /** The settlement in this process. Another process looks for new refunds by itself. */
+  let here: ReturnType<typeof openChannelSettling> | null = null;
   return {
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
-    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => wake() }),
+    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
     openSettling: (settling) => {
-      const opened = openChannelSettling(
+      here = openChannelSettling(
         { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs },
         settling,
       );
-      wake = opened.wake;
-      return opened.rail;
+      return here.rail;
+    },
+    claimAll: async (signal) => {
+      if (!here) throw new Error('this process does not settle');
+      return here.claimAll(signal);
     },
   };
 }
@@ -118,7 +131,10 @@ function openPurchase(
     ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
-    sellVoucher: createSellVoucher({ store, ledger, book, turns, network, log }),
+    sellVoucher: createSellVoucher({
+      ...{ store, ledger, book, turns, status, network, clock, log },
+      claimAfterMs: channels.claimAfterSeconds * 1000,
+    }),
     refund: createRefund({
       store,
       book,

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
 import type { ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
@@ -12,13 +13,14 @@ import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import type { RailStatus } from '../../settling.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { channelReceipt } from './channel-state.ts';
 import { createCorrections } from './corrections.ts';
 import { type ChannelPayload, reason } from './payload.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 import type { Turn, Turns } from './turns.ts';
-import { faultOf, StaleVoucher } from './voucher-rules.ts';
+import { checkClaimable, faultOf, StaleVoucher } from './voucher-rules.ts';
 
 /** A voucher that is presented for a call. Its signature is valid. */
 export interface PresentedVoucher {
@@ -31,7 +33,11 @@ interface SellVoucherOptions {
   ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered' | 'findByIdentifier'>;
   book: ChannelBook;
   turns: Turns;
+  status: Pick<RailStatus, 'unavailable'>;
+  /** The longest that a charge waits for its claim by plan, in milliseconds. */
+  claimAfterMs: number;
   network: string;
+  clock: Clock;
   log: { error(detail: object, message: string): void };
 }
 
@@ -44,12 +50,13 @@ const MOST_TRIES = 3;
  * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
  * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or is told the new charges. One that
- *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one.
+ *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier charges
+ *    must not wait for a claim that cannot be sent.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
 export function createSellVoucher(options: SellVoucherOptions) {
-  const { store, ledger, book, turns } = options;
+  const { store, ledger, book, turns, status, claimAfterMs, clock } = options;
   const corrections = createCorrections(store);
 
   async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
@@ -61,16 +68,23 @@ export function createSellVoucher(options: SellVoucherOptions) {
     return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
   }
 
-  /** Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. */
+  /**
+   * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
+   * the channel's charges cannot be claimed.
+   */
   async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
-    const channel = await book.open(channelId, payload.config, order.asker);
+    let channel = await book.open(channelId, payload.config, order.asker);
     let fault = faultOf(channel, covered);
     const again = fault && (await redelivered(voucher, order));
     if (again) return again;
-    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, order.asker), covered);
+    if (fault?.mayBeOld) {
+      channel = await book.reread(channel, order.asker);
+      fault = faultOf(channel, covered);
+    }
     if (fault) throw fault.refusal;
+    checkClaimable(channel, { unavailable: status.unavailable(), claimAfterMs, nowMs: clock.nowMs() });
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
     return null;
   }

@@ -95,5 +95,13 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       await allTried([watched, claimed]);
     },
   };
-  return { rail, wake: () => void refunds.run().catch(() => {}) };
+  return {
+    rail,
+    wake: () => void refunds.run().catch(() => {}),
+    claimAll: async (signal: AbortSignal) => {
+      const { ok, detail } = await probe();
+      if (!ok) throw new Error(`payment channels cannot be claimed: ${detail}`);
+      return claims.run(true, signal);
+    },
+  };
 }

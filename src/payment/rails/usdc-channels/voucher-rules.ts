@@ -1,4 +1,5 @@
 import type { SettleResponse } from '@x402/core/types';
+import { Unavailable } from '../../../errors.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { correctionOf } from './channel-state.ts';
@@ -47,4 +48,23 @@ export function faultOf(
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
   // The client believes that more money is left. It reads the chain when it is told that its state is old.
   return { refusal: new StaleVoucher(channel), mayBeOld: true };
+}
+
+/** When vouchers are no longer sold because their charges are not claimed. */
+export interface ClaimTrouble {
+  /** Why no claim can be sent now; null while claims can be sent. */
+  readonly unavailable: string | null;
+  /** The longest that a charge waits for its claim by plan, in milliseconds. */
+  readonly claimAfterMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Throws Unavailable (`settlement_unavailable`) while claims cannot be sent and the channel's oldest charge waits for more than twice its time. More
+ * charges would wait with it, and the payer may withdraw the money for all of them.
+ */
+export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
+  const { unavailable, claimAfterMs, nowMs } = trouble;
+  if (unavailable === null || unclaimedSince === null || nowMs - unclaimedSince <= 2 * claimAfterMs) return;
+  throw new Unavailable('settlement_unavailable', `charges of this channel cannot be claimed now: ${unavailable}`);
 }

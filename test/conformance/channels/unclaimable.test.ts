@@ -1,0 +1,62 @@
+import { x402Client } from '@x402/core/client';
+import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/client';
+import { wrapFetchWithPayment } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
+import { newBuyer } from '../../support/usdc/buyer.ts';
+
+const PATH = '/v1/paid/fees/estimate';
+const HOUR_MS = 3_600_000;
+
+let network: EmbeddedNetwork;
+let service: Service;
+let aheadMs = 0;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  const env = {
+    ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
+    ...{ CHANNELS_CLAIM_AFTER_SECONDS: '3600', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+  };
+  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
+  service = await startService(network, { env, clock });
+});
+afterAll(async () => {
+  await service?.stop();
+  await network.stop();
+});
+
+const setGas = (wei: bigint) => network.rpc('anvil_setBalance', [network.relayer.address, `0x${wei.toString(16)}`]);
+const canSettle = () => service.deps.payments.forOthers.report()?.status['usdc-channels']?.unavailable === null;
+
+test('vouchers are sold for a while without claims, then refused and not charged, and sold again once claims can be sent', async () => {
+  const offered = async () => String((await fetch(service.origin + PATH)).headers.get('payment-required'));
+  await until('channels are offered', async () => atob(await offered()).includes('batch-settlement'));
+  const { privateKey } = await newBuyer(network);
+  const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(bytesToHex(privateKey)));
+  const allowed = [{ network: 'eip155:5042' as const, asset: network.usdc }];
+  const client = new x402Client().register('eip155:5042', scheme).setSpendControls({ allowedAssets: allowed });
+  const pay = () => wrapFetchWithPayment(fetch, client)(service.origin + PATH);
+  expect((await pay()).status).toBe(200);
+
+  await setGas(0n);
+  await until('the relayer has no gas', async () => !canSettle());
+  expect((await pay()).status).toBe(200);
+  aheadMs = 2 * HOUR_MS + 60_000;
+  const refused = await pay();
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+  expect(await refused.json()).toMatchObject({ code: 'settlement_unavailable', charged: false });
+
+  await setGas(10n ** 20n);
+  await until('the relayer has gas', async () => canSettle());
+  const sold = await pay();
+  expect(sold.status).toBe(200);
+  const receipt = JSON.parse(atob(String(sold.headers.get('payment-response'))));
+  const price = BigInt(receipt.extra.chargedAmount);
+  expect(receipt.extra.channelState.chargedCumulativeAmount).toBe(String(3n * price));
+}, 60_000);

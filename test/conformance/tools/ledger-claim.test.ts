@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { x402Client } from '@x402/core/client';
+import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/client';
+import { wrapFetchWithPayment } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { createProcess } from '../../support/service/process.ts';
+import { until } from '../../support/service/workers.ts';
+import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
+
+const LEDGER = join(import.meta.dirname, '../../../scripts/ledger.ts');
+const PATH = '/v1/paid/fees/estimate';
+const CALLS = 3;
+
+let network: EmbeddedNetwork;
+let folder: string;
+let dataDir: string;
+let env: Record<string, string>;
+let service: Awaited<ReturnType<typeof createProcess>>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  folder = mkdtempSync(join(tmpdir(), 'percall-claim-'));
+  dataDir = join(folder, 'data');
+  env = { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey };
+  service = await createProcess(network, dataDir, env);
+  await service.start();
+});
+afterAll(async () => {
+  await service?.kill();
+  await network?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs the command with the service's environment, in a directory without a .env file. */
+function claim(args: string[] = [], more: Record<string, string> = {}) {
+  const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, [LEDGER, 'claim', ...args], { cwd: folder, env: given }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+/** Buys calls over one channel. Returns what they cost, in base units. */
+async function buy(): Promise<bigint> {
+  const offer = async () => (await fetch(service.origin + PATH)).headers.get('payment-required') ?? '';
+  await until('channels are offered', async () => atob(await offer()).includes('batch-settlement'));
+  const { privateKey } = await newBuyer(network, 10_000_000n);
+  const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(bytesToHex(privateKey)));
+  const allowed = [{ network: 'eip155:5042' as const, asset: network.usdc }];
+  const client = new x402Client().register('eip155:5042', scheme).setSpendControls({ allowedAssets: allowed });
+  const pay = wrapFetchWithPayment(fetch, client);
+  let cost = 0n;
+  for (let at = 0; at < CALLS; at++) {
+    const answer = await pay(service.origin + PATH);
+    expect(answer.status).toBe(200);
+    cost += BigInt(JSON.parse(atob(String(answer.headers.get('payment-response')))).extra.chargedAmount);
+  }
+  return cost;
+}
+
+test('claim refuses beside a running service, and claims what a killed one has left, once', async () => {
+  const cost = await buy();
+  const before = await balanceOf(network, network.seller);
+  const beside = await claim();
+  expect(beside).toMatchObject({ code: 1, stdout: '' });
+  expect(beside.stderr).toMatch(/^failed: a service is running on .* it claims by itself.*stop it first\n$/);
+  await service.kill();
+
+  const off = await claim([], { CHANNELS: 'off' });
+  expect([off.code, off.stderr]).toEqual([1, expect.stringContaining('payment channels are off')]);
+
+  await network.pauseMining();
+  const early = await claim(['--timeout', '2']);
+  expect([early.code, early.stdout]).toEqual([1, 'claimed 0 USDC\nleft unclaimed 0.0015 USDC\n']);
+  expect(early.stderr).toContain('did not end in time');
+  await network.resumeMining();
+
+  const done = await claim();
+  expect([done.code, done.stdout], done.stderr).toEqual([
+    0,
+    'claimed 0.0015 USDC\nwritten off 0 USDC\nchannels set aside: 0\nleft unclaimed 0 USDC\n',
+  ]);
+  expect([cost, (await balanceOf(network, network.seller)) - before]).toEqual([1500n, 1500n]);
+  const again = await claim();
+  expect([again.code, again.stdout.split('\n')[0]]).toEqual([0, 'claimed 0 USDC']);
+  expect((await balanceOf(network, network.seller)) - before).toBe(1500n);
+}, 120_000);
