@@ -41,7 +41,7 @@ interface ChannelSettlingOptions {
 
 /** A channel's settlement in the process that settles: deposits, refunds, claims, and the watch over withdrawals. */
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
-  const { store, chain, evidence, channels, network, terms, probe, waitMs, clock, log } = options;
+  const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
   const { withdrawDelaySeconds } = channels;
   const relayer = settling.relaying(channelsInfo.name);
   const stopping = new AbortController();
@@ -63,22 +63,12 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     }
   }
 
-  /** Claims what is open before the service stops, as far as that is done in time. */
-  async function claimLast(): Promise<void> {
-    const late = new AbortController();
-    const claimed = claims
-      .run(true, late.signal)
-      .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
-    await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
-    late.abort();
-  }
-
   const rail: RailSettling = {
     settler: {
       ...relayer.settler,
       stop: async () => {
         stopping.abort();
-        await claimLast();
+        await claimLast(claims, options);
         await relayer.settler.stop();
       },
     },
@@ -104,4 +94,17 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       return claims.run(true, signal);
     },
   };
+}
+
+/** Claims what is open before the service stops, as far as that is done in time. */
+async function claimLast(
+  claims: ReturnType<typeof createClaims>,
+  { waitMs, clock, log }: Pick<ChannelSettlingOptions, 'waitMs' | 'clock' | 'log'>,
+): Promise<void> {
+  const late = new AbortController();
+  const claimed = claims
+    .run(true, late.signal)
+    .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
+  await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
+  late.abort();
 }

@@ -1,9 +1,10 @@
-import { type ChainClient, RpcError } from '../../../chain/rpc/client.ts';
+import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { createBlockRanges } from './block-ranges.ts';
 import type { ChannelReader } from './channel-reader.ts';
 import { SETTLEMENT } from './scheme.ts';
 
@@ -33,8 +34,8 @@ interface WithdrawalWatchOptions {
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, reader, chain, network, withdrawDelaySeconds, clock, log } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
-  let fromBlock: number | null = null;
-  let span = LOG_SPAN;
+  // The logs need no history: at the start the timer reads the channels.
+  const readRanges = createBlockRanges(readRange, LOG_SPAN);
 
   async function refresh(channels: readonly Channel[]): Promise<void> {
     if (channels.length === 0) return;
@@ -68,7 +69,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     return found.filter((channel) => channel !== null);
   }
 
-  async function readSpan(from: number, to: number): Promise<void> {
+  async function readRange(from: number, to: number): Promise<void> {
     const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
     const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
     const logs = await chain.request<{ topics: string[] }[]>('eth_getLogs', [filter], { rank: 'collect' });
@@ -77,23 +78,9 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     await refresh(channels);
   }
 
-  /** Reads the blocks since the last round, oldest first. What was read stays read, although a later part fails. */
   async function readLogs(): Promise<void> {
     const head = Number(await chain.request<string>('eth_blockNumber', [], { rank: 'collect' }));
-    // At the start the timer reads the channels, so that the logs need no history.
-    for (let from = fromBlock ?? head; from <= head; ) {
-      const to = Math.min(head, from + span - 1);
-      try {
-        await readSpan(from, to);
-        span = Math.min(LOG_SPAN, span * 2);
-        fromBlock = from = to + 1;
-      } catch (error) {
-        fromBlock = from;
-        // Half of what was asked for, which may be less than the span.
-        span = Math.max(1, Math.floor((to - from + 1) / 2));
-        if (!(error instanceof RpcError) || from === to) throw error;
-      }
-    }
+    await readRanges(head);
   }
 
   return {
