@@ -4,6 +4,7 @@ import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { receiveDigest } from '../../../src/payment/evm/eip3009.ts';
 import { DEPOSIT_COLLECTOR, depositNonce } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { headerOf, type Requirement } from '../usdc/payments.ts';
 import { channelOf, configJson, scheme } from './channel-payment.ts';
 
@@ -11,10 +12,13 @@ import { channelOf, configJson, scheme } from './channel-payment.ts';
 export interface ChannelBuyer {
   readonly id: Uint8Array;
   readonly address: `0x${string}`;
+  readonly config: ChannelConfig;
   /** Pays for a call by a voucher over `max` in all. */
   voucher(max: bigint): string;
   /** Puts `amount` into the channel, and pays for a call by a voucher over `max` in all. Each deposit is another authorization. */
   deposit(amount: bigint, max: bigint): string;
+  /** Asks for what the channel holds beyond its charges. `charged`: all of them. */
+  refund(charged: bigint): string;
 }
 
 /** The buyer with this key, on the terms of a challenge's channel entry. The native library signs, because a benchmark signs thousands beforehand. */
@@ -55,7 +59,8 @@ export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): 
   }
 
   return {
-    ...{ id, address: addressOf(privateKey), deposit },
+    ...{ id, config, address: addressOf(privateKey), deposit },
+    refund: (charged) => header(charged, { type: 'refund' }),
     voucher: (max) => header(max, { type: 'voucher' }),
   };
 }

@@ -89,7 +89,7 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
   }
 
   return {
-    ...{ id: bytesToHex(signer.id), address },
+    ...{ id: bytesToHex(signer.id), address, privateKey, signer },
     /** What the buyer was told: the channel's charges and its deposits, and the most that it has signed for a call that can succeed. */
     told: () => ({ charged, deposited, highest }),
     funds: FUNDS,
@@ -154,3 +154,5 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
     },
   };
 }
+
+export type KillBuyer = Awaited<ReturnType<typeof newKillBuyer>>;
