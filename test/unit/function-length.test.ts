@@ -30,9 +30,8 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/rails/lightning/open.ts createLightning': 73,
   'src/payment/rails/usdc-channels/rail.ts createChannelsRail': 70,
   'src/payment/rails/usdc-channels/sell-voucher.ts createSellVoucher': 88,
-  'src/payment/rails/usdc-channels/settling.ts openChannelSettling': 65,
   'src/payment/rails/usdc-channels/turns.ts createTurns': 98,
-  'src/payment/rails/usdc-channels/withdrawal-watch.ts createWithdrawalWatch': 74,
+
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
   'src/store/sqlite/market-store.ts createMarketStore': 65,
   'src/wiring/deps.ts createDeps': 118,
