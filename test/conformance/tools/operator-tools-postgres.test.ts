@@ -173,7 +173,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await ask('SELECT id FROM usdc_payments', 'empty')).toEqual([]);
     const good = await run('ledger', ['copy', '--from', file], { LEDGER_URL: postgres.url('empty') });
     expect(good.code, good.stderr).toBe(0);
-    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(7);
+    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(9);
   });
 
   test('reconcile finishes the payments that the dead service left, in the database', async () => {
