@@ -19,8 +19,8 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'a signature outlives its payment',
     file: 'src/payment/ledger.ts',
-    find: 'const change = { transaction, block, charged: paid, signature: null, reason: null, endedAt: now };',
-    replace: 'const change = { transaction, block, charged: paid, reason: null, endedAt: now };',
+    find: 'const change = { transaction, block, charged: paid, signature: null, calldata: null, reason: null, endedAt: now };',
+    replace: 'const change = { transaction, block, charged: paid, calldata: null, reason: null, endedAt: now };',
     breaks: ['no secret leaves'],
   },
   {

@@ -161,7 +161,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '8: what is in flight is reported as free',
-    file: 'src/payment/purchase.ts',
+    file: 'src/payment/known-answers.ts',
     find: "detail, { charged: 'unknown', retryAfterSeconds: 1 });",
     replace: 'detail, { charged: false, retryAfterSeconds: 1 });',
     breaks: ['charged was true'],

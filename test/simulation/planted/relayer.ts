@@ -11,12 +11,12 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'balance not compared',
-    file: 'src/payment/rails/usdc-exact/rail.ts',
+    file: 'src/payment/evm/authorization-checks.ts',
     find: 'if (seen.balance < authorization.value) throw',
     replace: 'if (seen.balance < 0n) throw',
     and: [
       {
-        file: 'src/payment/rails/usdc-exact/rail.ts',
+        file: 'src/payment/evm/authorization-checks.ts',
         find: 'if (balance < authorization.value + promised) throw',
         replace: 'if (balance < 0n) throw',
       },
@@ -25,8 +25,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'used authorization not refused',
-    file: 'src/payment/rails/usdc-exact/rail.ts',
-    find: 'if (seen.used) throw new PaymentRefused(NONCE_USED);',
+    file: 'src/payment/evm/authorization-checks.ts',
+    find: 'if (seen.used) throw new PaymentRefused(reasons.used);',
     replace: '',
     breaks: ['the relayer keeps its bounds'],
   },
@@ -48,9 +48,9 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/purchase.ts',
-    find: "if (ended?.state === 'settled') return handOut(options, ended, served.body, order.price);",
+    find: "if (ended?.state === 'settled') return handOut(options, ended, served.body, order);",
     replace:
-      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut(options, { ...ended, state: 'settled' }, served.body, order.price);",
+      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut(options, { ...ended, state: 'settled' }, served.body, order);",
     breaks: ['no answer without its full price'],
   },
   {
@@ -77,9 +77,9 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'sent before it is noted',
     file: 'src/payment/settlers/relayer/effects.ts',
-    find: 'return { kind, effect, answer: await options.noteBroadcast(entriesOf(effect.flights)) };',
+    find: 'return { kind, effect, answer: await note(options, effect.flights) };',
     replace:
-      'setTimeout(() => void options.noteBroadcast(entriesOf(effect.flights)).catch(() => {}), 300);\n          return { kind, effect, answer: new Set(entriesOf(effect.flights).map(({ id }) => id)) };',
+      'setTimeout(() => void note(options, effect.flights).catch(() => {}), 300);\n          return { kind, effect, answer: new Set(entriesOf(effect.flights).map(({ id }) => id)) };',
     breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
   },
   {

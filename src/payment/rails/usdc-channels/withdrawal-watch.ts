@@ -34,7 +34,8 @@ interface WithdrawalWatchOptions {
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, reader, chain, network, withdrawDelaySeconds, clock, log } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
-  // The logs need no history: at the start the timer reads the channels.
+  // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
+  const startedMs = clock.nowMs();
   const readRanges = createBlockRanges(readRange, LOG_SPAN);
 
   async function refresh(channels: readonly Channel[]): Promise<void> {
@@ -51,11 +52,11 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     await Promise.all(noted);
   }
 
-  /** Reads every channel with unclaimed charges whose state is old, whatever the logs show. */
+  /** Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show. */
   async function readStale(): Promise<void> {
     for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
       const page = await store.listUnclaimed(network, PAGE, after);
-      await refresh(page.filter(({ readAt }) => clock.nowMs() - readAt >= staleMs));
+      await refresh(page.filter(({ readAt }) => readAt < startedMs || clock.nowMs() - readAt >= staleMs));
       const last = page.at(-1);
       if (page.length < PAGE || !last || last.unclaimedSince === null) return;
       after = { unclaimedSince: last.unclaimedSince, id: last.id };
