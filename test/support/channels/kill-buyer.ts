@@ -131,7 +131,9 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
           note(other, answer.body);
           return 'voucher not charged, bought again';
         }
-        expect(decoded(answer, 'payment-required').error, context).toMatch(/cumulative_(amount_mismatch|below_claimed)$/);
+        expect(decoded(answer, 'payment-required').error, context).toMatch(
+          /cumulative_(amount_mismatch|below_claimed)$/,
+        );
         const { accepts } = decoded(answer, 'payment-required') as {
           accepts: { extra: { channelState?: { chargedCumulativeAmount: string } } }[];
         };

@@ -40,10 +40,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
 
   async function refresh(channels: readonly Channel[]): Promise<void> {
     if (channels.length === 0) return;
-    const states = await reader.read(
-      channels.map(({ id }) => id),
-      { rank: 'collect' },
-    );
+    const ids = channels.map(({ id }) => id);
+    const states = await reader.read(ids, { rank: 'collect' });
     const noted = channels.map((channel, at) => {
       const state = states[at];
       if (!state) throw new Error('a channel that was asked for is missing in the answer');
