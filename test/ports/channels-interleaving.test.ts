@@ -47,13 +47,15 @@ function noteStep({ stores, model, pick, at }: World, name: string): Step {
 
 function chargeStep({ stores, model, pick, at }: World, name: string): Step {
   const price = pick([1n, 100n, 100n]);
-  const max = (model.channels.get(name)?.charged ?? 0n) + pick([price, price, price, price + 1n, 0n]);
-  const should = max > 0n && model.charge(name, max, price, at);
-  const sale = voucherSale(`s${at}`, name, most1(max), { nonce: hash32(`s${at}`), price, reservedAt: at });
+  const charged = model.channels.get(name)?.charged ?? 0n;
+  const max = atLeast1(charged + pick([price, price, price, price + 1n, 0n]));
+  const should = model.charge(name, max, price, at);
+  const sale = voucherSale(`s${at}`, name, max, { nonce: hash32(`s${at}`), price, reservedAt: at });
   return { what: `charge ${should}`, is: stores.channels.charge(sale, Buffer.from('reply'), at + 9), should };
 }
 
-const most1 = (max: bigint): bigint => (max > 0n ? max : 1n);
+/** No voucher is signed over nothing. */
+const atLeast1 = (max: bigint): bigint => (max > 0n ? max : 1n);
 
 function depositStep({ stores, model, pick, at }: World, name: string): Step {
   const price = pick([50n, 100n]);
