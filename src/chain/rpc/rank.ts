@@ -2,7 +2,7 @@
  * Why a request to the chain is made, most important first.
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
- * - collect: the collector, and reconciliation that no buyer waits for.
+ * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that is presented again.
  * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately, or
  *   comes new and is one of the few that may go first.
  * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
@@ -19,7 +19,7 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
   sale: 0.1,
   collect: 0.2,
   offer: 0.35,
-  admit: 0.35,
+  admit: 0.45,
   free: 0.5,
 };
 

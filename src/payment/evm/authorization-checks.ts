@@ -33,12 +33,15 @@ export function createAuthorizationChecks(
   const empty = createEmptyPayers(clock);
 
   return {
-    /** Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. */
+    /**
+     * Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. They are read with rank `collect`: this payer is
+     * not verified now, so it must not use what is kept for verified buyers (R1).
+     */
     review: async ({ authorization }, { checkedBlock }, { asker, mayLookUp }) => {
       const { used, block } = await check.admit(authorization, asker, true);
       if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
       if (!mayLookUp()) return { kind: 'unknown' };
-      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'sale' });
+      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
     },
     /** Refuses a used authorization, and a balance below its amount. */
     look: async ({ authorization }, asker, { signed, isAgain }) => {

@@ -22,7 +22,7 @@ const PLACES = 4096;
 const WAIT_MS = 3000;
 /**
  * Sizes only the queue, which holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
- * `admit` (`chain/rpc/rank.ts`).
+ * `offer` (`chain/rpc/rank.ts`).
  */
 const QUEUE_RATE_SHARE = 0.5;
 /**

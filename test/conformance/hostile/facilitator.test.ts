@@ -5,7 +5,7 @@ import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
-import { errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { errorOf, isPending, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
 
@@ -54,11 +54,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     return answer;
   }
 
-  /** Whether a transaction that is not mined yet carries this payment. Other payments' transactions, such as repeated ones, may be pending too. */
-  async function isSent({ authorization }: Payment): Promise<boolean> {
-    const { pending } = await network.rpc<{ pending: object }>('txpool_content', []);
-    return JSON.stringify(pending).includes(bytesToHex(authorization.nonce).slice(2));
-  }
+  const isSent = ({ authorization }: Payment) => isPending(network, bytesToHex(authorization.nonce));
 
   test('still serves honest buyers while contract payers accept in simulation and refuse in settlement', async () => {
     const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));

@@ -5,11 +5,12 @@ import { keccak256, toBytes } from 'viem';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
-import { balanceOf, errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { balanceOf, errorOf, isPending, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
 /** The storage slot from which `StoppedUsdc` reads the blocklisted account. */
@@ -52,10 +53,7 @@ describeServices('our relayer', (ledgerEnv) => {
     const payment = await payer.sign(service.origin, latch.path);
     await network.pauseMining();
     const answer = buy(payment);
-    await until(
-      'it is sent',
-      async () => Number((await network.rpc<{ pending: string }>('txpool_status')).pending) > 0,
-    );
+    await until('it is sent', () => isPending(network, bytesToHex(payment.authorization.nonce)));
     await payer.become(CODE.silent);
     await network.resumeMining();
     expect(errorOf(await answer)).toEqual([402, 'invalid_exact_evm_transaction_failed']);

@@ -47,7 +47,7 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
       await handler.arrived;
       const hanging = await stage.hang();
       broken.push(present(settling));
-      await hanging.arrived();
+      await hanging.arrived(settling.payment);
       await stage.kill();
       for (const answer of await Promise.all(broken)) expect(answer?.status ?? 'broken').not.toBe(200);
       handler.release();

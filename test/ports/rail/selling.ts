@@ -92,7 +92,7 @@ async function expectHeldBack(stage: Stage): Promise<void> {
   const answer = stage.present(request, payment).finally(() => {
     isHeldBack = false;
   });
-  await hanging.arrived();
+  await hanging.arrived(payment);
   await until('the answer is stored', async () => (await stage.find(payment.id))?.state === 'settling');
   expect(isHeldBack).toBe(true);
   await hanging.heal();

@@ -27,8 +27,8 @@ export interface RailPayment {
 
 /** A stop of all settlements: the party that executes them takes them and does nothing until `heal` is called. */
 export interface Hanging {
-  /** Resolves when that party has taken a payment. */
-  arrived(): Promise<void>;
+  /** Resolves when that party has taken this payment. */
+  arrived(payment: RailPayment): Promise<void>;
   heal(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { until } from '../service/workers.ts';
-import { balanceOf, newBuyer } from '../usdc/buyer.ts';
+import { balanceOf, isPending, newBuyer } from '../usdc/buyer.ts';
 import { requirementOf, signAuthorization } from '../usdc/payments.ts';
 import type { RailUnderTest } from './rail-fixture.ts';
 import { FUNDS } from './signed-rail.ts';
@@ -37,11 +37,7 @@ export function openExact(network: EmbeddedNetwork): Pick<RailUnderTest, 'pay' |
     hang: async () => {
       await network.pauseMining();
       return {
-        arrived: () =>
-          until('a settlement waits for a block', async () => {
-            const { pending } = await network.rpc<{ pending: string }>('txpool_status');
-            return BigInt(pending) > 0n;
-          }),
+        arrived: ({ id }) => until('its settlement waits for a block', () => isPending(network, id)),
         heal: network.resumeMining,
       };
     },

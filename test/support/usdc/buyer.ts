@@ -55,6 +55,15 @@ export async function balanceOf(network: EmbeddedNetwork, address: string): Prom
   return BigInt(await network.rpc<string>('eth_call', [{ to: network.usdc, data }, 'latest']));
 }
 
+/**
+ * Whether a transaction that is not mined yet carries the payment with this nonce. Transactions of other payments, such as repeated ones, may be pending
+ * too, so their number shows nothing.
+ */
+export async function isPending(network: EmbeddedNetwork, nonce: string): Promise<boolean> {
+  const { pending } = await network.rpc<{ pending: object }>('txpool_content', []);
+  return JSON.stringify(pending).toLowerCase().includes(nonce.slice(2).toLowerCase());
+}
+
 /** The number of transfers of exactly this price from the payer to the seller on the chain. */
 export async function transfersOf(network: EmbeddedNetwork, payment: Payment): Promise<number> {
   const topic = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`;

@@ -32,7 +32,7 @@ function open(...rates: (number | undefined)[]) {
 }
 
 test('a less important rank leaves no smaller reserve, and `admit` and `free` do not wait', () => {
-  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.35, 0.5]);
+  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.45, 0.5]);
   expect(RANKS.map((rank) => WAIT_MS[rank])).toEqual([3000, 2000, 2000, 2000, 0, 0]);
 });
 
@@ -52,7 +52,9 @@ describe('the ranks that may send a request', () => {
     [139, 2],
     [141, 3],
     [207, 3],
-    [208, 5],
+    [208, 4],
+    [252, 4],
+    [253, 5],
     [274, 5],
     [275, 6],
     [500, 6],
@@ -70,6 +72,16 @@ describe('the ranks that may send a request', () => {
     expect(await allowed()).toEqual(RANKS);
     allowances[0]?.spend();
     expect(await allowed()).toEqual([]);
+  });
+
+  test('include the read of unverified payers when unpaid work has used up all that it may use', async () => {
+    const { clock, allowances, isAllowed } = open(20);
+    await clock.advance(500);
+    let unpaid = 0;
+    for (; await isAllowed('admit'); unpaid++) allowances[0]?.spend();
+    // Ten requests at once, of which unpaid work leaves five.
+    expect(unpaid).toBe(5);
+    expect(await isAllowed('offer')).toBe(true);
   });
 
   test('depend on all providers together, but one of them must have a whole request left', async () => {

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { artifacts } from '../../../../../src/embedded/contracts/artifacts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import {
+  channelIdCalldata,
   claimCalldata,
+  claimedRows,
   depositCalldata,
   multicallCalldata,
   refundCalldata,
@@ -76,4 +78,34 @@ test(`the nonce of a refund is read from its calldata, alone and beside a claim,
     expect(refundNonceOf(multicallCalldata([claim, refund]))).toBe(nonce);
   }
   expect([refundNonceOf(claim), refundNonceOf(multicallCalldata([claim]))]).toEqual([null, null]);
+});
+
+test(`the rows of a claim are read from its calldata, alone and beside other calls, and are none elsewhere (seed ${seed})`, () => {
+  const [signature, receiver, token] = [bytes(65), bytes(20), bytes(20)];
+  const rows = [5n, 6n].map((totalClaimed) => ({
+    ...{ config: configOf(), maxClaimableAmount: 9n, signature: bytes(65), totalClaimed },
+  }));
+  const wanted = rows.map(({ config, totalClaimed }) => ({ config: textOf(config), totalClaimed }));
+  const read = (calldata: Uint8Array) =>
+    claimedRows(calldata).map(({ config, totalClaimed }) => ({
+      config: textOf(config as ReturnType<typeof configOf>),
+      totalClaimed,
+    }));
+  const claim = claimCalldata(rows, signature);
+  const sweep = settleCalldata(receiver, token);
+  expect(read(claim)).toEqual(wanted);
+  expect(read(multicallCalldata([claim, sweep]))).toEqual(wanted);
+  expect([read(sweep), read(multicallCalldata([sweep]))]).toEqual([[], []]);
+});
+
+test(`the question for a channel’s id is encoded as the contract declares it (seed ${seed})`, () => {
+  const config = configOf();
+  expect(channelIdCalldata(config)).toBe(encode('getChannelId', [textOf(config)]));
+});
+
+test(`the nonce of a refund is found behind calls that hold none, and a sweep alone has none (seed ${seed})`, () => {
+  const refund = refundCalldata(configOf(), 1n, 7n, bytes(65));
+  const sweep = settleCalldata(bytes(20), bytes(20));
+  expect(refundNonceOf(multicallCalldata([sweep, refund, sweep]))).toBe(7n);
+  expect(refundNonceOf(sweep)).toBeNull();
 });

@@ -134,3 +134,90 @@ describe('the requests of one channel', () => {
     expect(await next).toBe(true);
   });
 });
+
+describe('a channel that waits for a corrected request', () => {
+  /** A channel that is charged 1 and has just corrected the request "stale". */
+  async function corrected(): Promise<void> {
+    await request('a', 0n);
+    expect(await request('stale', 0n)).toBe(false);
+  }
+
+  test('sets one timer for all that wait, and none is left afterwards', async () => {
+    await corrected();
+    const waiting = [request('fits', 1n), request('also fits', 1n)];
+    expect(clock.pendingSleeps()).toEqual([500, 30_000, 30_000]);
+    await clock.advance(500);
+    expect(await Promise.all(waiting)).toEqual([true, false]);
+    // The second one was corrected: the channel waits for it.
+    expect(clock.pendingSleeps()).toEqual([500]);
+    await clock.advance(500);
+    expect(clock.pendingSleeps()).toEqual([]);
+  });
+
+  test('takes the corrected request at once, before one that waits, and drops the timer', async () => {
+    await corrected();
+    const other = request('fits', 1n);
+    expect(await request('stale again', 1n)).toBe(true);
+    await clock.advance(0);
+    expect(await other).toBe(false);
+    expect(clock.pendingSleeps()).toEqual([500]);
+  });
+
+  test('lets a request without a wait go once the time is over', async () => {
+    await corrected();
+    await clock.advance(500);
+    expect(await request('b', 1n)).toBe(true);
+    expect(clock.pendingSleeps()).toEqual([]);
+  });
+
+  test('does not run a request that has left, and wakes the next one', async () => {
+    await corrected();
+    const leaving = new AbortController();
+    const left = request('left', 1n, leaving.signal);
+    const stays = request('stays', 1n);
+    leaving.abort();
+    expect(await left).toBeNull();
+    await clock.advance(500);
+    expect(await stays).toBe(true);
+    expect(seen).not.toContain('left buys');
+  });
+});
+
+describe('a request that has its turn', () => {
+  test('keeps it when its connection closes, and the next one waits for its end', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const [first, leaving] = [Promise.withResolvers<void>(), new AbortController()];
+    const running = request('first', 0n, STAYS, () => first.promise);
+    const second = request('second', 1n, leaving.signal, () => promise);
+    first.resolve();
+    await running;
+    leaving.abort();
+    const third = request('third', 2n);
+    await clock.advance(0);
+    expect(seen).toEqual(['first buys']);
+    resolve();
+    expect([await second, await third]).toEqual([true, true]);
+    expect(seen).toEqual(['first buys', 'second buys', 'third buys']);
+  });
+
+  test('after a failure lets any request go, because the charges are not known', async () => {
+    const failing = request('a', 0n, STAYS, () => Promise.reject(new Error('away')));
+    const [other, waiting] = [request('b', 7n), request('c', 0n)];
+    await expect(failing).rejects.toThrow('away');
+    expect(await other).toBe(false);
+    await clock.advance(500);
+    expect(await waiting).toBe(true);
+    expect(seen).toEqual(['b is told 0', 'c buys']);
+  });
+
+  test('does not hold up another channel', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const first = request('a', 0n, STAYS, () => promise);
+    const elsewhere = turns.take('other', { from: 0n, request: 'x', charged: 0n }, STAYS, async () => ({
+      ...{ value: 'sold', charged: 1n, isCorrected: false },
+    }));
+    expect(await elsewhere).toBe('sold');
+    resolve();
+    await first;
+  });
+});

@@ -234,8 +234,8 @@ describe('a review of an authorization that reverted before', () => {
     expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
     expect(await review(authorization, failedBefore(null))).toMatchObject({ kind: 'settled' });
     expect(lookups).toEqual([7, 0]);
-    // What a buyer waits for comes before reconciliation, and after what is owed.
-    expect(ranks).toEqual(['sale', 'sale']);
+    // Its payer is not verified now. So a lookup does not use what is kept for verified buyers, and comes before unverified payers.
+    expect(ranks).toEqual(['collect', 'collect']);
   });
 
   test('finds that it was cancelled since', async () => {

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
+import type { Channel } from '../../../src/store/ports/channels.ts';
+import { NETWORK, voucherSale } from '../ledger/channel-rows.ts';
+import { adapters } from '../ledger/ledger-adapters.ts';
+import { createManualClock } from '../manual-clock.ts';
+import { newKey } from '../usdc/payments.ts';
+import { channelOf, scheme } from './channel-payment.ts';
+import { createContractStandIn } from './contract-stand-in.ts';
+
+export const START_MS = 1_800_000_000_000;
+
+/** A payer's channel, and what its payer signs. */
+export type UnitChannel = Awaited<ReturnType<Awaited<ReturnType<typeof openChannelLedger>>['open']>>;
+
+/** Channels in a real ledger on disk, over a stand-in of the contract. Time is the test's. */
+export async function openChannelLedger() {
+  const open = await (adapters[0] as (typeof adapters)[number]).open({ synced: false });
+  const contract = createContractStandIn();
+  const clock = createManualClock(START_MS);
+  const store = open.stores.channels;
+  const reader = createChannelReader(contract.chain);
+  /** What the parts under test logged. */
+  const logged: [level: string, message: string, detail: object][] = [];
+  const logAs = (level: string) => (detail: object, message: string) => void logged.push([level, message, detail]);
+
+  async function noted(id: Uint8Array): Promise<Channel> {
+    const found = await store.get(id);
+    if (!found) throw new Error('the channel is not in the ledger');
+    return found;
+  }
+
+  return {
+    ...{ contract, chain: contract.chain, clock, store, reader, logged, noted, stores: open.stores },
+    log: { info: logAs('info'), warn: logAs('warn'), error: logAs('error') },
+    messages: () => logged.map(([level, message]) => `${level}: ${message}`),
+    /** A channel with this balance, known to the ledger. */
+    async open(balance: bigint) {
+      const { privateKey } = newKey();
+      const config = channelOf(privateKey);
+      const id = scheme.channelId(config);
+      contract.put(id, { balance });
+      const [state] = await reader.read([id]);
+      if (state) await store.note({ ...config, id, network: NETWORK }, state, clock.nowMs());
+      return { id, hex: bytesToHex(id), config, privateKey };
+    },
+    /** Charges a channel by one voucher up to `max`. */
+    async charge({ id, privateKey }: { id: Uint8Array; privateKey: Uint8Array }, max: bigint): Promise<void> {
+      const price = max - (await noted(id)).charged;
+      const sale = randomUUID();
+      const signature = signRecoverable(scheme.voucherDigest(id, max), privateKey);
+      const row = { ...voucherSale(sale, sale, max, { price, amount: price }), reservedAt: clock.nowMs() };
+      const isCharged = await store.charge({ ...row, channel: { channelId: id, max, signature } }, new Uint8Array(), 0);
+      if (!isCharged) throw new Error('the voucher was not charged');
+    },
+    close: () => open.close(),
+  };
+}

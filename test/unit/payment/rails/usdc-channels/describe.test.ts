@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import type { ChannelsConfig } from '../../../../../src/config/rails.ts';
+import type { Config } from '../../../../../src/config.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { channelEntry, channelsInfo } from '../../../../../src/payment/rails/usdc-channels/describe.ts';
+import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
+
+const { privateKey, address } = newKey();
+const channels: ChannelsConfig = {
+  ...{ authorizerKey: bytesToHex(privateKey), withdrawDelaySeconds: 86_400, minDeposit: 50_000n },
+  ...{ claimFrom: 1n, claimAfterSeconds: 1 },
+};
+const plain = plainRequirement(`0x${'5e'.repeat(20)}`);
+const wanted = {
+  ...plain,
+  ...{ scheme: 'batch-settlement', maxTimeoutSeconds: 600 },
+  extra: {
+    ...{ name: 'USDC', version: '2', receiverAuthorizer: address, withdrawDelay: 86_400, minDeposit: '50000' },
+  },
+};
+type Rails = Parameters<typeof channelsInfo.isOn>[0];
+const railsOf = (given: ChannelsConfig | null) => ({ channels: given }) as Rails;
+
+test('the entry of payment channels names the authorizer, the delay and the least deposit, and keeps price and recipient', () => {
+  expect(channelEntry(channels)(plain)).toEqual(wanted);
+  expect(channelsInfo.entry(plain, railsOf(channels))).toEqual(wanted);
+});
+
+test('payment channels are on where they are configured, and are offered once their contracts are found', () => {
+  expect([channelsInfo.isOn(railsOf(channels)), channelsInfo.isOn(railsOf(null))]).toEqual([true, false]);
+  expect(() => channelsInfo.entry(plain, railsOf(null))).toThrow('payment channels are off');
+  expect([channelsInfo.name, channelsInfo.isOfferedOnceProven]).toEqual(['usdc-channels', true]);
+  expect(channelsInfo.contract({} as Config & Rails)).toBe(SETTLEMENT);
+  expect(channelsInfo.service?.(railsOf(channels))).toEqual({ name: 'channels', isVital: false });
+  expect(channelsInfo.service?.(railsOf(null))).toBeNull();
+});

@@ -1,0 +1,234 @@
+import { type Abi, decodeFunctionData } from 'viem';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { artifacts } from '../../../../../src/embedded/contracts/artifacts.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import type { ChannelPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
+import { createRefund } from '../../../../../src/payment/rails/usdc-channels/refund.ts';
+import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
+import { openChannelLedger, START_MS, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
+import { scheme } from '../../../../support/channels/channel-payment.ts';
+import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
+
+const abi = artifacts.BatchSettlement.abi as Abi;
+const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
+const HASH = Buffer.alloc(32, 0xda);
+const PREFIX = 'invalid_batch_settlement_evm_';
+
+let bed: Awaited<ReturnType<typeof openChannelLedger>>;
+let channel: UnitChannel;
+/** The ids of the operations that were begun. */
+let begun: string[];
+let signed: string[];
+/** How the refund ends; null leaves it open. */
+let end: 'done' | 'failed' | null;
+let refund: ReturnType<typeof createRefund>;
+let turns: ReturnType<typeof createTurns>;
+beforeEach(async () => {
+  bed = await openChannelLedger();
+  channel = await bed.open(1_000_000n);
+  [begun, signed, end] = [[], [], 'done'];
+  turns = createTurns(bed.clock);
+  refund = open();
+});
+afterEach(() => bed.close());
+
+function open(store: typeof bed.store = bed.store) {
+  const { clock, reader } = bed;
+  const read = async (id: Uint8Array) => (await reader.read([id]))[0]!;
+  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
+  const spied: typeof store = {
+    ...store,
+    begin: async (operation, charged) => {
+      begun.push(operation.id);
+      return store.begin(operation, charged);
+    },
+  };
+  return createRefund({
+    ...{ store: spied, book, turns, scheme, network: NETWORK, waitMs: 1000, clock },
+    sign: (digest) => {
+      signed.push(bytesToHex(digest));
+      return Buffer.alloc(65, signed.length);
+    },
+    onBegun: () => void finish(),
+  });
+}
+
+/** Ends the newest operation as the process that settles would. */
+async function finish() {
+  const id = begun.at(-1)!;
+  const endedAt = bed.clock.nowMs();
+  if (end === 'done') await bed.store.end(id, { state: 'done', amount: 40n, transaction: HASH, endedAt });
+  if (end === 'failed') await bed.store.end(id, { state: 'failed', reason: 'reverted', endedAt });
+}
+
+const payloadOf = (max: bigint, amount: bigint | null = null): ChannelPayload => ({
+  ...{ kind: 'refund', config: channel.config, amount },
+  voucher: { channelId: channel.id, maxClaimableAmount: max, signature: Buffer.alloc(65) },
+});
+/** Asks for a refund, while the clock goes on. */
+async function ask(payload = payloadOf(0n), by = refund) {
+  const asked = by(payload, channel.id, asker);
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  asked.then(over, over);
+  while (!isOver) {
+    if (bed.clock.pendingSleeps().includes(100)) await bed.clock.advance(100);
+    await new Promise((done) => setTimeout(done, 1));
+  }
+  return asked;
+}
+const calldataOf = async (id: string) => (await bed.store.operation(id))?.calldata;
+/** The calldata of the newest operation, which its end would wipe. */
+async function begunCall() {
+  end = null;
+  await ask(payloadOf((await bed.noted(channel.id)).charged)).catch(() => {});
+  const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex((await calldataOf(begun[0]!))!) });
+  return { functionName, args: args as readonly unknown[] };
+}
+
+describe('a refund', () => {
+  test('pays all that is left back, and answers with the transaction and the channel’s state', async () => {
+    const { body, receipt } = await ask();
+    expect(Buffer.from(body).toString()).toBe('{}');
+    expect(receipt).toMatchObject({
+      ...{ success: true, transaction: bytesToHex(HASH), amount: '40', payer: bytesToHex(channel.config.payer) },
+      extra: { channelState: { chargedCumulativeAmount: '0' } },
+    });
+    expect(await bed.store.operation(begun[0]!)).toMatchObject({
+      ...{ network: NETWORK, kind: 'refund', state: 'done' },
+      createdAt: START_MS,
+    });
+    expect(Buffer.from((await bed.store.operation(begun[0]!))!.channelId!)).toEqual(Buffer.from(channel.id));
+  });
+
+  test('is a call with the contract’s nonce, signed by the receiver’s authorizer', async () => {
+    bed.contract.put(channel.id, { refundNonce: 3n });
+    await bed.clock.advance(2000);
+    const { functionName, args } = await begunCall();
+    expect([functionName, ...args.slice(1)]).toEqual([
+      ...['refundWithSignature', 1_000_000n, 3n],
+      `0x${'01'.repeat(65)}`,
+    ]);
+    expect(args[0]).toMatchObject({ withdrawDelay: 86_400, salt: bytesToHex(channel.config.salt) });
+    expect(signed).toEqual([bytesToHex(scheme.refundDigest(channel.id, 3n, 1_000_000n))]);
+  });
+
+  test('claims what is charged and not claimed in the same transaction, and gives back the rest', async () => {
+    await bed.charge(channel, 500n);
+    const { functionName, args } = await begunCall();
+    expect(functionName).toBe('multicall');
+    const [claim, back] = (args[0] as `0x${string}`[]).map((data) => decodeFunctionData({ abi, data }));
+    expect(back).toMatchObject({
+      functionName: 'refundWithSignature',
+      args: [{}, 999_500n, 0n, `0x${'01'.repeat(65)}`],
+    });
+    const { signature } = await bed.noted(channel.id);
+    expect(claim).toMatchObject({
+      functionName: 'claimWithSignature',
+      args: [
+        [{ voucher: { maxClaimableAmount: 500n }, signature: bytesToHex(signature!), totalClaimed: 500n }],
+        `0x${'02'.repeat(65)}`,
+      ],
+    });
+    const entry = { channelId: channel.id, maxClaimableAmount: 500n, totalClaimed: 500n };
+    expect(signed[1]).toBe(bytesToHex(scheme.claimDigest([entry])));
+  });
+
+  test('claims nothing where all charges are claimed', async () => {
+    await bed.charge(channel, 500n);
+    bed.contract.put(channel.id, { totalClaimed: 500n });
+    await bed.clock.advance(2000);
+    expect((await begunCall()).functionName).toBe('refundWithSignature');
+  });
+
+  test('of a part pays that part', async () => {
+    end = null;
+    await ask(payloadOf(0n, 150_000n)).catch(() => {});
+    expect(await bed.store.operation(begun[0]!)).toMatchObject({ amount: 150_000n, state: 'open' });
+  });
+
+  test('that is asked for with a plain voucher is one of all that is left', async () => {
+    end = null;
+    const { voucher, config } = payloadOf(0n);
+    await ask({ kind: 'voucher', voucher, config }).catch(() => {});
+    expect(await bed.store.operation(begun[0]!)).toMatchObject({ amount: 1_000_000n });
+  });
+});
+
+describe('a refund is refused', () => {
+  test('with a voucher that is not the channel’s last, and the payer learns which is', async () => {
+    await bed.charge(channel, 500n);
+    for (const max of [499n, 501n, 0n])
+      await expect(ask(payloadOf(max))).rejects.toMatchObject({
+        ...{ reason: `${PREFIX}cumulative_amount_mismatch`, charged: 500n },
+      });
+    expect(begun).toEqual([]);
+  });
+
+  test('within ten minutes of the last one, also where the payer asks after another start', async () => {
+    await ask();
+    bed.contract.put(channel.id, { balance: 500_000n });
+    await bed.clock.advance(2000);
+    for (const by of [refund, open()])
+      await expect(ask(payloadOf(0n), by)).rejects.toMatchObject({ status: 429, code: 'refund_too_soon' });
+    expect(begun).toHaveLength(1);
+  });
+
+  test('as busy while another refund of the channel is open, which does not count for the day', async () => {
+    end = null;
+    await ask().catch(() => {});
+    for (let again = 0; again < 4; again++)
+      await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
+    expect(begun).toHaveLength(5);
+  });
+
+  test('as busy when the buyer leaves before its turn, and nothing is begun', async () => {
+    const held = Promise.withResolvers<{ value: null; charged: bigint; isCorrected: boolean }>();
+    const asking = { from: 0n, request: 'call', charged: 0n };
+    const call = turns.take(channel.hex, asking, asker.signal, () => held.promise);
+    const leaving = new AbortController();
+    const left = refund(payloadOf(0n), channel.id, { ...asker, signal: leaving.signal });
+    leaving.abort();
+    await expect(left).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
+    held.resolve({ value: null, charged: 0n, isCorrected: false });
+    await call;
+    expect(begun).toEqual([]);
+  });
+
+  test('where its transaction failed', async () => {
+    end = 'failed';
+    await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}refund_transaction_failed` });
+  });
+});
+
+test('a refund that has not ended in time is answered as unknown', async () => {
+  end = null;
+  await expect(ask()).rejects.toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
+  expect(bed.clock.nowMs()).toBe(START_MS + 1000);
+});
+
+test('a refund that is paid is not answered from a ledger that does not know its channel', async () => {
+  let reads = 0;
+  const forgetful = open({
+    ...bed.store,
+    get: async (id) => (++reads > 1 ? null : bed.store.get(id)),
+  });
+  await expect(ask(payloadOf(0n), forgetful)).rejects.toMatchObject({ status: 503, code: 'ledger_unavailable' });
+});
+
+test('the operation is looked for ten times a second', async () => {
+  end = null;
+  let looks = 0;
+  const counting = open({
+    ...bed.store,
+    operation: async (id) => {
+      looks++;
+      return bed.store.operation(id);
+    },
+  });
+  await ask(payloadOf(0n), counting).catch(() => {});
+  expect(looks).toBe(10);
+});

@@ -1,0 +1,272 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { TooMany, Unavailable } from '../../../../../src/errors.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
+import { createLedger } from '../../../../../src/payment/ledger.ts';
+import type { PaidOrder } from '../../../../../src/payment/rail.ts';
+import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channels/sell-voucher.ts';
+import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
+import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
+import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
+import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
+import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
+import { plainRequirement } from '../../../../support/usdc/payments.ts';
+
+// What a voucher is refused for, and in which order, over the real ledger.
+
+const PRICE = 500n;
+const PREFIX = 'invalid_batch_settlement_evm_';
+const requirement = plainRequirement(bytesToHex(CHANNEL_TERMS.receiver));
+
+let bed: Awaited<ReturnType<typeof openChannelLedger>>;
+let channel: UnitChannel;
+let runs: number;
+let unavailable: string | null;
+let sell: ReturnType<typeof open>;
+beforeEach(async () => {
+  bed = await openChannelLedger();
+  channel = await bed.open(10_000n);
+  [runs, unavailable] = [0, null];
+  sell = open();
+});
+afterEach(() => bed.close());
+
+/** `changes` replaces calls of the ledger or the store of channels. */
+function open(changes: { charge?: () => Promise<boolean>; read?: () => Promise<never> } = {}) {
+  const { clock, reader, store, stores, log } = bed;
+  const limits = { storeBytes: 1_000_000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  const channels = { ...store, ...(changes.charge && { charge: changes.charge }) };
+  const ledger = createLedger({ store: stores.payments, channels, clock, bootId: 'boot', ...limits });
+  const read = changes.read ?? (async (id: Uint8Array) => (await reader.read([id]))[0]!);
+  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
+  const status = { unavailable: () => unavailable };
+  return createSellVoucher({
+    ...{ store, ledger, book, turns: createTurns(clock), status, claimAfterMs: 1000, network: NETWORK, clock, log },
+  });
+}
+
+const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder => ({
+  ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
+  requestHash: hash32(request),
+  asker: { client: 'one', signal: new AbortController().signal, hasFailed: false },
+  admit: () => {},
+  run: async () => {
+    runs++;
+    return Buffer.from(`answer ${runs}`);
+  },
+  ...more,
+});
+/** Presents the voucher over `max`. */
+const present = (max: bigint, order = orderOf(), by = sell) => {
+  const signature = signRecoverable(scheme.voucherDigest(channel.id, max), channel.privateKey);
+  const voucher = { channelId: channel.id, maxClaimableAmount: max, signature };
+  return by({ channelId: channel.id, payload: { kind: 'voucher', config: channel.config, voucher } }, order);
+};
+const textOf = async (delivery: ReturnType<typeof present>) => Buffer.from((await delivery).body).toString();
+const refused = (name: string) => expect.objectContaining({ reason: `${PREFIX}${name}` });
+
+describe('a sale', () => {
+  test('is a settled row with the route, the price and the recipient, and its receipt tells the charges', async () => {
+    const { receipt, onSent } = await present(PRICE);
+    expect(receipt).toMatchObject({ transaction: '', amount: '', extra: { chargedAmount: '500' } });
+    expect(receipt.extra).toMatchObject({ channelState: { chargedCumulativeAmount: '500' } });
+    const sale = await bed.store.findSale(channel.id, PRICE);
+    expect(sale).toMatchObject({
+      ...{ state: 'settled', network: NETWORK, amount: PRICE, price: PRICE, deliveredAt: null },
+      ...{ validAfter: 0n, validBefore: 0n },
+    });
+    expect(bytesToHex(sale!.payTo)).toBe(bytesToHex(CHANNEL_TERMS.receiver));
+    expect(bytesToHex(sale!.payer)).toBe(bytesToHex(channel.config.payer));
+    await onSent?.();
+    expect((await bed.store.findSale(channel.id, PRICE))?.deliveredAt).toBe(bed.clock.nowMs());
+    const { signature } = await bed.noted(channel.id);
+    const signed = signRecoverable(scheme.voucherDigest(channel.id, PRICE), channel.privateKey);
+    expect(Buffer.from(signature!)).toEqual(Buffer.from(signed));
+  });
+
+  test('has a key of its own for each voucher of one payer, and a hash of the whole voucher', async () => {
+    await present(PRICE);
+    await present(2n * PRICE, orderOf('b'));
+    const [first, second] = [await bed.store.findSale(channel.id, PRICE), await bed.store.findSale(channel.id, 1000n)];
+    expect(bytesToHex(first!.nonce)).not.toBe(bytesToHex(second!.nonce));
+    expect(bytesToHex(first!.authorizationHash!)).not.toBe(bytesToHex(second!.authorizationHash!));
+    expect(first!.authorizationHash).toHaveLength(32);
+  });
+
+  test('of an endpoint that fails charges nothing, and the same voucher buys the next answer', async () => {
+    const failing = orderOf('a', { run: async () => Promise.reject(new Error('the source is away')) });
+    await expect(present(PRICE, failing)).rejects.toThrow('the source is away');
+    expect((await bed.noted(channel.id)).charged).toBe(0n);
+    expect(await textOf(present(PRICE))).toBe('answer 1');
+  });
+
+  test('is asked for before it begins whether its payer or client must wait, and not for an answer that is owed', async () => {
+    let asked = 0;
+    const limited = orderOf('a', {
+      admit: () => {
+        asked++;
+        if (asked > 1) throw new TooMany('payer_failures', 'wait', 5);
+      },
+    });
+    expect(await textOf(present(PRICE, limited))).toBe('answer 1');
+    await expect(present(2n * PRICE, { ...limited, requestHash: hash32('b') })).rejects.toMatchObject({
+      code: 'payer_failures',
+    });
+    expect([asked, runs]).toEqual([2, 1]);
+    expect(await textOf(present(PRICE, limited))).toBe('answer 1');
+    expect(asked).toBe(2);
+  });
+});
+
+describe('a voucher is refused', () => {
+  test('where it is over no more than what is claimed, without a turn and without a read of the chain', async () => {
+    await present(PRICE);
+    bed.contract.put(channel.id, { totalClaimed: PRICE });
+    await bed.store.note(await bed.noted(channel.id), (await bed.reader.read([channel.id]))[0]!, bed.clock.nowMs());
+    bed.contract.asked.length = 0;
+    await expect(present(PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_below_claimed'));
+    await expect(present(PRICE - 1n, orderOf('b'))).rejects.toEqual(refused('cumulative_below_claimed'));
+    expect([bed.contract.asked, runs]).toEqual([[], 1]);
+    expect(await textOf(present(2n * PRICE, orderOf('b')))).toBe('answer 2');
+  });
+
+  test('where another payment holds its identifier, with 409, before its turn', async () => {
+    const identifierHash = hash32('identifier');
+    await present(PRICE, orderOf('a', { identifierHash }));
+    await expect(present(2n * PRICE, orderOf('b', { identifierHash }))).rejects.toMatchObject({
+      ...{ status: 409, code: 'payment_identifier_conflict', charged: false },
+    });
+    expect(runs).toBe(1);
+    expect(await textOf(present(2n * PRICE, orderOf('b', { identifierHash: hash32('other') })))).toBe('answer 2');
+  });
+
+  test('while a refund of its channel is open', async () => {
+    const calldata = Buffer.from('call');
+    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    await expect(present(PRICE)).rejects.toEqual(refused('channel_busy'));
+    expect((await bed.noted(channel.id)).charged).toBe(0n);
+  });
+
+  test('while charges wait for a claim that cannot be sent', async () => {
+    await present(PRICE);
+    unavailable = 'no gas';
+    await bed.clock.advance(2001);
+    await expect(present(2n * PRICE, orderOf('b'))).rejects.toMatchObject({ code: 'settlement_unavailable' });
+    expect(runs).toBe(1);
+  });
+
+  test('where another process takes its charge three times, and the endpoint runs once', async () => {
+    let charges = 0;
+    const losing = open({
+      charge: async () => {
+        charges++;
+        return false;
+      },
+    });
+    await expect(present(PRICE, orderOf(), losing)).rejects.toEqual(refused('channel_busy'));
+    expect([charges, runs]).toEqual([3, 1]);
+  });
+
+  test('where its buyer leaves before its turn', async () => {
+    const held = Promise.withResolvers<Buffer>();
+    const first = present(PRICE, orderOf('a', { run: () => held.promise }));
+    const leaving = new AbortController();
+    const asker = { client: 'one', hasFailed: false, signal: leaving.signal };
+    const second = present(2n * PRICE, orderOf('b', { asker }));
+    await expect.poll(() => bed.clock.pendingSleeps().length).toBe(1);
+    leaving.abort();
+    await expect(second).rejects.toEqual(refused('channel_busy'));
+    held.resolve(Buffer.from('late'));
+    expect(await textOf(first)).toBe('late');
+  });
+});
+
+describe('the money of the channel', () => {
+  test('is read again before a voucher is refused for it, and a deposit since then is seen', async () => {
+    for (let call = 1n; call <= 20n; call++) await present(call * PRICE, orderOf(`${call}`));
+    await bed.clock.advance(2000);
+    bed.contract.put(channel.id, { balance: 20_000n });
+    expect(await textOf(present(21n * PRICE, orderOf('more')))).toBe('answer 21');
+  });
+
+  test('is not read again for a voucher over other charges', async () => {
+    await present(PRICE);
+    await bed.clock.advance(2000);
+    bed.contract.asked.length = 0;
+    await expect(present(3n * PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    expect(bed.contract.asked).toEqual([]);
+  });
+});
+
+describe('an answer comes again', () => {
+  test('to the same client only, and not for another request', async () => {
+    await present(PRICE);
+    await present(2n * PRICE, orderOf('b'));
+    await expect(present(PRICE, orderOf('a', { identity: 'two' }))).rejects.toEqual(
+      refused('cumulative_amount_mismatch'),
+    );
+    await bed.clock.advance(500);
+    await expect(present(PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    expect(await textOf(present(PRICE))).toBe('answer 1');
+    const { receipt } = await present(PRICE);
+    expect(receipt.extra).toMatchObject({ chargedAmount: '500', channelState: { chargedCumulativeAmount: '500' } });
+  });
+
+  test('by the payment identifier from another address', async () => {
+    const identifierHash = hash32('identifier');
+    await present(PRICE, orderOf('a', { identifierHash }));
+    expect(await textOf(present(PRICE, orderOf('a', { identifierHash, identity: 'two' })))).toBe('answer 1');
+  });
+});
+
+describe('a stale voucher', () => {
+  test('that comes again after its correction gets the receipt of the sale that it missed', async () => {
+    await present(PRICE);
+    await expect(present(PRICE, orderOf('b'))).rejects.toMatchObject({ settlement: null });
+    await bed.clock.advance(500);
+    await expect(present(PRICE, orderOf('b'))).rejects.toMatchObject({
+      settlement: { success: true, extra: { chargedAmount: '500' } },
+    });
+  });
+
+  test('holds the channel for the corrected request: another one waits for half a second', async () => {
+    await present(PRICE);
+    await expect(present(PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    let isSold = false;
+    const other = present(2n * PRICE, orderOf('c')).then(() => {
+      isSold = true;
+    });
+    await expect.poll(() => bed.clock.pendingSleeps().length).toBe(2);
+    expect(isSold).toBe(false);
+    await bed.clock.advance(500);
+    await other;
+  });
+
+  test('lets the corrected request pass at once', async () => {
+    await present(PRICE);
+    await expect(present(PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    expect(await textOf(present(2n * PRICE, orderOf('b')))).toBe('answer 2');
+  });
+});
+
+describe('a charge that fails', () => {
+  test('because the store is full is told as that', async () => {
+    const full = open({ charge: async () => Promise.reject(new Unavailable('reply_store_full', 'full', 30)) });
+    await expect(present(PRICE, orderOf(), full)).rejects.toMatchObject({ code: 'reply_store_full' });
+  });
+
+  test('without a known outcome is told as unknown', async () => {
+    const broken = open({ charge: async () => Promise.reject(new Error('the connection broke')) });
+    await expect(present(PRICE, orderOf(), broken)).rejects.toMatchObject({
+      ...{ code: 'settlement_unknown', charged: 'unknown' },
+    });
+  });
+});
+
+test('a failure that is no stale voucher does not hold the channel for a correction', async () => {
+  await expect(present(PRICE, orderOf('a', { run: async () => Promise.reject(new Error('away')) }))).rejects.toThrow(
+    'away',
+  );
+  expect(await textOf(present(PRICE, orderOf('b')))).toBe('answer 1');
+});

@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { refundCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
+import { openChannelSettling } from '../../../../../src/payment/rails/usdc-channels/settling.ts';
+import type { RailProbe, Relaying, Settler } from '../../../../../src/payment/settler.ts';
+import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
+import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
+import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
+import { newKey } from '../../../../support/usdc/payments.ts';
+
+// What the process that settles does for channels, over the real ledger and a stand-in of the contract.
+
+const { signal } = new AbortController();
+const WAIT_MS = 5000;
+
+let bed: Awaited<ReturnType<typeof openChannelLedger>>;
+let channel: UnitChannel;
+let probed: RailProbe;
+let rails: string[];
+let tokens: unknown[];
+/** What was stopped, in order. */
+let stopped: string[];
+let operate: Relaying['operate'];
+let settling: ReturnType<typeof open>;
+beforeEach(async () => {
+  bed = await openChannelLedger();
+  channel = await bed.open(10_000n);
+  [probed, rails, tokens, stopped] = [{ ok: true }, [], [], []];
+  operate = bed.contract.operate;
+  settling = open();
+});
+afterEach(async () => {
+  bed.contract.before = () => {};
+  await settling.rail.settler.stop();
+  await bed.close();
+});
+
+function open() {
+  const { clock, log, chain } = bed;
+  const settler = {
+    settle: () => [],
+    unavailable: () => 'no gas',
+    stop: async () => void stopped.push('relayer'),
+  } satisfies Settler;
+  const relayer = {
+    settler,
+    operate: (given: Parameters<typeof operate>[0]) => operate(given),
+    ...{ load: async () => {}, refresh: async () => {}, detail: () => null },
+  };
+  const store: typeof bed.store = {
+    ...bed.store,
+    noteBroadcast: (entries, token) => {
+      tokens.push(token);
+      return bed.store.noteBroadcast(entries);
+    },
+  };
+  const channels = {
+    ...{ authorizerKey: bytesToHex(newKey().privateKey), withdrawDelaySeconds: 1200, minDeposit: 1n },
+    ...{ claimFrom: 1000n, claimAfterSeconds: 60 },
+  };
+  const evidence = { lookup: async () => ({ kind: 'unknown' }) as const, paidIn: async () => null };
+  return openChannelSettling(
+    {
+      ...{ store, chain: chain as unknown as ChainClient, evidence, scheme, terms: CHANNEL_TERMS, channels },
+      ...{ network: NETWORK, sender: `0x${'77'.repeat(20)}`, probe: async () => probed, waitMs: WAIT_MS, clock, log },
+    },
+    {
+      noteBroadcast: async () => new Set(),
+      fencingToken: 7,
+      relaying: (rail) => {
+        rails.push(rail);
+        return relayer;
+      },
+    },
+  );
+}
+const claimed = () => bed.contract.of(channel.id).totalClaimed;
+const refresh = () => settling.rail.refresh?.();
+
+test('channels settle through the relayer, by their own name, and take what it says about itself', () => {
+  expect(rails).toEqual(['usdc-channels']);
+  expect(settling.rail.settler.unavailable()).toBe('no gas');
+  expect([settling.rail.ownOnly, settling.rail.settler.settle([])]).toEqual([false, []]);
+});
+
+describe('a round of maintenance', () => {
+  test('claims what is due, by the operator’s amount and age, with this lease’s token', async () => {
+    await bed.charge(channel, 999n);
+    await refresh();
+    expect(claimed()).toBe(0n);
+    await bed.clock.advance(59_999);
+    await refresh();
+    expect(claimed()).toBe(0n);
+    await bed.clock.advance(1);
+    await refresh();
+    expect([claimed(), tokens]).toEqual([999n, [7]]);
+    await bed.charge(channel, 1999n);
+    await refresh();
+    expect(claimed()).toBe(1999n);
+  });
+
+  test('claims in the same round for a withdrawal that the watch has seen', async () => {
+    await refresh();
+    await bed.charge(channel, 5n);
+    bed.contract.put(channel.id, { withdrawAmount: 10_000n });
+    bed.contract.mineLogs([bed.contract.event('WithdrawInitiated', [channel.hex], [10_000n, 1_800_001_200])]);
+    await refresh();
+    expect(claimed()).toBe(5n);
+  });
+
+  test('claims although the watch fails, and then reports the failure', async () => {
+    await bed.charge(channel, 1000n);
+    bed.contract.before = (method) => {
+      if (method === 'eth_blockNumber') throw new Error('no head');
+    };
+    await expect(refresh()).rejects.toThrow('no head');
+    expect(claimed()).toBe(1000n);
+  });
+
+  test('reads nothing where the contracts are not found', async () => {
+    await bed.charge(channel, 1000n);
+    bed.contract.asked.length = 0;
+    probed = { ok: false, detail: 'no contract' };
+    await refresh();
+    expect([bed.contract.asked, claimed()]).toEqual([[], 0n]);
+    await expect(settling.claimAll(signal)).rejects.toThrow('payment channels cannot be claimed: no contract');
+  });
+});
+
+test('the command claims every charge, however small', async () => {
+  await bed.charge(channel, 1n);
+  expect(await settling.claimAll(signal)).toEqual({ claimed: 1n, writtenOff: 0n, setAside: 0 });
+});
+
+describe('refunds', () => {
+  const begin = async () => {
+    const calldata = refundCalldata(channel.config, 4000n, 0n, Buffer.alloc(65, 1));
+    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+  };
+  const state = async () => (await bed.store.operation('r'))?.state;
+
+  test('that another process has stored are looked for every second, also after a look that failed', async () => {
+    await settling.rail.load?.();
+    await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
+    await begin();
+    bed.contract.before = () => {
+      throw new Error('the chain is away');
+    };
+    await bed.clock.advance(1000);
+    await expect.poll(() => bed.messages()).toEqual(['warn: refunds wait']);
+    bed.contract.before = () => {};
+    await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
+    expect(await state()).toBe('open');
+    await bed.clock.advance(1000);
+    await expect.poll(state).toBe('done');
+  });
+
+  test('that this process has stored begin at once', async () => {
+    await begin();
+    settling.wake();
+    await expect.poll(state).toBe('done');
+  });
+
+  test('that cannot begin now wait for the next look without an error', async () => {
+    await begin();
+    bed.contract.before = () => {
+      throw new Error('the chain is away');
+    };
+    settling.wake();
+    await expect.poll(() => bed.contract.asked.length).toBeGreaterThan(0);
+    expect(await state()).toBe('open');
+  });
+
+  test('are not looked for any more after a stop', async () => {
+    await settling.rail.load?.();
+    await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
+    await settling.rail.settler.stop();
+    await begin();
+    await bed.clock.advance(5000);
+    expect([await state(), bed.clock.pendingSleeps()]).toEqual(['open', []]);
+  });
+});
+
+describe('a stop', () => {
+  test('claims everything first, and then stops the relayer', async () => {
+    await bed.charge(channel, 1n);
+    operate = async (given) => {
+      stopped.push('claim');
+      return bed.contract.operate(given);
+    };
+    await settling.rail.settler.stop();
+    expect([claimed(), stopped, bed.clock.pendingSleeps()]).toEqual([1n, ['claim', 'relayer'], []]);
+  });
+
+  test('stops the relayer although the last claims fail, and tells the operator', async () => {
+    await bed.charge(channel, 1n);
+    bed.contract.before = () => {
+      throw new Error('the chain is away');
+    };
+    await settling.rail.settler.stop();
+    expect([stopped, bed.messages()]).toEqual([['relayer'], ['warn: the last claims wait for the next start']]);
+  });
+
+  test('waits for the last claims no longer than it may', async () => {
+    await bed.charge(channel, 1n);
+    const held = Promise.withResolvers<{ kind: 'unknown' }>();
+    operate = () => held.promise;
+    const stop = settling.rail.settler.stop();
+    await expect.poll(() => bed.clock.pendingSleeps()).toEqual([WAIT_MS]);
+    await bed.clock.advance(WAIT_MS - 1);
+    expect(stopped).toEqual([]);
+    await bed.clock.advance(1);
+    await stop;
+    expect(stopped).toEqual(['relayer']);
+    held.resolve({ kind: 'unknown' });
+  });
+});
