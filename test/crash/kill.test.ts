@@ -39,12 +39,8 @@ beforeAll(async () => {
   proxy = await startKillProxy(network.rpcUrl);
   folder = mkdtempSync(join(tmpdir(), 'percall-kill-'));
   file = join(folder, 'ledger.db');
-  const compiled = join(folder, 'compiled');
-  service = await createProcess(network, folder, { RPC_URLS: proxy.url, NODE_COMPILE_CACHE: compiled });
+  service = await createProcess(network, folder, { RPC_URLS: proxy.url });
   payers = await newPayers(network, KEYS, WALLETS, UNITS);
-  await service.start();
-  // A regular stop writes the compile cache, which halves every later start.
-  await service.stop();
   await service.start();
 });
 afterAll(async () => {

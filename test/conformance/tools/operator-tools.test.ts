@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { createProcess } from '../../support/service/process.ts';
 import type { Answer } from '../../support/service/service.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
@@ -41,7 +42,7 @@ interface Run {
 
 /** Runs one of the operator's commands with the service's environment. */
 function run(script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> {
-  const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
+  const given = { ...CHILD_ENV, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
   // In a directory without a .env file.
   const options = { cwd: folder, env: given };
   return new Promise((resolve) => {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
+import { CHILD_ENV, KEEP_COMPILED } from '../service/child-env.ts';
 import { call } from '../service/service.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
@@ -11,7 +12,7 @@ export async function createFacilitatorProcess(file: string, env: Record<string,
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const given = {
-    PATH: process.env.PATH,
+    ...CHILD_ENV,
     PORT: String(port),
     LEDGER_FILE: file,
     LOG_LEVEL: 'debug',
@@ -35,7 +36,10 @@ export async function createFacilitatorProcess(file: string, env: Record<string,
     /** Everything that it has logged, over all its starts. */
     log: () => log,
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [PROGRAM], { env: given, stdio: ['ignore', 'pipe', 'pipe'] });
+      const started = spawn(process.execPath, [...KEEP_COMPILED, PROGRAM], {
+        env: given,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       child = started;
       const keep = (chunk: Buffer) => {
         log += chunk.toString('utf8');

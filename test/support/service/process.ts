@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { CHILD_ENV, KEEP_COMPILED } from './child-env.ts';
 import { call } from './service.ts';
 
 /** A start takes some seconds on an idle machine, and a second more with several processes. */
@@ -46,8 +47,8 @@ export async function createProcess(
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [program], {
-        env: { PATH: process.env.PATH, ...given },
+      const started = spawn(process.execPath, [...KEEP_COMPILED, program], {
+        env: { ...CHILD_ENV, ...given },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       child = started;
