@@ -93,4 +93,4 @@ test('claim refuses beside a running service, and claims what a killed one has l
   const again = await claim();
   expect([again.code, again.stdout.split('\n')[0]]).toEqual([0, 'claimed 0 USDC']);
   expect((await balanceOf(network, network.seller)) - before).toBe(1500n);
-}, 120_000);
+});

@@ -194,7 +194,7 @@ test('a backup made under load restores to a ledger that charges no payment twic
   });
   expect(await balanceOf(network, network.seller)).toBe(sellerHas);
   await service.start();
-}, 120_000);
+});
 
 test('the ledger is reported while the service runs: counts, payments without their payers, income that adds up, and the bought routes', async () => {
   const settled = rows<{ n: number }>(
@@ -260,7 +260,7 @@ test('reconcile finishes the payments that a killed service left, and says so wh
   await service.start();
   for (const { payment } of hung) expect(await present(service.origin, PATH, payment)).toMatchObject({ status: 200 });
   expect(await balanceOf(network, network.seller)).toBe(before + 2n * PRICE);
-}, 90_000);
+});
 
 test.each([
   ['ledger', ['--help'], 0, /^Shows the ledger/, /^$/],
