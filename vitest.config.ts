@@ -1,11 +1,18 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+// Some hundred programs are started: each compiles 1,500 modules unless Node finds them here. A change of a file makes its entry anew.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/loopback-only.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Tests wait for events. These only end one that hangs, on a machine that is as busy as it may be.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     // Two cores, and suites that wait for blocks, processes and time-outs half of their time; beyond three real nodes starve each other.
     maxWorkers: 3,
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.

@@ -180,6 +180,6 @@ describePostgres('an instance that was paused until it was declared dead, and go
         await stage.stop();
       }
     },
-    60_000 + ROUNDS * 90_000,
+    300_000 + ROUNDS * 90_000,
   );
 });

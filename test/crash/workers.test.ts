@@ -33,7 +33,7 @@ beforeAll(async () => {
   file = join(folder, 'ledger.db');
   service = await createProcess(network, folder, { WORKERS: String(WORKERS) });
   await service.start();
-}, 60_000);
+});
 afterAll(async () => {
   await service.kill();
   await network.stop();
@@ -102,5 +102,5 @@ test(
     }
     process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(summary)}\n`);
   },
-  60_000 + ROUNDS * 30_000,
+  300_000 + ROUNDS * 60_000,
 );

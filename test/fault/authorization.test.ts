@@ -112,7 +112,7 @@ test('ten authorizations whose balance moves away are not delivered; after the b
   });
   latch.close();
   const answers = payments.map((payment) => buy(payment));
-  await new Promise((settle) => setTimeout(settle, 1000));
+  await expect.poll(latch.waiting).toBe(10);
   await outsider.submit(away);
   latch.open();
   for (const answer of await Promise.all(answers)) {

@@ -163,9 +163,7 @@ describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} block
 });
 
 describe('a process that is killed', () => {
-  test(`again and again during its work, leaves whole spans only (SEED=${runSeed})`, {
-    timeout: 60_000,
-  }, async () => {
+  test(`again and again during its work, leaves whole spans only (SEED=${runSeed})`, {}, async () => {
     const random = seededRandom('kills');
     const genesisMs = Date.now() - LAST_BLOCK * 500;
     const chain = createSimChain({ seed: runSeed, genesisMs, transactions: 6, lastBlock: LAST_BLOCK });

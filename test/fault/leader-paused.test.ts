@@ -35,7 +35,7 @@ describePostgres('the leader is paused', () => {
       env,
       (at): Record<string, string> => (at === 0 ? { RPC_URLS: chain.url } : {}),
     );
-  }, 120_000);
+  });
   afterEach(async () => {
     chain?.play({});
     await service?.stop();
@@ -113,9 +113,9 @@ describePostgres('the leader is paused', () => {
       const { from, to } = (asked ?? {}) as { from?: string; to?: string };
       return method === 'eth_call' && from === relayer && to?.toLowerCase() === MULTICALL3;
     });
-  }, 120_000);
+  });
 
   test('with a transaction noted and never sent: the new leader serves the buyer who waits at it', async () => {
     await payWhilePaused(1, ({ method }) => method === 'eth_sendRawTransaction');
-  }, 120_000);
+  });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
@@ -16,8 +16,6 @@ import {
 import { type Answer, call } from '../support/service/service.ts';
 import { presentUntilServed, until, usesOf } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 70 : 7));
 const [BUYERS, CLAIMS] = [6, 12];
@@ -120,7 +118,7 @@ describePostgres('the network between one of two instances and the ledger', () =
       expect(totals?.counted).toBe(totals?.rows);
       process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(summary)}\n`);
     },
-    60_000 + ROUNDS * 40_000,
+    300_000 + ROUNDS * 60_000,
   );
 
   describe.each(['cut', 'swallow'] as const)('a connection that loses the answer to a COMMIT (%s)', (how) => {

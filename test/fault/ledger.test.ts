@@ -118,7 +118,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
 
 async function untilServed(present: () => Promise<string>): Promise<string> {
   let last = '';
-  for (let tries = 0; tries < 30 && last !== 'served'; tries++) {
+  for (let tries = 0; tries < 200 && last !== 'served'; tries++) {
     last = await present();
     if (last !== 'served') await new Promise((next) => setTimeout(next, 300));
   }

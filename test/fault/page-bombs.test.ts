@@ -22,13 +22,13 @@ test.each([
   ['table cells', '<tr><td>x'],
   ['attributes', '<p a b c d e f>'],
 ])('a page of nothing but %s is read within the memory limit', async (_what, piece) => {
-  reader = createPageReader({ workers: 1, parseMs: 20_000 });
+  reader = createPageReader({ workers: 1, parseMs: 120_000 });
   const bomb = page(`<html><body><table>${piece.repeat(3_000_000 / piece.length)}`);
   expect((await reader.read(bomb, signal)).truncated).toBe(true);
 });
 
 test('one element with a million attributes is read within the memory limit', async () => {
-  reader = createPageReader({ workers: 1, parseMs: 20_000 });
+  reader = createPageReader({ workers: 1, parseMs: 120_000 });
   const names = Array.from({ length: 400_000 }, (_, n) => `a${n}`).join(' ');
   expect((await reader.read(page(`<html><body><p ${names}>x</p>`), signal)).truncated).toBe(true);
 });

@@ -11,7 +11,7 @@ import { openStage } from '../support/usdc/relayer-stage.ts';
 const SEEDS = process.env.SEED ? 1 : process.env.SLOW ? 100 : 5;
 /** Most of a seed's time is waiting. All faults share these places, and each test waits for its own seeds. */
 const AT_ONCE = 30;
-const TEST_MS = process.env.SLOW ? 3_600_000 : 120_000;
+const TEST_MS = process.env.SLOW ? 3_600_000 : 300_000;
 
 const seeds = Array.from({ length: SEEDS }, (_, at) => (process.env.SEED ? runSeed : `${runSeed}-${at}`));
 

@@ -25,7 +25,7 @@ import { randomIntent } from '../support/usdc/token-node.ts';
 const SEEDS = process.env.SLOW ? 100 : 5;
 /** Seeds that run at the same time. Each has some payments under way. */
 const AT_ONCE = process.env.SLOW ? 20 : 5;
-const TEST_MS = process.env.SLOW ? 900_000 : 60_000;
+const TEST_MS = process.env.SLOW ? 900_000 : 300_000;
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const log = { info: () => {}, warn: () => {}, error: () => {} };
 const clock = systemClock;

@@ -6,15 +6,19 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { CHILD_ENV } from '../support/service/child-env.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
+
+/** A start takes two seconds on an idle machine, and many times that on a busy one. */
+const END_MS = 60_000;
 
 /** Runs the process to its end in its own directory, with only this environment. */
 async function run(env: Record<string, string>, dotEnv?: string) {
   const cwd = await mkdtemp(join(tmpdir(), 'percall-server-'));
   try {
     if (dotEnv) await writeFile(join(cwd, '.env'), dotEnv);
-    const child = spawn(process.execPath, [SERVER], { cwd, env, timeout: 10_000 });
+    const child = spawn(process.execPath, [SERVER], { cwd, env: { ...CHILD_ENV, ...env }, timeout: END_MS });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
     return { code, stdout, stderr };
   } finally {

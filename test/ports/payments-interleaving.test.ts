@@ -145,7 +145,7 @@ describeLedgers('the payments’ store', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
 
   const bursts = BURSTS[adapter.name];
-  const inTime = { timeout: 30_000 + MOST_BURSTS * 100 };
+  const inTime = { timeout: 300_000 + MOST_BURSTS * 100 };
   test(
     `${bursts} random bursts of calls and more do what the same calls do one after the other (SEED=${seed})`,
     inTime,

@@ -65,7 +65,7 @@ describePostgres('PostgreSQL that dies under the ledger', () => {
       expect(sum.unheard + sum.notDone).toBeGreaterThan(0);
       process.stdout.write(`${KILLS} kills of PostgreSQL, seed ${seed}: ${JSON.stringify(sum)}\n`);
     },
-    KILLS * 30_000,
+    300_000 + KILLS * 30_000,
   );
 
   async function untilReady(): Promise<void> {

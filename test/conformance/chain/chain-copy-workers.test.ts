@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
@@ -10,8 +10,6 @@ import { servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
 // Collecting and copying a chain and starting processes takes long.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 const WORKERS = 2;
 /** Enough connections for each process to get one. */
 const TRIES = 40;

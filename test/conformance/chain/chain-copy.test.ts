@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -11,8 +11,6 @@ import { until } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
 // Collecting and copying a chain takes long.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 const SCRIPT = join(import.meta.dirname, '../../../scripts/backup.ts');
 const OLD_SECONDS = 4;
 

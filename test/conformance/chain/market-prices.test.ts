@@ -31,7 +31,7 @@ beforeAll(async () => {
     if (Date.now() > deadline) throw new Error('the chain was not collected in time');
     await delay(50);
   }
-}, 120_000);
+});
 afterAll(async () => {
   await service?.stop();
   await network?.stop();

@@ -7,6 +7,7 @@ import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts'
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
@@ -43,7 +44,7 @@ async function isOffered(): Promise<boolean> {
 /** A buyer with its own folder. `pay` runs the command line there, with or without an RPC endpoint. */
 async function buyer() {
   const { address, privateKey } = await newBuyer(network, 3n * DEPOSIT);
-  const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey) };
+  const env = { ...CHILD_ENV, BUYER_PRIVATE_KEY: bytesToHex(privateKey) };
   const run = (flags: string[], more: Record<string, string>) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       const args = [PAY, service.origin + PATH, '--channel', ...flags];

@@ -19,7 +19,7 @@ let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   service = await startService(network);
-}, 60_000);
+});
 afterAll(async () => {
   await service?.stop();
   await network?.stop();

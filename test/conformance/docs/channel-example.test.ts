@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { blocksOf, commandsOf, readText } from '../../support/documents.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
@@ -21,9 +22,8 @@ afterAll(() => examples?.stop());
 
 const environment = () => {
   const { network, service } = examples;
-  const { PATH: path, HOME } = process.env;
   const keys = { BUYER_PRIVATE_KEY: network.buyer.privateKey, RPC_URL: network.rpcUrl, ORIGIN: service.origin };
-  return { PATH: path, HOME, NO_PROXY: '*', ...keys };
+  return { ...CHILD_ENV, HOME: process.env.HOME, NO_PROXY: '*', ...keys };
 };
 const spent = async (before: bigint) => before - (await balanceOf(examples.network, examples.network.buyer.address));
 

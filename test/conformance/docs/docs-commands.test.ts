@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { commandsOf, readText } from '../../support/documents.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 
 // Takes the commands from docs/ and runs them unchanged, with the addresses and keys of a local service.
@@ -34,7 +35,7 @@ async function run(command: string, placeholders: Record<string, string>, env: R
     line = line.replace(placeholder, value);
   }
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const given = { PATH: process.env.PATH, HOME: process.env.HOME, NO_PROXY: '*', ...env };
+    const given = { ...CHILD_ENV, HOME: process.env.HOME, NO_PROXY: '*', ...env };
     execFile('sh', ['-c', line], { cwd: ROOT, env: given }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     });

@@ -90,5 +90,5 @@ describeServices('a payment that its payer cancels', (ledgerEnv) => {
     expect([await transfersOf(network, cancelled), await transfersOf(network, beside)]).toEqual([0, 0]);
     const honest = await (await newBuyer(network)).sign(service.origin, latch.path);
     expect((await buy(honest)).status).toBe(200);
-  }, 90_000);
+  });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeLedgers } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow } from '../../support/lightning/settle-calls.ts';
@@ -13,8 +13,6 @@ import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gat
 import { headerOf, payloadOf, type Requirement } from '../../support/usdc/payments.ts';
 
 // Every request comes from loopback, so only the headers distinguish a proxy on this machine from a buyer on it.
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
 const WALLET = `0x${'77'.repeat(20)}` as const;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
@@ -7,9 +7,6 @@ import { type Instances, leaderOf, startInstances } from '../../support/service/
 import { call } from '../../support/service/service.ts';
 import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
-
-// Starting and killing processes takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const PATH = '/v1/paid/fees/estimate';
 

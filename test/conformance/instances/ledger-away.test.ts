@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
@@ -9,8 +9,6 @@ import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
 import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
 /** Short, so that a silent connection is noticed soon. Readiness has its own time-out. */

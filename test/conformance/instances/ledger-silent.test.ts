@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/database-proxy.ts';
@@ -7,8 +7,6 @@ import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
 /** A client that waits longer than many do, and not as long as the database client takes to notice a dead connection (11 s). */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf } from '../../../scripts/lib/child-processes.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
@@ -22,13 +22,11 @@ import {
 } from '../../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
-// Starting and killing processes takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
-
 const PATH = '/v1/paid/fees/estimate';
 const WORKERS = 2;
 /** Settle calls per minute and client: more than the race for one proof needs. */
 const PER_MINUTE = 150;
+const UNDER_WAY = "SELECT count(*) FROM usdc_payments WHERE state IN ('reserved', 'settling')";
 
 let network: EmbeddedNetwork;
 let folder: string;
@@ -210,6 +208,7 @@ describe('when a process dies', () => {
       const [victim] = workers();
       const payments = await signMany(12);
       const answers = payments.map((payment) => show(payment).catch(() => null));
+      await until('a payment is under way', () => ask<number>(file, UNDER_WAY) > 0);
       await delay(afterMs);
       process.kill(victim!, 'SIGKILL');
       const received = await Promise.all(answers);
@@ -229,6 +228,7 @@ describe('when a process dies', () => {
       const orphans = workers();
       const payments = await signMany(12);
       const answers = payments.map((payment) => show(payment).catch(() => null));
+      await until('a payment is under way', () => ask<number>(file, UNDER_WAY) > 0);
       await delay(afterMs);
       await service.kill();
       const received = await Promise.all(answers);
@@ -255,8 +255,7 @@ describe('when a process dies', () => {
     const pids = workers();
     const payments = await signMany(8);
     const answers = payments.map(show);
-    const underWay = "SELECT count(*) FROM usdc_payments WHERE state IN ('reserved', 'settling')";
-    await until('a call is under way', () => ask<number>(file, underWay) > 0);
+    await until('a call is under way', () => ask<number>(file, UNDER_WAY) > 0);
     const stopped = service.stop();
     const received = await Promise.all(answers.map((answer) => answer.catch(() => null)));
     expect(await stopped, service.log().slice(-3000)).toBe(0);

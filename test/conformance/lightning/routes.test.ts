@@ -382,7 +382,7 @@ describe('a failing handler never costs the buyer', () => {
     await gone;
     moody.slow(0);
     let answer = await present(path, proof);
-    for (let tries = 0; answer.status === 409 && tries < 50; tries++) {
+    for (let tries = 0; answer.status === 409 && tries < 500; tries++) {
       await delay(20);
       answer = await present(path, proof);
     }

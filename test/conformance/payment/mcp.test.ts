@@ -164,7 +164,7 @@ describe('in USDC, the official clients', () => {
     // The reservation is released, and the payment then buys another answer, because nothing was taken for the abandoned call.
     const other = fresh();
     const answer = async () => (await mcp.call(TOOL, other, meta)).structuredContent;
-    await expect.poll(answer, { timeout: 10_000 }).toMatchObject(other);
+    await expect.poll(answer).toMatchObject(other);
     expect(await payer.balance()).toBe(before - PRICE);
     expect(demandOf(await mcp.call(TOOL, given, meta)).error).toBe('payment_already_used');
   });
@@ -401,5 +401,5 @@ describe('hostile input', () => {
     expect((await mcp.call('free_fees_estimate', {})).isError).toBeUndefined();
     // Nothing of it remains: a name that every object has is no tool.
     await expect(mcp.call('constructor')).rejects.toThrow('Unknown tool');
-  }, 120_000);
+  });
 });

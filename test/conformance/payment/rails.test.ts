@@ -261,7 +261,7 @@ describe('the Gateway beside our relayer', () => {
       expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
     await service.kill();
     rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   test('that does not answer sells nothing over it, charges nothing, and leaves the plain rail as it was', async () => {
     const payment = await batched(5000n);

@@ -23,14 +23,20 @@ afterAll(async () => {
 const buy = (payment: Payment, query = '', from?: string) => present(service.origin, latch.path + query, payment, from);
 const reason = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 
+/** Resolves when so many of the calls are answered. */
+async function someAre(answers: readonly Promise<Answer>[], count: number): Promise<void> {
+  let answered = 0;
+  for (const answer of answers) void answer.then(() => answered++);
+  await expect.poll(() => answered, { interval: 5 }).toBe(count);
+}
+
 describe('one payment', () => {
   test('presented 64 times at once runs the handler once, delivers once and moves one transfer; the others get 409', async () => {
     const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
     const before = latch.runs();
     latch.close();
     const answers = Array.from({ length: 64 }, () => buy(payment));
-    await latch.started();
-    await new Promise((settle) => setTimeout(settle, 300));
+    await someAre(answers, 63);
     latch.open();
     const all = await Promise.all(answers);
     const statuses = all.map(({ status }) => status).sort();
@@ -113,9 +119,8 @@ describe('one payment', () => {
     await started;
     controller.abort();
     expect(await left).toBe('gone');
-    await new Promise((settle) => setTimeout(settle, 300));
+    await expect.poll(async () => (await service.deps.payments.ledger.countByState()).reserved).toBe(0);
     latch.open();
-    await new Promise((settle) => setTimeout(settle, 300));
     expect(await transfersOf(network, payment)).toBe(0);
     expect(await buy(payment)).toMatchObject({ status: 200 });
     expect(await transfersOf(network, payment)).toBe(1);
@@ -141,7 +146,7 @@ test('a payer’s open payments are limited, and the limit is free again when th
   const cap = service.config.maxOpenPayments;
   const payments = await Promise.all(Array.from({ length: cap + 3 }, () => buyer.sign(service.origin, latch.path)));
   const answers = payments.map((payment) => buy(payment));
-  await new Promise((settle) => setTimeout(settle, 1500));
+  await someAre(answers, 3);
   latch.open();
   const statuses = (await Promise.all(answers)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 200)).toHaveLength(cap);

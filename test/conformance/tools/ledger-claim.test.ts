@@ -11,6 +11,7 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
@@ -40,7 +41,7 @@ afterAll(async () => {
 
 /** Runs the command with the service's environment, in a directory without a .env file. */
 function claim(args: string[] = [], more: Record<string, string> = {}) {
-  const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
+  const given = { ...CHILD_ENV, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(process.execPath, [LEDGER, 'claim', ...args], { cwd: folder, env: given }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
@@ -92,4 +93,4 @@ test('claim refuses beside a running service, and claims what a killed one has l
   const again = await claim();
   expect([again.code, again.stdout.split('\n')[0]]).toEqual([0, 'claimed 0 USDC']);
   expect((await balanceOf(network, network.seller)) - before).toBe(1500n);
-}, 120_000);
+});

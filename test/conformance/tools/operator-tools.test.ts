@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { createProcess } from '../../support/service/process.ts';
 import type { Answer } from '../../support/service/service.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
@@ -41,7 +42,7 @@ interface Run {
 
 /** Runs one of the operator's commands with the service's environment. */
 function run(script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> {
-  const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
+  const given = { ...CHILD_ENV, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
   // In a directory without a .env file.
   const options = { cwd: folder, env: given };
   return new Promise((resolve) => {
@@ -193,7 +194,7 @@ test('a backup made under load restores to a ledger that charges no payment twic
   });
   expect(await balanceOf(network, network.seller)).toBe(sellerHas);
   await service.start();
-}, 120_000);
+});
 
 test('the ledger is reported while the service runs: counts, payments without their payers, income that adds up, and the bought routes', async () => {
   const settled = rows<{ n: number }>(
@@ -259,7 +260,7 @@ test('reconcile finishes the payments that a killed service left, and says so wh
   await service.start();
   for (const { payment } of hung) expect(await present(service.origin, PATH, payment)).toMatchObject({ status: 200 });
   expect(await balanceOf(network, network.seller)).toBe(before + 2n * PRICE);
-}, 90_000);
+});
 
 test.each([
   ['ledger', ['--help'], 0, /^Shows the ledger/, /^$/],

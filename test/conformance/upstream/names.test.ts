@@ -23,7 +23,7 @@ beforeAll(async () => {
     UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
   };
   service = await startService(network, { env });
-}, 60_000);
+});
 afterAll(async () => {
   await service?.stop();
   await network?.stop();
@@ -93,5 +93,5 @@ describe('never charged', () => {
       for (const { body } of answers) expect(JSON.parse(body)).toMatchObject({ charged: false });
     }
     expect(await balanceOf(network, buyer.address)).toBe(before);
-  }, 120_000);
+  });
 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const hosts = ['good.example', 'limited.example'].map((name) => `${name}=127.0.0.1:${pages.port}`);
   const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40', WEB_TIMEOUT_MS: '1500' };
   service = await startService(network, { env });
-}, 60_000);
+});
 afterAll(async () => {
   await service?.stop();
   await network?.stop();

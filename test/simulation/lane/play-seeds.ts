@@ -32,7 +32,7 @@ const path = (name: string): string => fileURLToPath(new URL(`../${name}`, impor
 const HOOKS = path('hooks.ts');
 const MAIN = path('main.ts');
 /** Half of what a process takes before its first seed is compiling. */
-const NODE_COMPILE_CACHE = join(tmpdir(), 'percall-simulation-compiled');
+const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'percall-compiled');
 /** Young objects die in their seed: more room for them halves the time that collecting takes. */
 const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarning'];
 

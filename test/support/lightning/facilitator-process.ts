@@ -2,16 +2,20 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
+import { CHILD_ENV, KEEP_COMPILED } from '../service/child-env.ts';
 import { call } from '../service/service.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
+
+/** A start takes a second on an idle machine. */
+const READY_MS = 120_000;
 
 /** Runs the facilitator over a ledger's file as its own process, which can be killed and started again. It has no limits unless `env` sets them. */
 export async function createFacilitatorProcess(file: string, env: Record<string, string> = {}) {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const given = {
-    PATH: process.env.PATH,
+    ...CHILD_ENV,
     PORT: String(port),
     LEDGER_FILE: file,
     LOG_LEVEL: 'debug',
@@ -35,20 +39,23 @@ export async function createFacilitatorProcess(file: string, env: Record<string,
     /** Everything that it has logged, over all its starts. */
     log: () => log,
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [PROGRAM], { env: given, stdio: ['ignore', 'pipe', 'pipe'] });
+      const started = spawn(process.execPath, [...KEEP_COMPILED, PROGRAM], {
+        env: given,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       child = started;
       const keep = (chunk: Buffer) => {
         log += chunk.toString('utf8');
       };
       started.stdout.on('data', keep);
       started.stderr.on('data', keep);
-      for (let tries = 0; tries < 400; tries++) {
+      for (const until = Date.now() + READY_MS; Date.now() < until; ) {
         if (isOver()) throw new Error(`the facilitator ended with ${started.exitCode}:\n${log.slice(-5000)}`);
         const ready = await call(origin, '/facilitator/supported').catch(() => null);
         if (ready?.status === 200) return;
         await new Promise((next) => setTimeout(next, 25));
       }
-      throw new Error(`the facilitator was not ready in ten seconds:\n${log.slice(-5000)}`);
+      throw new Error(`the facilitator was not ready in ${READY_MS / 1000} s:\n${log.slice(-5000)}`);
     },
     /** kill -9: no handler runs, no file is closed. */
     kill: () => end('SIGKILL'),

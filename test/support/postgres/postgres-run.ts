@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 
 const KEEPER = new URL('postgres-keeper.ts', import.meta.url).pathname;
-const READY_MS = 60_000;
+const READY_MS = 120_000;
 /** One for each run of the tests: its workers have one parent. */
 const folder = join(tmpdir(), `percall-postgres-run-${process.ppid}`);
 

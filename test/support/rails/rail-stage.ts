@@ -10,7 +10,7 @@ import { decoded } from '../usdc/buyer.ts';
 import type { Hanging, RailFixture, RailPayment, RailUnderTest, Wrong } from './rail-fixture.ts';
 import { type PRICES, startSource } from './source.ts';
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 /** Short times, so that a stopped settlement becomes unknown soon. A sale on a machine that is not slow takes less. */
 const PACE = { SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' };
 

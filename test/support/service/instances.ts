@@ -23,7 +23,7 @@ export async function startInstances(
     ports.map((port, at) =>
       createProcess(network, join(folder, String(at)), {
         ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
-        ...{ COLLECTOR: 'off', NODE_COMPILE_CACHE: join(folder, 'compiled'), REDELIVERY_MAX: '1000' },
+        ...{ COLLECTOR: 'off', REDELIVERY_MAX: '1000' },
         ...env,
         ...own(at),
       }),

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { CHILD_ENV } from './child-env.ts';
 
 const SCRIPTS = join(import.meta.dirname, '../../../scripts');
 
@@ -16,7 +17,7 @@ export function runCommand(
   args: readonly string[],
   { cwd, env }: { cwd: string; env: Record<string, string> },
 ): Promise<Run> {
-  const given = { PATH: process.env.PATH, ...env };
+  const given = { ...CHILD_ENV, ...env };
   return new Promise((resolve) => {
     execFile(
       process.execPath,

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { CHILD_ENV, KEEP_COMPILED } from './child-env.ts';
 import { call } from './service.ts';
 
-/** A start takes some seconds on an idle machine, and a second more with several processes. */
-const READY_MS = 30_000;
+/** A start takes some seconds on an idle machine. Twenty busy programs on two cores have made it last longer than 30 s. */
+const READY_MS = 120_000;
 const SERVER = join(import.meta.dirname, '../../../src/server.ts');
 
 /** The real service, or another program, as its own process, which can be killed and started again over the same files. */
@@ -46,8 +47,8 @@ export async function createProcess(
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [program], {
-        env: { PATH: process.env.PATH, ...given },
+      const started = spawn(process.execPath, [...KEEP_COMPILED, program], {
+        env: { ...CHILD_ENV, ...given },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       child = started;

@@ -10,6 +10,7 @@ import {
 } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { balanceOf } from '../usdc/buyer.ts';
+import { CHILD_ENV } from './child-env.ts';
 import { startService } from './service.ts';
 
 /** The project's own directory. */
@@ -54,7 +55,7 @@ export type Examples = Awaited<ReturnType<typeof openExamples>>;
 
 async function expectPurchase(network: EmbeddedNetwork, file: string, env: Record<string, string>): Promise<void> {
   const before = await balanceOf(network, network.seller);
-  const all = { PATH: process.env.PATH, BUYER_PRIVATE_KEY: network.buyer.privateKey, ...env };
+  const all = { ...CHILD_ENV, BUYER_PRIVATE_KEY: network.buyer.privateKey, ...env };
   const { stdout } = await promisify(execFile)(process.execPath, [file], { env: all });
   const [hash] = /0x[0-9a-f]{64}/.exec(stdout) ?? [];
   expect(await network.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });

@@ -7,7 +7,7 @@ import { ask } from '../ledger/kill-ledger.ts';
 import { balanceOf, type Payment, present } from '../usdc/buyer.ts';
 import type { Answer } from './service.ts';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 /** The process that gave an answer. A process's request ids begin with its own prefix. */
 export const servedBy = ({ headers }: Answer): string => String(headers['x-request-id']).replace(/-[^-]*$/, '');

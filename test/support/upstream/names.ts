@@ -50,7 +50,7 @@ export function dnsAnswers(
  * `second` for IANA's list and those that are asked when the first fail. `answers` goes by path, the longest prefix first; what is not in it is 404.
  * Time-outs are cut to `timeoutMs`.
  */
-export async function startNames({ timeoutMs = 400 } = {}) {
+export async function startNames({ timeoutMs = 5000 } = {}) {
   const answers = new Map<string, Answer>();
   const requests: string[] = [];
   const headers: Received['headers'][] = [];

@@ -29,7 +29,7 @@ export const TICKERS: Record<ExchangeKey, (usd: unknown) => Record<string, unkno
 };
 
 /** The real rate source over three local exchanges with a clock that the test moves; time-outs are cut to `timeoutMs`. */
-export async function startRates({ timeoutMs = 400 } = {}) {
+export async function startRates({ timeoutMs = 5000 } = {}) {
   const servers = {} as Record<ExchangeKey, Replay>;
   for (const key of KEYS) servers[key] = await startReplay();
   const time = { nowMs: NOW };

@@ -20,7 +20,7 @@ export async function newOutsider(network: EmbeddedNetwork) {
     const fees = { maxFeePerGas: 100n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n };
     const { raw, hash } = wallet.sign({ to: network.usdc, data, gas: 300_000n, nonce: nonce++, ...fees });
     await network.rpc('eth_sendRawTransaction', [raw]);
-    for (let tries = 0; tries < 100; tries++) {
+    for (let tries = 0; tries < 1000; tries++) {
       if (await network.rpc('eth_getTransactionReceipt', [hash])) return hash;
       await new Promise((next) => setTimeout(next, 50));
     }

@@ -125,7 +125,7 @@ test('all intents that await their first settlement are settled, and nothing els
   await serving.noteBroadcast([{ id: noted, transaction: randomBytes(32) }]);
   await serving.reserve(sale('reserved'), false);
   await local.carryWaiting();
-  await vi.waitFor(() => expect(given).toHaveLength(3), { timeout: 10_000, interval: 2 });
+  await vi.waitFor(() => expect(given).toHaveLength(3), { timeout: 60_000, interval: 2 });
   // Each is carried by itself; asked for again, it waits for the same.
   await Promise.all(ids.map((id) => local.carry(id)));
   expect(given.map(({ id }) => id).sort()).toEqual([...ids].sort());

@@ -7,6 +7,7 @@ import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
+import { CHILD_ENV } from '../../support/service/child-env.ts';
 
 const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const payer = createAccount();
@@ -67,9 +68,14 @@ function pay(
   env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
 ) {
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, [PAY, `${origin}${path}`, ...flags], { env }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [PAY, `${origin}${path}`, ...flags],
+      { env: { ...CHILD_ENV, ...env } },
+      (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+      },
+    );
   });
 }
 

@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { createHeads, watchHeads } from '../../../../src/chain/rpc/heads.ts';
 
-const TIMEOUT = { timeout: 10_000, interval: 5 };
+const TIMEOUT = { timeout: 60_000, interval: 5 };
 const log = { info: () => undefined, warn: () => undefined };
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

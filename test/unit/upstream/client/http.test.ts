@@ -164,16 +164,20 @@ describe('a retry', () => {
 describe('callers', () => {
   test('with the same request at the same time share it, and an abort of one does not affect the others', async () => {
     const up = open();
+    const asked = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
     replay.answers['/a'] = async () => {
-      await delay(100);
+      asked.resolve();
+      await held.promise;
       return { body };
     };
     const control = new AbortController();
     const leaving = up.fetch({ ...a(), signal: control.signal });
     const staying = [up.json(a(), shape), up.json(a(), shape)];
-    await delay(30);
+    await asked.promise;
     control.abort(new Error('gone'));
     await expect(leaving).rejects.toThrow('gone');
+    held.resolve();
     expect(await Promise.all(staying)).toEqual([{ answer: 42 }, { answer: 42 }]);
     expect(replay.received).toHaveLength(1);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseRequirement } from '../../../../src/upstream/packages/pep508.ts';
+import { cpuTimeMs } from '../../../support/cpu-time.ts';
 
 const plain = { extras: [], specifier: null, extra: null, marker: null };
 
@@ -68,8 +69,8 @@ describe('parseRequirement', () => {
       `a${'-'.repeat(100_000)}`,
       `a[${'b,'.repeat(50_000)}`,
     ];
-    const from = performance.now();
+    const from = cpuTimeMs();
     for (const line of long) parseRequirement(line);
-    expect(performance.now() - from).toBeLessThan(1000);
+    expect(cpuTimeMs() - from).toBeLessThan(1000);
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { readPage } from '../../../../src/upstream/web/page.ts';
 import { decodePage } from '../../../../src/upstream/web/page-charset.ts';
 import { kindOfPage } from '../../../../src/upstream/web/page-kind.ts';
+import { cpuTimeMs } from '../../../support/cpu-time.ts';
 
 const SAMPLES = join(import.meta.dirname, '../../../../../shared/samples/web');
 
@@ -96,10 +97,10 @@ describe('a page', () => {
   });
 
   test('nested deeper than any reader goes is read all the same, soon', () => {
-    const started = performance.now();
+    const started = cpuTimeMs();
     const page = read(`<html><body>${'<div>'.repeat(5000)}${sentence.repeat(5)}`);
     expect(page.text).toContain('quick brown fox');
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(cpuTimeMs() - started).toBeLessThan(3000);
   });
 
   test('with thousands of headings names the first 200', () => {

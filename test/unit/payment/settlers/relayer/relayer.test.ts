@@ -22,7 +22,7 @@ const abi = parseAbi([
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
 ]);
 /** A machine that is busy must not fail the test. */
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 2 });
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 2 });
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
