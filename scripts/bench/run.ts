@@ -1,3 +1,4 @@
+import { benchChannelGas } from './channel-gas.ts';
 import { benchChannels } from './channels.ts';
 import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
@@ -15,6 +16,7 @@ const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   unpaid: benchUnpaid,
   paid: benchPaid,
   channels: benchChannels,
+  'channel-gas': benchChannelGas,
   collector: benchCollector,
   extract: benchExtract,
   proof: benchProof,

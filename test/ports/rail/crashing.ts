@@ -46,7 +46,9 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
       const broken = [present(running)];
       await handler.arrived;
       const hanging = await stage.hang();
-      broken.push(present(settling));
+      // The buyer of an escrowed call has its answer by now, and the seller's claim hangs.
+      const early = fixture.kind === 'escrowed' ? (await stage.buy(settling.request, settling.payment)).body : null;
+      if (early === null) broken.push(present(settling));
       await hanging.arrived(settling.payment);
       await stage.kill();
       for (const answer of await Promise.all(broken)) expect(answer?.status ?? 'broken').not.toBe(200);
@@ -54,7 +56,7 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
       await hanging.heal();
       await stage.start();
       await expectSold({ ...served, heard: body }, 'after the answer');
-      await expectSold({ ...settling, heard: null }, 'while it was settled');
+      await expectSold({ ...settling, heard: early }, 'while it was settled');
       // The reply was stored before the settlement. So the handler does not run again.
       expect(stage.source.runs(settling.request.tag)).toBe(runs + 1);
       await expectSold({ ...running, heard: null }, 'while the handler ran');

@@ -9,6 +9,7 @@ import { lightning } from '../../support/rails/lightning.ts';
 import type { RailFixture, Shown } from '../../support/rails/rail-fixture.ts';
 import { openStage, type Stage } from '../../support/rails/rail-stage.ts';
 import { toy } from '../../support/rails/toy.ts';
+import { usdcDeposit, usdcVoucher } from '../../support/rails/usdc-channels.ts';
 import { usdcFacilitator } from '../../support/rails/usdc-facilitator.ts';
 import { usdcGateway } from '../../support/rails/usdc-gateway.ts';
 import { usdcRelayer } from '../../support/rails/usdc-relayer.ts';
@@ -23,6 +24,8 @@ const RAILS: readonly (readonly [fixture: RailFixture, mayLack: readonly Shown[]
   [usdcRelayer, []],
   [usdcFacilitator, []],
   [usdcGateway, []],
+  [usdcDeposit, []],
+  [usdcVoucher, ['expired', 'spent meanwhile', 'unclear settlement', 'secret kept from answers']],
   [lightning, ['expired', 'spent meanwhile']],
 ];
 

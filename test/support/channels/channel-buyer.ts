@@ -65,10 +65,15 @@ export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): 
   };
 }
 
+/** The channel entry of a challenge; undefined when channels are not offered. */
+export function findChannelEntry(paymentRequired: string): Requirement | undefined {
+  const { accepts } = JSON.parse(Buffer.from(paymentRequired, 'base64').toString('utf8')) as { accepts: Requirement[] };
+  return accepts.find(({ scheme: name }) => name === 'batch-settlement');
+}
+
 /** The channel entry of a challenge. Throws when channels are not offered. */
 export function channelEntry(paymentRequired: string): Requirement {
-  const { accepts } = JSON.parse(Buffer.from(paymentRequired, 'base64').toString('utf8')) as { accepts: Requirement[] };
-  const entry = accepts.find(({ scheme: name }) => name === 'batch-settlement');
+  const entry = findChannelEntry(paymentRequired);
   if (!entry) throw new Error('the challenge has no entry for channels');
   return entry;
 }

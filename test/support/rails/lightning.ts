@@ -79,7 +79,7 @@ export const lightning: RailFixture = {
         };
       },
       hang: async () => proxy.hang(),
-      evidenceOf: (transaction) => received(node, transaction),
+      evidenceOf: ({ transaction }) => received(node, String(transaction)),
       close: proxy.stop,
     };
   },

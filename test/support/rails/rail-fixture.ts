@@ -5,8 +5,14 @@ import type { Answer } from '../service/service.ts';
 export const WRONGS = ['forged', 'too small', 'of another network', 'expired', 'without the money'] as const;
 export type Wrong = (typeof WRONGS)[number];
 
-/** What a rail may be unable to show: a wrong payment of this kind, or a payer who spends the money elsewhere while the handler runs. */
-export type Shown = Wrong | 'spent meanwhile';
+/**
+ * What a rail may be unable to show: a wrong payment of this kind, a payer who spends the money elsewhere while the handler runs, a settlement whose
+ * outcome is unknown for a while, or answers that never contain the payment's secret.
+ */
+export type Shown = Wrong | 'spent meanwhile' | 'unclear settlement' | 'secret kept from answers';
+
+/** The receipt of a settled answer, as PAYMENT-RESPONSE has it. */
+export type Receipt = Readonly<Record<string, unknown>>;
 
 /** A payment of a fresh payer for one offer. Amounts are in the unit of the rail's offers. */
 export interface RailPayment {
@@ -17,6 +23,8 @@ export interface RailPayment {
   /** The id under which `GET /v1/payments/{id}` finds the payment. */
   readonly id: string;
   readonly price: bigint;
+  /** What the evidence shows as moved, where that is not the price: a deposit. */
+  readonly moved?: bigint;
   /** A secret of the payer that no log and no answer may contain, as hex. */
   readonly secret: string;
   /** What the payer has lost by now. */
@@ -41,8 +49,10 @@ export interface RailUnderTest {
   /** Does what the payer does before the call is served: signs for what a 402 asks, or pays it. */
   pay(challenge: Answer, wrong?: Wrong): Promise<RailPayment>;
   hang(): Promise<Hanging>;
-  /** Reads the evidence, and not our ledger: the amount that a receipt's transaction moved to the seller; 0 without evidence. */
-  evidenceOf(transaction: string): Promise<bigint>;
+  /** Reads the evidence that a receipt names, and not our ledger: the amount that was moved for the sale; 0 without evidence. */
+  evidenceOf(receipt: Receipt): Promise<bigint>;
+  /** The id by which a receipt's payment is looked up, where it is not the receipt's transaction. */
+  idIn?(receipt: Receipt): string;
   close(): Promise<void>;
 }
 
@@ -50,11 +60,13 @@ export interface RailUnderTest {
 export interface RailFixture {
   readonly name: string;
   /** `signed-first`: the payer signs, the service serves, then settles. `paid-first`: the service makes the answer and offers it; the payer pays, then
-   * presents the proof. */
-  readonly kind: 'signed-first' | 'paid-first';
+   * presents the proof. `escrowed`: the money is where the seller can claim it; the payer signs, and the write of the answer settles. */
+  readonly kind: 'signed-first' | 'paid-first' | 'escrowed';
   readonly surface: 'paid' | 'lightning';
   /** What this rail cannot show, each with the reason. */
   readonly cannot: Readonly<Partial<Record<Shown, string>>>;
+  /** Whether a 402 offers this rail yet, where a service proves the rail before it offers it. */
+  isOffered?(challenge: Answer): boolean;
   /** Converts a price to the unit of the rail's offers. */
   unitsOf(priceUsd: string): bigint;
   open(network: EmbeddedNetwork): Promise<RailUnderTest>;

@@ -7,7 +7,7 @@ import type { FoundPayment } from '../../../src/payment/lookup.ts';
 import { createProcess } from '../service/process.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
-import type { Hanging, RailFixture, RailPayment, RailUnderTest, Wrong } from './rail-fixture.ts';
+import type { Hanging, RailFixture, RailPayment, RailUnderTest, Receipt, Wrong } from './rail-fixture.ts';
 import { type PRICES, startSource } from './source.ts';
 
 const TIMEOUT_MS = 120_000;
@@ -40,7 +40,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
 
   return {
     ...{ fixture, rail, source, start },
-    ...buyersAt(shop.origin, rail, answers),
+    ...buyersAt(shop.origin, fixture, rail, answers),
     /** Kills the process with SIGKILL. `start` starts the next one over the same data. */
     kill: async (): Promise<void> => {
       up = null;
@@ -75,7 +75,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
 }
 
 /** Buyers at a shop. They keep every answer. */
-function buyersAt(origin: string, rail: RailUnderTest, answers: string[]) {
+function buyersAt(origin: string, fixture: RailFixture, rail: RailUnderTest, answers: string[]) {
   const paid: RailPayment[] = [];
 
   async function ask(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
@@ -94,12 +94,19 @@ function buyersAt(origin: string, rail: RailUnderTest, answers: string[]) {
     }
   }
 
-  const offer = ({ path }: Request): Promise<Answer> => until(402, [503], () => ask(path));
+  /** The status of an unpaid call. 503, as a service that is not ready answers, while the rail is not offered. */
+  const askUntilOffered = async (path: string): Promise<Answer> => {
+    const answer = await ask(path);
+    return answer.status === 402 && fixture.isOffered?.(answer) === false ? { ...answer, status: 503 } : answer;
+  };
+  const offer = ({ path }: Request): Promise<Answer> => until(402, [503], () => askUntilOffered(path));
   const present = ({ path }: Request, { header }: Pick<RailPayment, 'header'>, from?: string): Promise<Answer> =>
     ask(path, { 'payment-signature': header }, from);
 
   return {
     ask,
+    /** The id by which the payment of a receipt is looked up. */
+    idIn: (receipt: Receipt): string => rail.idIn?.(receipt) ?? String(receipt.transaction),
     /** Asks without a payment, until the answer is an offer. */
     offer,
     /** Presents a payment once, from another address where one is given. */
@@ -124,7 +131,7 @@ function buyersAt(origin: string, rail: RailUnderTest, answers: string[]) {
 }
 
 /** The receipt of an answer. */
-export const receiptOf = (answer: Answer) => decoded(answer, 'payment-response') as Record<string, string>;
+export const receiptOf = (answer: Answer): Receipt => decoded(answer, 'payment-response');
 
 /** The members of a problem that concern money. */
 export const problemOf = ({ status, body }: Answer): object => {

@@ -42,7 +42,7 @@ export const toy = signedRail('toy', async (network) => {
       };
     },
     hang: async () => hangAt(bank),
-    evidenceOf: async (transaction) => bank.movedBy(transaction),
+    evidenceOf: async ({ transaction }) => bank.movedBy(String(transaction)),
     close: bank.stop,
   };
 });

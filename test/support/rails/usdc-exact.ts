@@ -41,7 +41,7 @@ export function openExact(network: EmbeddedNetwork): Pick<RailUnderTest, 'pay' |
         heal: network.resumeMining,
       };
     },
-    evidenceOf: async (transaction) => {
+    evidenceOf: async ({ transaction }) => {
       const receipt = await network.rpc<{ logs: Log[] } | null>('eth_getTransactionReceipt', [transaction]);
       const seller = `0x${network.seller.slice(2).toLowerCase().padStart(64, '0')}`;
       return (receipt?.logs ?? [])

@@ -31,7 +31,7 @@ export const usdcGateway = signedRail('usdc-gateway', async (network) => {
       );
     },
     hang: async () => hangAt({ hold: gateway.hold, asked: settlesAsked }),
-    evidenceOf: async (transaction) => {
+    evidenceOf: async ({ transaction }) => {
       const transfer = gateway.transfers().find(({ id }) => id === transaction);
       return BigInt(transfer?.amount ?? 0);
     },

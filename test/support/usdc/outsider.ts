@@ -15,10 +15,10 @@ export async function newOutsider(network: EmbeddedNetwork) {
   const wallet = createWallet(bytesToHex(privateKey), network.chainId);
   let nonce = 0;
 
-  /** Sends calldata to the USDC contract and waits until it is mined; returns the hash. */
-  async function send(data: `0x${string}`): Promise<`0x${string}`> {
+  /** Sends calldata, to the USDC contract unless another one is named, and waits until it is mined; returns the hash. */
+  async function send(data: `0x${string}`, to: `0x${string}` = network.usdc): Promise<`0x${string}`> {
     const fees = { maxFeePerGas: 100n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n };
-    const { raw, hash } = wallet.sign({ to: network.usdc, data, gas: 300_000n, nonce: nonce++, ...fees });
+    const { raw, hash } = wallet.sign({ to, data, gas: 300_000n, nonce: nonce++, ...fees });
     await network.rpc('eth_sendRawTransaction', [raw]);
     for (let tries = 0; tries < 1000; tries++) {
       if (await network.rpc('eth_getTransactionReceipt', [hash])) return hash;
