@@ -30,7 +30,7 @@ export interface PresentedVoucher {
 
 interface SellVoucherOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered' | 'findByIdentifier'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'delivered' | 'findByIdentifier'>;
   book: ChannelBook;
   turns: Turns;
   status: Pick<RailStatus, 'unavailable'>;
@@ -157,8 +157,7 @@ async function charge(
   body: Uint8Array,
 ): Promise<Payment | null> {
   try {
-    const id = await ledger.charge(saleOf(voucher, order, network), body);
-    return id === null ? null : await ledger.get(id);
+    return await ledger.charge(saleOf(voucher, order, network), body);
   } catch (error) {
     // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
     throw error instanceof Unavailable ? error : settlementUnknown(error);
