@@ -193,8 +193,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       replyBytes += body.length;
       const row = { ...sale, id, bootId, reservedAt: now };
       const after = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
-      if (!after) replyBytes -= body.length;
-      tell(id, 'settled', after !== null);
+      if (after) onMove(id, 'settled');
+      else replyBytes -= body.length;
       return after && chargedSale(row, after);
     },
     storeIntent: async (id, { signature, checkedBlock, payerHasCode, body, calldata }) => {
