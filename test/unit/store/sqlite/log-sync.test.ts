@@ -41,7 +41,10 @@ afterEach(() => {
 const note = (name: string) => () => db.prepare('INSERT INTO notes (name) VALUES (?)').run(name).changes;
 const names = (): unknown[] => other.prepare('SELECT name FROM notes ORDER BY rowid').pluck().all();
 const synchronous = (): unknown => db.pragma('synchronous', { simple: true });
-const nextSync = () => new Promise<void>((resolve) => void (begun = resolve));
+const nextSync = () =>
+  new Promise<void>((resolve) => {
+    begun = resolve;
+  });
 const end = (error: Error | null = null) => syncs.shift()?.(error);
 
 test('a write is in the database before its sync, and resolves only after it', async () => {
