@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
 import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
 import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
+import { chargedSale } from './charged-sale.ts';
 import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
@@ -74,10 +75,10 @@ export interface Ledger {
   /** Sum of the payer's open payments that were reserved before this one, in USDC base units. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /**
-   * Charges a voucher and keeps the reply, in one step. Returns the sale's id. Null when the voucher does not fit the channel any more, or another
+   * Charges a voucher and keeps the reply, in one step. Returns the sale. Null when the voucher does not fit the channel any more, or another
    * request has charged it. Throws Unavailable (`reply_store_full`) while the reply store is full.
    */
-  charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<string | null>;
+  charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<Payment | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
   /** The same for a row whose intent only the caller may have stored. False when a transaction is noted or the row is gone. */
@@ -191,9 +192,10 @@ export function createLedger(options: LedgerOptions): Ledger {
       const id = nextId();
       replyBytes += body.length;
       const row = { ...sale, id, bootId, reservedAt: now };
-      const isCharged = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
-      if (!isCharged) replyBytes -= body.length;
-      return tell(id, 'settled', isCharged) ? id : null;
+      const after = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
+      if (after) onMove(id, 'settled');
+      else replyBytes -= body.length;
+      return after && chargedSale(row, after);
     },
     storeIntent: async (id, { signature, checkedBlock, payerHasCode, body, calldata }) => {
       if (replyBytes + body.length > mostBytes) return false;

@@ -1,5 +1,5 @@
 import type { Channel, ChannelOperation, OperationKind } from './ports/channels.ts';
-import type { PaymentChannel } from './ports/sales.ts';
+import type { ChannelAfter, PaymentChannel } from './ports/sales.ts';
 
 /** A whole number: a bigint from SQLite; from PostgreSQL a bigint where it is money, else a number. */
 type Whole = bigint | number;
@@ -107,12 +107,10 @@ export function paymentChannel({ channel_id, voucher_max, channel_after }: Vouch
   };
 }
 
-type Snapshot = NonNullable<PaymentChannel['after']>;
-
 /** Reads a snapshot that the database made by `AFTER`. Amounts are decimal text in it, because JSON's numbers are not exact. */
-function parseAfter(json: string): Snapshot {
+export function parseAfter(json: string): ChannelAfter {
   const { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce } = JSON.parse(json) as {
-    [Name in keyof Snapshot]: Snapshot[Name] extends bigint ? string : number;
+    [Name in keyof ChannelAfter]: ChannelAfter[Name] extends bigint ? string : number;
   };
   return {
     balance: BigInt(balance),

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { chargedSale } from '../../src/payment/charged-sale.ts';
 import { operation, refundOf, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';
 import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
@@ -10,7 +11,7 @@ describeLedgers('a voucher of a channel', (adapter) => {
   test('is charged with its sale, settled from the start, and its reply', async () => {
     await seen('a', { totalClaimed: 0n, withdrawAmount: 5n, withdrawAt: 9, refundNonce: 3n });
     const sale = voucherSale('s1', 'a', 100n, { identifierHash: hash32('identifier'), reservedAt: SEEN_AT + 3 });
-    expect(await charge(sale)).toBe(true);
+    const shown = await channels.charge(sale, REPLY, KEEP_UNTIL);
     const { route: _, channel, ...kept } = sale;
     const bytes = { nonce: Buffer.from(sale.nonce), authorizationHash: Buffer.from(sale.authorizationHash) };
     const after = { balance: 10_000n, totalClaimed: 0n, withdrawAmount: 5n, withdrawAt: 9, refundNonce: 3n };
@@ -23,6 +24,9 @@ describeLedgers('a voucher of a channel', (adapter) => {
       ...{ reason: null, channel: { channelId: ID, max: 100n, after } },
     };
     expect(await payments.get('s1')).toEqual(row);
+    // The service hands the answer out without a read of the row.
+    expect(shown).toEqual(after);
+    expect({ ...chargedSale(sale, after), ...bytes, identifierHash: row.identifierHash }).toEqual(row);
     expect(await channels.findSale(ID, 100n)).toEqual(row);
     expect(await channels.get(ID)).toMatchObject({
       ...{ charged: 100n, usedAt: SEEN_AT + 3, unclaimedSince: SEEN_AT + 3 },

@@ -45,13 +45,19 @@ function noteStep({ stores, model, pick, at }: World, name: string): Step {
   return { what: 'note', is: stores.channels.note(channelTerms(name), seen, at), should: undefined };
 }
 
+const isCharged = async (charge: Promise<object | null>): Promise<boolean> => (await charge) !== null;
+
 function chargeStep({ stores, model, pick, at }: World, name: string): Step {
   const price = pick([1n, 100n, 100n]);
   const charged = model.channels.get(name)?.charged ?? 0n;
   const max = atLeast1(charged + pick([price, price, price, price + 1n, 0n]));
   const should = model.charge(name, max, price, at);
   const sale = voucherSale(`s${at}`, name, max, { nonce: hash32(`s${at}`), price, reservedAt: at });
-  return { what: `charge ${should}`, is: stores.channels.charge(sale, Buffer.from('reply'), at + 9), should };
+  return {
+    what: `charge ${should}`,
+    is: isCharged(stores.channels.charge(sale, Buffer.from('reply'), at + 9)),
+    should,
+  };
 }
 
 /** No voucher is signed over nothing. */

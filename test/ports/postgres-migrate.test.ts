@@ -128,7 +128,7 @@ describePostgres('the schema of PostgreSQL', () => {
     expect(await payments.move('unknown', ['unknown'], 'settled', end)).toBe(true);
     expect(await payments.get('unknown')).toMatchObject({ state: 'settled', charged: 1000n, channel: null });
     await channels.note(channelTerms('a'), channelState(), SEEN_AT);
-    expect(await channels.charge(voucherSale('s', 'a', 100n), Buffer.from('reply'), SEEN_AT)).toBe(true);
+    expect(await channels.charge(voucherSale('s', 'a', 100n), Buffer.from('reply'), SEEN_AT)).not.toBeNull();
     await close();
   });
 

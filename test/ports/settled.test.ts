@@ -52,7 +52,7 @@ describeLedgers('what was earned', (adapter) => {
     await payments.reserve(depositSale('d', 'a', 100n), 0, null);
     await settleDeposit(ledger.stores, 'd', 101, NOON);
     const voucher = voucherSale('s', 'a', 150n, { price: 50n, reservedAt: NOON + 1 });
-    expect(await channels.charge(voucher, Buffer.from('reply'), NOON + 9)).toBe(true);
+    expect(await channels.charge(voucher, Buffer.from('reply'), NOON + 9)).not.toBeNull();
     expect((await settled.settledBetween(NOON, NOON + 2))[0]).toEqual({
       ...{ rail: 'usdc', contract: plain, count: 2, amount: 150n },
     });

@@ -1,5 +1,5 @@
 import type { ChannelCharge, ChannelConfig, ChannelState } from './channel-state.ts';
-import type { NewPayment, Payment } from './sales.ts';
+import type { ChannelAfter, NewPayment, Payment } from './sales.ts';
 
 /** A channel in the ledger. Amounts in base units of the token, times in Unix milliseconds. */
 export interface Channel extends ChannelConfig {
@@ -72,10 +72,11 @@ export interface ChannelStore {
   findOpen(channelId: Uint8Array): Promise<Payment | null>;
   /**
    * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from `max - price` to `max`, and keeps
-   * the voucher. False, and nothing is changed, when the charges differ from `max - price`, a deposit or a refund of the channel is open, the same
-   * voucher or identifier has another row, or `max` is more than the noted balance less the noted withdrawal.
+   * the voucher. Returns the channel's state as the sale's row shows it. Null, and nothing is changed, when the charges differ from `max - price`, a
+   * deposit or a refund of the channel is open, the same voucher or identifier has another row, or `max` is more than the noted balance less the noted
+   * withdrawal.
    */
-  charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<boolean>;
+  charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<ChannelAfter | null>;
   /** Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater (unclaimedSince, id). */
   listUnclaimed(
     network: string,

@@ -51,8 +51,11 @@ export interface Payment extends PaymentKey {
 /** A sale's part in a channel. */
 export interface PaymentChannel extends Omit<ChannelCharge, 'signature'> {
   /** The channel right after the charge. Null before it. */
-  readonly after: Omit<ChannelState, 'block'> | null;
+  readonly after: ChannelAfter | null;
 }
+
+/** What a sale shows of its channel's state. */
+export type ChannelAfter = Omit<ChannelState, 'block'>;
 
 /** The fields that a reservation sets. Later moves set the others. */
 export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel'> {

@@ -1,7 +1,8 @@
 import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, voucherValues } from '../channel-columns.ts';
-import { type ChannelRow, channelFromRow } from '../channel-row.ts';
+import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { Channel, NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
+import type { ChannelAfter } from '../ports/sales.ts';
 import { afterWith } from './channel-sql.ts';
 import { HOLDS_LEASE } from './holds-lease.ts';
 import { statement } from './statement.ts';
@@ -29,13 +30,13 @@ const CHARGE = statement<
      WHERE channels.id = @channelId::bytea AND charged = @voucherMax::numeric - @price::numeric
        AND @voucherMax::numeric <= balance - withdraw_amount AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
     ON CONFLICT DO NOTHING
-    RETURNING id),
+    RETURNING id, channel_after),
   charge AS (
     UPDATE channels SET charged = @voucherMax::numeric, signature = @voucherSignature::bytea, used_at = greatest(used_at, @reservedAt::bigint),
                         unclaimed_since = coalesce(unclaimed_since, @reservedAt::bigint)
      WHERE id = @channelId::bytea AND EXISTS (SELECT 1 FROM sale)),
   reply AS (INSERT INTO usdc_replies (payment_id, body, keep_until) SELECT id, @body::bytea, @keepUntil::bigint FROM sale)
-  SELECT id FROM sale`);
+  SELECT channel_after FROM sale`);
 
 // What was claimed was charged, by this ledger or by one that is lost: then no voucher over the whole sum is known.
 const NOTE_STATE = statement<ReturnType<typeof channelValues>>(`
@@ -86,9 +87,12 @@ export const channelWrites = {
     statements: [NOTE_STATE(channelValues(channel, state, now)), GET_CHANNEL({ id: channel.id })],
     read: ([, noted]) => channelFromRow(noted?.rows[0] as ChannelRow),
   }),
-  charge: (sale: VoucherSale, body: Uint8Array, keepUntil: number): Write<boolean> => ({
+  charge: (sale: VoucherSale, body: Uint8Array, keepUntil: number): Write<ChannelAfter | null> => ({
     statements: [CHARGE({ ...sale, ...voucherValues(sale.channel), body, keepUntil })],
-    read: changedOne,
+    read: ([sold]) => {
+      const row: { channel_after: string } | undefined = sold?.rows[0];
+      return row ? parseAfter(row.channel_after) : null;
+    },
   }),
   writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): Write<boolean> => ({
     statements: [WRITE_OFF({ id, amount, upTo })],

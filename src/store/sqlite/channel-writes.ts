@@ -1,6 +1,8 @@
 import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, voucherValues } from '../channel-columns.ts';
+import { parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
+import type { ChannelAfter } from '../ports/sales.ts';
 import { AFTER } from './channel-sql.ts';
 import type { Sqlite } from './database.ts';
 import { createStatements } from './statements.ts';
@@ -17,7 +19,8 @@ const INSERT_SALE = `
     FROM channels
    WHERE id = @channelId AND charged = @voucherMax - @price AND @voucherMax <= balance - withdraw_amount
      AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
-  ON CONFLICT DO NOTHING`;
+  ON CONFLICT DO NOTHING
+  RETURNING channel_after`;
 const CHARGE = `
   UPDATE channels SET charged = @voucherMax, signature = @voucherSignature, used_at = max(used_at, @reservedAt),
                       unclaimed_since = coalesce(unclaimed_since, @reservedAt)
@@ -68,13 +71,14 @@ export function createChannelWrites(db: Sqlite) {
     ): void => {
       sql(INSERT_CHANNEL).run(channelValues(channel, state, now));
     },
-    charge: (sale: VoucherSale, reply: Uint8Array, keepUntil: number): boolean => {
+    charge: (sale: VoucherSale, reply: Uint8Array, keepUntil: number): ChannelAfter | null => {
       const [validAfter, validBefore] = [String(sale.validAfter), String(sale.validBefore)];
       const values = { ...sale, ...voucherValues(sale.channel), validAfter, validBefore };
-      if (sql(INSERT_SALE).run(values).changes === 0) return false;
+      const inserted = sql(INSERT_SALE).get(values) as { channel_after: string } | undefined;
+      if (!inserted) return null;
       sql(CHARGE).run(values);
       sql(KEEP_REPLY).run(sale.id, reply, keepUntil);
-      return true;
+      return parseAfter(inserted.channel_after);
     },
     writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): boolean =>
       sql(WRITE_OFF).run({ id, amount, upTo }).changes === 1,

@@ -17,7 +17,7 @@ export function openLedgerDatabase(file: string): Sqlite {
   const db = new Database(file);
   // Readers never wait for the writer, and a commit is one append.
   db.pragma('journal_mode = WAL');
-  // WAL alone syncs at checkpoints only, and a lost reservation or intent could charge a buyer twice.
+  // WAL alone syncs at checkpoints only, and a lost reservation or intent could charge a buyer twice. The group commit syncs its own (log-sync.ts).
   db.pragma('synchronous = FULL');
   // 16 MB of log. Under load the default would copy the same pages into the file after nearly every commit, and all requests would wait.
   db.pragma('wal_autocheckpoint = 4000');

@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
+import { type LogSync, openLogSync } from './log-sync.ts';
 
 /** The most writes in one transaction, so that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
@@ -21,27 +22,41 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-const ofDatabases = new WeakMap<Sqlite, GroupCommit>();
+const ofDatabases = new WeakMap<Sqlite, { commit: GroupCommit; log: LogSync | null }>();
 
 /** The group commit of a connection. All stores on the connection share it, and so share transactions. */
 export function groupCommitOf(db: Sqlite): GroupCommit {
-  const known = ofDatabases.get(db) ?? createGroupCommit(db);
-  ofDatabases.set(db, known);
-  return known;
+  const known = ofDatabases.get(db);
+  if (known) return known.commit;
+  const log = openLogSync(db);
+  const commit = createGroupCommit(db, log);
+  ofDatabases.set(db, { commit, log });
+  return commit;
+}
+
+/** Closes a connection after its earlier writes. When one of them fails, its own promise rejects. */
+export async function closeAfterWrites(db: Sqlite): Promise<void> {
+  await groupCommitOf(db)(() => {}).catch(() => {});
+  ofDatabases.get(db)?.log?.close();
+  db.close();
 }
 
 /**
  * Lets concurrent writes share one durable transaction, because the sync to disk is most of a write's cost.
- * 1. Writes that arrive in one turn of the event loop wait for its end; those that arrive while a commit blocks the loop form the next batch.
+ * 1. Writes that arrive in one turn of the event loop wait for its end; those that arrive while the log of the last batch is synced form the next one.
  * 2. They run in the order of their arrival, in one immediate transaction. When one of them violates a constraint or throws, all are rolled back and
  *    run again, each in its own savepoint, so that only the faulty write rejects. Savepoints cost a tenth of a write, so the first attempt has none.
  *    A write may therefore run twice, and must have no other effect.
- * 3. Nothing resolves before COMMIT has returned. When the disk is full, the database locked or closed, every write of the batch rejects,
- *    and none of them is in the database.
+ * 3. Nothing resolves before the transaction is on disk. With a `log` the sync comes after COMMIT, outside of the event loop. Until then reads see the
+ *    batch, but no write resolves that ran after it. So what was read can be relied on once a write that follows the read has resolved.
+ * 4. When the disk is full, the database locked or closed, every write of the batch rejects, and none of them is in the database. When the sync fails,
+ *    they reject too, and may be in the database.
  */
-export function createGroupCommit(db: Sqlite): GroupCommit {
+export function createGroupCommit(db: Sqlite, log: LogSync | null = null): GroupCommit {
   let waiting: Waiting[] = [];
+  // Whether a flush is due, and whether the last batch waits for the disk.
   let isDue = false;
+  let isSyncing = false;
   let timer: NodeJS.Timeout | null = null;
   const alone = db.transaction((write: () => unknown) => write());
   const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
@@ -57,11 +72,11 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
     }
   }
 
-  /** Flushes at the end of this turn of the event loop. */
+  /** Flushes at the end of this turn of the event loop, or once the batch before is on disk. */
   function flushSoon(): void {
     if (isDue) return;
     isDue = true;
-    setImmediate(flush);
+    if (!isSyncing) setImmediate(flush);
   }
 
   function flush(): void {
@@ -70,14 +85,27 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
     timer = null;
     const batch = waiting.slice(0, MAX_BATCH);
     waiting = waiting.slice(MAX_BATCH);
-    if (waiting.length > 0) flushSoon();
     try {
-      write(batch);
+      if (log) log.commit(() => write(batch));
+      else write(batch);
+      if (log) void settleOnceSynced(log, batch);
+      else for (const one of batch) one.settle();
     } catch (error) {
       for (const one of batch) one.fail(error);
-      return;
     }
-    for (const one of batch) one.settle();
+    if (waiting.length > 0) flushSoon();
+  }
+
+  async function settleOnceSynced(log: LogSync, batch: readonly Waiting[]): Promise<void> {
+    isSyncing = true;
+    try {
+      await log.sync();
+      for (const one of batch) one.settle();
+    } catch (error) {
+      for (const one of batch) one.fail(error);
+    }
+    isSyncing = false;
+    if (isDue) setImmediate(flush);
   }
 
   return <T>(write: () => T, timing: 'now' | 'canWait' = 'now') =>

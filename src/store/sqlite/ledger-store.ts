@@ -1,7 +1,7 @@
 import type { LedgerStore, ReplyChange } from '../ports/sales.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import type { Sqlite } from './database.ts';
-import { groupCommitOf } from './group-commit.ts';
+import { closeAfterWrites, groupCommitOf } from './group-commit.ts';
 import { createLedgerWrites } from './ledger-writes.ts';
 import { createPaymentReads } from './payment-reads.ts';
 import { createStatements } from './statements.ts';
@@ -36,11 +36,7 @@ export function createLedgerStore(db: Sqlite, waiting = createWaitingBytes()): L
     ping: async () => {
       sql('SELECT id FROM usdc_payments LIMIT 1').get();
     },
-    close: async () => {
-      // Waits for earlier writes. When one fails, its own promise rejects.
-      await commit(() => {}).catch(() => {});
-      db.close();
-    },
+    close: () => closeAfterWrites(db),
   };
 }
 

@@ -194,7 +194,9 @@ async function chargedLater(others: number): Promise<ChainChannel> {
     const name = `other ${at}`;
     const known: Channel = await bed.store.note(channelTerms(name), channelState({ block: 0 }), at);
     expect(known.charged).toBe(0n);
-    expect(await bed.store.charge(voucherSale(name, name, 100n, { reservedAt: at }), new Uint8Array(), 0)).toBe(true);
+    expect(
+      await bed.store.charge(voucherSale(name, name, 100n, { reservedAt: at }), new Uint8Array(), 0),
+    ).not.toBeNull();
   }
   return withdrawing(7n);
 }

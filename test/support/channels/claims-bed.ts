@@ -65,7 +65,7 @@ export async function openClaimsBed(network: EmbeddedNetwork, stage: ReturnType<
       const id = randomUUID();
       const sale = { ...voucherSale(id, id, max, { price, amount: price }), reservedAt: clock.nowMs() };
       const paid = { ...sale, channel: { channelId: channel.id, max, signature } };
-      expect(await store.charge(paid, new Uint8Array(), 0)).toBe(true);
+      expect(await store.charge(paid, new Uint8Array(), 0)).not.toBeNull();
     },
     /** The ledger's sums, which must agree to the unit. */
     async reconciled(): Promise<{ charged: bigint; claimed: bigint; writtenOff: bigint; claimable: bigint }> {

@@ -13,7 +13,7 @@ export function useChannels(adapter: Adapter) {
   const ledger = useLedger(adapter);
   const payments = ofNow(() => ledger.stores.payments);
   const channels = ofNow(() => ledger.stores.channels);
-  const charge = (sale: VoucherSale) => channels.charge(sale, REPLY, KEEP_UNTIL);
+  const charge = async (sale: VoucherSale) => (await channels.charge(sale, REPLY, KEEP_UNTIL)) !== null;
   /** Everything of the ledger that a refused write could have changed. */
   const contents = async () => ({
     channels: await ledger.sql('SELECT * FROM channels ORDER BY id'),

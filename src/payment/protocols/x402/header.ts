@@ -6,11 +6,15 @@ import { PaymentRefused } from '../../refusal.ts';
 const MAX_HEADER_CHARS = 12_288;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
+/** A JSON object as it was parsed. A record of zod's would copy it, and check each key for a string. */
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
 const envelope = z.object({
   x402Version: z.literal(2),
-  accepted: z.record(z.string(), z.unknown()),
-  payload: z.record(z.string(), z.unknown()),
-  extensions: z.record(z.string(), z.unknown()).nullish(),
+  accepted: jsonObject,
+  payload: jsonObject,
+  extensions: jsonObject.nullish(),
 });
 
 /** Reads a PAYMENT-SIGNATURE header. Throws PaymentRefused for anything but base64 JSON of an x402 version 2 payment. Throws no other error. */

@@ -47,18 +47,23 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
       .finally(() => reading.delete(key));
   }
 
+  /** The channel that was read from the ledger a moment ago. Reads the chain where its state is too old. */
+  async function fresh(known: Channel, asker: Asker): Promise<Channel> {
+    const ageMs = clock.nowMs() - known.readAt;
+    if (ageMs > freshMs) return readNow(known.id, known, asker, true);
+    if (ageMs > freshMs / 2) readBehind(known.id, known, asker);
+    return known;
+  }
+
   return {
+    fresh,
     /**
      * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. Throws PaymentRefused for a channel
      * without a deposit, unless one is expected (`isExpected`).
      */
     open: async (id: Uint8Array, config: ChannelConfig, asker: Asker, isExpected = false): Promise<Channel> => {
       const known = await store.get(id);
-      if (!known) return readNow(id, config, asker, isExpected);
-      const ageMs = clock.nowMs() - known.readAt;
-      if (ageMs > freshMs) return readNow(id, config, asker, true);
-      if (ageMs > freshMs / 2) readBehind(id, config, asker);
-      return known;
+      return known ? fresh(known, asker) : readNow(id, config, asker, isExpected);
     },
     /** The channel after another read. One that was read a moment ago is returned as it is. */
     reread: async (channel: Channel, asker: Asker): Promise<Channel> =>

@@ -3,7 +3,7 @@ import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
-import type { ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
+import type { Channel, ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
 import type { Payment } from '../../../store/ports/sales.ts';
 import { settlementUnknown } from '../../doubt.ts';
 import { word } from '../../evm/eip712.ts';
@@ -30,7 +30,7 @@ export interface PresentedVoucher {
 
 interface SellVoucherOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered' | 'findByIdentifier'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'delivered' | 'findByIdentifier'>;
   book: ChannelBook;
   turns: Turns;
   status: Pick<RailStatus, 'unavailable'>;
@@ -56,28 +56,25 @@ const MOST_TRIES = 3;
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
 export function createSellVoucher(options: SellVoucherOptions) {
-  const { store, ledger, book, turns, status, claimAfterMs, clock } = options;
+  const { store, book, turns, status, claimAfterMs, clock } = options;
   const corrections = createCorrections(store);
-
-  async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
-    const { channelId, payload } = voucher;
-    const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
-    if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
-    if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
-    const body = await ledger.redeliver(sale.id);
-    return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
-  }
 
   /**
    * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
-   * the channel's charges cannot be claimed.
+   * the channel's charges cannot be claimed. `seen`: the channel, if it was read when no other request had its turn.
    */
-  async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+  async function boughtBefore(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    seen: Channel | null,
+  ): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
-    let channel = await book.open(channelId, payload.config, order.asker);
+    let channel = await (seen ? book.fresh(seen, order.asker) : book.open(channelId, payload.config, order.asker));
     let fault = faultOf(channel, covered);
-    const again = fault && (await redelivered(voucher, order));
+    // The client must be told the newest charges.
+    if (fault && seen) return boughtBefore(voucher, order, null);
+    const again = fault && (await redelivered(options, voucher, order));
     if (again) return again;
     if (fault?.mayBeOld) {
       channel = await book.reread(channel, order.asker);
@@ -89,11 +86,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
     return null;
   }
 
-  async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
+  async function sell(voucher: PresentedVoucher, order: PaidOrder, seen: Channel | null): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const again = await boughtBefore(voucher, order);
+      const again = await boughtBefore(voucher, order, tries === 0 ? seen : null);
       if (again) return again;
       body ??= await order.run();
       const sale = await charge(options, voucher, order, body);
@@ -106,11 +103,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
   async function turn(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    arrival: number,
+    { arrival, seen }: { arrival: number; seen: Channel | null },
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      return { value: await sell(voucher, order), charged: max, isCorrected: false };
+      return { value: await sell(voucher, order, seen), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
       return {
@@ -127,7 +124,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const { maxClaimableAmount: max } = payload.voucher;
     const channel = await store.get(channelId);
     // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
-    const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
+    const again = channel && max <= channel.charged ? await redelivered(options, voucher, order) : null;
     if (again) return again;
     order.admit();
     // A claim makes vouchers public, so a stranger may present one over no more than what is claimed. It never takes a turn in the channel.
@@ -135,13 +132,26 @@ export function createSellVoucher(options: SellVoucherOptions) {
     await checkIdentifier(options, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { from: max - order.price, charged: channel?.charged ?? null, request };
-    const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
-      turn(voucher, order, arrival),
+    const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, (hasWaited) =>
+      turn(voucher, order, { arrival, seen: hasWaited ? null : channel }),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   };
+}
+
+/** The answer that the voucher has bought for this very request. Null without one. */
+async function redelivered(
+  options: SellVoucherOptions,
+  { channelId, payload }: PresentedVoucher,
+  order: PaidOrder,
+): Promise<Delivery | null> {
+  const sale = await options.store.findSale(channelId, payload.voucher.maxClaimableAmount);
+  if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
+  if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
+  const body = await options.ledger.redeliver(sale.id);
+  return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
 }
 
 /** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */
@@ -157,8 +167,7 @@ async function charge(
   body: Uint8Array,
 ): Promise<Payment | null> {
   try {
-    const id = await ledger.charge(saleOf(voucher, order, network), body);
-    return id === null ? null : await ledger.get(id);
+    return await ledger.charge(saleOf(voucher, order, network), body);
   } catch (error) {
     // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
     throw error instanceof Unavailable ? error : settlementUnknown(error);

@@ -111,29 +111,27 @@ export function createTurns(clock: Clock) {
     return promise.finally(() => begun.abort());
   }
 
-  async function enter(key: string, line: Line, asking: Asking, signal: AbortSignal): Promise<boolean> {
-    const isFree = !line.isTaken && (fits(line, asking) || (line.waiting.length === 0 && !isHeld(line)));
-    if (!isFree) return wait(key, line, asking, signal);
-    line.isTaken = true;
-    return true;
-  }
+  const isFree = (line: Line, asking: Asking): boolean =>
+    !line.isTaken && (fits(line, asking) || (line.waiting.length === 0 && !isHeld(line)));
 
   return {
-    /** Runs `work` in the channel's turn. Null when the channel is too busy. */
+    /** Runs `work` in the channel's turn, and says whether it had to wait for it. Null when the channel is too busy. */
     take: async <T>(
       key: string,
       asking: Asking,
       signal: AbortSignal,
-      work: () => Promise<Turn<T>>,
+      work: (hasWaited: boolean) => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
       line.charged ??= asking.charged;
-      if (!(await enter(key, line, asking, signal))) return null;
+      const hasWaited = !isFree(line, asking);
+      if (hasWaited && !(await wait(key, line, asking, signal))) return null;
+      line.isTaken = true;
       line.timer?.abort();
       line.timer = null;
       let turn: Turn<T> | null = null;
       try {
-        turn = await work();
+        turn = await work(hasWaited);
         return turn.value;
       } finally {
         line.charged = turn?.charged ?? null;

@@ -65,7 +65,7 @@ test('a ledger from before channels sells from channels once it is migrated', as
   const { channels, close } = createSqliteStores(openLedgerDatabase(fileOfBefore()));
   expect(await channels.totals('eip155:5042')).toEqual({ charged: 0n, claimed: 0n, writtenOff: 0n });
   await channels.note(channelTerms('a'), channelState(), SEEN_AT);
-  expect(await channels.charge(voucherSale('s', 'a', 100n), Buffer.from('reply'), SEEN_AT)).toBe(true);
+  expect(await channels.charge(voucherSale('s', 'a', 100n), Buffer.from('reply'), SEEN_AT)).not.toBeNull();
   await close();
 });
 

@@ -30,12 +30,16 @@ beforeEach(async () => {
 });
 afterEach(() => open.close());
 
-/** One process that sells over the ledger. It counts its reads of earlier sales. */
+/** One process that sells over the ledger. It counts its reads of earlier sales and of channels. */
 function process(stores: LedgerStores, bootId: string) {
   const clock = createManualClock(1_800_000_000_000);
-  const lookups = { count: 0 };
+  const [lookups, reads] = [{ count: 0 }, { count: 0 }];
   const store = {
     ...stores.channels,
+    get: (id: Uint8Array) => {
+      reads.count++;
+      return stores.channels.get(id);
+    },
     findSale: (...asked: Parameters<LedgerStores['channels']['findSale']>) => {
       lookups.count++;
       return stores.channels.findSale(...asked);
@@ -60,7 +64,7 @@ function process(stores: LedgerStores, bootId: string) {
     log: { error: () => {} },
   });
   return {
-    lookups,
+    ...{ lookups, reads },
     /** Presents the voucher over `max` for a request. Returns the answer's text. */
     buy: async (max: bigint, request = 'a'): Promise<string> => {
       const payload = readPayload(voucherPayload(privateKey, max));
@@ -89,6 +93,17 @@ test('a voucher over more than what is charged is sold without a look for an ear
   const before = lookups.count;
   for (let call = 2n; call <= 5n; call++) expect(await buy(call * PRICE)).toBe(`answer ${call}`);
   expect(lookups.count).toBe(before);
+});
+
+test('a sale that waits for no other reads its channel once, and one that waits reads it again in its turn', async () => {
+  const { buy, reads } = process(open.stores, 'first');
+  await buy(PRICE);
+  reads.count = 0;
+  await buy(2n * PRICE);
+  expect(reads.count).toBe(1);
+  await Promise.all([buy(3n * PRICE), buy(3n * PRICE)]);
+  // The second request reads it before it waits, in its turn, and finds the first one's answer.
+  expect([reads.count, runs]).toEqual([4, 3]);
 });
 
 test('a voucher presented again for its request gets the same bytes, and runs nothing', async () => {

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { createGroupCommit, type GroupCommit } from '../../../../src/store/sqlite/group-commit.ts';
+import { type LogSync, openLogSync } from '../../../../src/store/sqlite/log-sync.ts';
+
+let folder: string;
+let db: Sqlite;
+let other: Sqlite;
+let log: LogSync;
+let commit: GroupCommit;
+/** The syncs that have begun and not ended: each is ended by its function. */
+let syncs: ((error: Error | null) => void)[];
+let begun: () => void;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'log-sync-'));
+  const file = join(folder, 'ledger.db');
+  db = openLedgerDatabase(file);
+  db.exec('CREATE TABLE notes (name TEXT PRIMARY KEY) STRICT');
+  other = new Database(file);
+  syncs = [];
+  begun = () => {};
+  const syncFile = (_file: number, done: (error: Error | null) => void) => {
+    syncs.push(done);
+    begun();
+  };
+  log = openLogSync(db, syncFile) as LogSync;
+  commit = createGroupCommit(db, log);
+});
+afterEach(() => {
+  log.close();
+  db.close();
+  other.close();
+  rmSync(folder, { recursive: true });
+});
+
+const note = (name: string) => () => db.prepare('INSERT INTO notes (name) VALUES (?)').run(name).changes;
+const names = (): unknown[] => other.prepare('SELECT name FROM notes ORDER BY rowid').pluck().all();
+const synchronous = (): unknown => db.pragma('synchronous', { simple: true });
+const nextSync = () =>
+  new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+const end = (error: Error | null = null) => syncs.shift()?.(error);
+
+test('a write is in the database before its sync, and resolves only after it', async () => {
+  let isOnDisk = false;
+  const write = commit(note('a')).then(() => expect(isOnDisk).toBe(true));
+  await nextSync();
+  expect(names()).toEqual(['a']);
+  // Several turns of the event loop, in which a write that waits for no sync would resolve.
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  isOnDisk = true;
+  end();
+  await write;
+});
+
+test('writes that come during a sync share the next transaction, and only one sync runs at a time', async () => {
+  const first = commit(note('a'));
+  await nextSync();
+  const rest = [commit(note('b')), commit(note('c'))];
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  expect([names(), syncs.length]).toEqual([['a'], 1]);
+  const second = nextSync();
+  end();
+  await Promise.all([first, second]);
+  expect([names(), syncs.length]).toEqual([['a', 'b', 'c'], 1]);
+  end();
+  expect(await Promise.all(rest)).toEqual([1, 1]);
+});
+
+test('a burst larger than one batch is synced batch by batch, and no write is lost', async () => {
+  const all = Promise.all(Array.from({ length: 600 }, (_, at) => commit(note(`n${at}`))));
+  for (let batch = 1; batch <= 3; batch++) {
+    await nextSync();
+    expect(syncs).toHaveLength(1);
+    end();
+  }
+  expect(await all).toHaveLength(600);
+  expect(names()).toHaveLength(600);
+});
+
+test('a failed sync rejects its batch, and every later write, which is not made', async () => {
+  const write = commit(note('a'));
+  await nextSync();
+  const later = commit(note('b'));
+  end(new Error('EIO'));
+  await expect(write).rejects.toThrow('EIO');
+  await expect(later).rejects.toThrow('EIO');
+  await expect(commit(note('c'))).rejects.toThrow('EIO');
+  expect(names()).toEqual(['a']);
+});
+
+test('a transaction outside of the group is synced by its own commit, also after one in the group has failed', async () => {
+  expect(synchronous()).toBe(2);
+  let inside: unknown = null;
+  const write = commit(() => {
+    inside = synchronous();
+  });
+  await nextSync();
+  expect([inside, synchronous()]).toEqual([1, 2]);
+  end();
+  await write;
+  const overflow = commit(() => db.prepare('SELECT abs(-9223372036854775807 - 1)').get());
+  await expect(overflow).rejects.toThrow('overflow');
+  expect([synchronous(), syncs]).toEqual([2, []]);
+});
+
+test('the log of a ledger is synced by the system, and again after it was restarted by a checkpoint', async () => {
+  const real = openLogSync(db) as LogSync;
+  const durable = createGroupCommit(db, real);
+  await durable(note('a'));
+  db.pragma('wal_checkpoint(RESTART)');
+  await durable(note('b'));
+  expect(names()).toEqual(['a', 'b']);
+  real.close();
+});
+
+test('a connection whose commits wait for no disk has no log to sync', () => {
+  expect(openLogSync(openLedgerDatabase(':memory:'))).toBeNull();
+  db.pragma('synchronous = OFF');
+  expect(openLogSync(db)).toBeNull();
+});
