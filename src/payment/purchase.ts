@@ -205,7 +205,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
-      throw refusedSettlement(ended);
+      throw refusedSettlement(ended, order.rail);
     } finally {
       end(movedNothing);
     }
@@ -261,7 +261,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
-    if (payment?.state === 'failed') throw refusedSettlement(payment);
+    if (payment?.state === 'failed') throw refusedSettlement(payment, order.rail);
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
     const body = await openUntilKnown(() => ledger.redeliver(payment.id));

@@ -71,9 +71,14 @@ export function createChainCheck(
 
   /**
    * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
-   * contract could detect the simulation.
+   * contract could detect the simulation. `refusal`: the reason of the refusal, by default the
+   * exact scheme's.
    */
-  async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
+  async function simulate(
+    payment: Pick<Intent, 'authorization' | 'call'>,
+    signal: AbortSignal,
+    refusal = 'invalid_exact_evm_transaction_simulation_failed',
+  ): Promise<void> {
     const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
@@ -84,7 +89,7 @@ export function createChainCheck(
         throw error;
       });
     } catch (error) {
-      if (isRevert(error)) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
+      if (isRevert(error)) throw new PaymentRefused(refusal);
       throw unreadable(error);
     }
   }

@@ -13,6 +13,7 @@ import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, errorOf, newBuyer, present } from '../../support/usdc/buyer.ts';
+import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
 /** 0.001 USDC. */
 const PRICE = 1000n;
@@ -27,6 +28,13 @@ beforeAll(async () => {
   stage = createChannelStage(network);
 });
 afterAll(() => network?.stop());
+
+/** What a PAYMENT-SIGNATURE value puts into a channel. */
+function depositOf(header: string) {
+  const payload = readPayload(JSON.parse(atob(header)).payload);
+  if (payload.kind !== 'deposit') throw new Error('this is no deposit');
+  return depositPayment(payload);
+}
 
 describeServices('a deposit into a payment channel', (ledgerEnv) => {
   const latch = latchedEndpoint('/test/latch', '0.001');
@@ -53,7 +61,8 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
   /** A payer with exactly one deposit. */
   async function payer() {
     const buyer = await newBuyer(network, DEPOSIT);
-    return { ...buyer, channel: channelBuyer(buyer.privateKey, channelEntry(await challenge())) };
+    const exact = async () => (await buyer.sign(service.origin, latch.path)).header;
+    return { ...buyer, exact, channel: channelBuyer(buyer.privateKey, channelEntry(await challenge())) };
   }
 
   /** A deposit whose settlement reverts, because its payer has moved the balance away for a while. */
@@ -73,10 +82,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
 
   /** A third party sends the deposit, which is public by now. */
   async function sendByOther(deposit: string): Promise<void> {
-    const { payload } = JSON.parse(atob(deposit));
-    const read = readPayload(payload);
-    if (read.kind !== 'deposit') throw new Error('this is no deposit');
-    const { to, data } = depositPayment(read).call ?? {};
+    const { to, data } = depositOf(deposit).call ?? {};
     if (!to || !data) throw new Error('a deposit without a call');
     const other = await stage.walletOf(privateKeyToAccount(createAccount().privateKey));
     const hash = await other.sendTransaction({ to: bytesToHex(to), data: bytesToHex(data) });
@@ -106,5 +112,51 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     expect(errorOf(await pay(deposit))).toEqual(refused('channel_not_found'));
     expect(latch.runs()).toBe(before);
     expect((await service.deps.payments.ledger.countByState()).unknown).toBe(0);
+  });
+
+  test('that would need money which an open exact payment takes is refused, and costs no gas', async () => {
+    const { exact, channel } = await payer();
+    latch.close();
+    const first = pay(await exact());
+    await latch.started();
+    expect(errorOf(await pay(channel.deposit(DEPOSIT, PRICE)))).toEqual(refused('insufficient_balance'));
+    latch.open();
+    expect((await first).status).toBe(200);
+    expect(await balanceIn(channel)).toBe(0n);
+  });
+
+  test('that is open leaves no money to promise to an exact payment', async () => {
+    const { address, exact, channel } = await payer();
+    latch.close();
+    const first = pay(channel.deposit(DEPOSIT, PRICE));
+    await latch.started();
+    expect(errorOf(await pay(await exact()))).toEqual([402, 'invalid_exact_evm_insufficient_balance']);
+    latch.open();
+    expect((await first).status).toBe(200);
+    expect([await balanceOf(network, address), await balanceIn(channel)]).toEqual([0n, DEPOSIT]);
+  });
+
+  test('that reverts is answered with the scheme’s own name of the fault, also when it is presented again', async () => {
+    const { address, deposit, failed } = await reverted();
+    expect(errorOf(failed)).toEqual(refused('deposit_transaction_failed'));
+    const reason = { success: false, errorReason: `${PREFIX}deposit_transaction_failed` };
+    expect(decoded(failed, 'payment-response')).toMatchObject(reason);
+    expect((await pay(deposit)).status).toBe(200);
+    expect(await balanceOf(network, address)).toBe(0n);
+  });
+
+  test('that its payer has cancelled after it reverted is answered with the scheme’s own name of the fault', async () => {
+    const { deposit, privateKey } = await reverted();
+    const { authorization } = depositOf(deposit);
+    await (await newOutsider(network)).send(cancelCalldata(network, privateKey, authorization));
+    expect(errorOf(await pay(deposit))).toEqual(refused('deposit_transaction_failed'));
+  });
+
+  test('that the payer’s own contract would revert is refused with the scheme’s own name of the fault', async () => {
+    const { address, channel } = await payer();
+    // Code that reverts whatever it is asked. The key's own signature stays valid.
+    await network.rpc('anvil_setCode', [address, '0x60006000fd']);
+    expect(errorOf(await pay(channel.deposit(DEPOSIT, PRICE)))).toEqual(refused('deposit_simulation_failed'));
+    expect(await balanceIn(channel)).toBe(0n);
   });
 });

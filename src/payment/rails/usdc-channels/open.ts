@@ -38,6 +38,7 @@ export interface ChannelsNeeds {
   config: Config;
   ledger: Ledger;
   channels: ChannelStore;
+  balanceContracts: readonly Uint8Array[];
   /** Its requests have the rank `settle`, where none is named. */
   chain: ChainClient;
   check: ChainCheck;
@@ -119,7 +120,7 @@ function openPurchase(
   status: RailStatus,
   { channels, scheme, terms, onBegun }: Parts,
 ): PurchaseRail {
-  const { config, ledger, check, evidence, clock, log } = needs;
+  const { config, ledger, balanceContracts, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -128,7 +129,7 @@ function openPurchase(
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
+    ...{ store, ledger, balanceContracts, check, evidence, status, book, scheme, terms, network, clock },
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({

@@ -11,7 +11,7 @@ import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail } from '../..
 import { PaymentRefused } from '../../refusal.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { channelReceipt } from './channel-state.ts';
-import { checkDeposit, type DepositBounds, type DepositPayment, depositPayment } from './deposit.ts';
+import { checkDeposit, type DepositBounds, type DepositPayment, depositPayment, depositReason } from './deposit.ts';
 import { type ChannelPayload, readPayload, reason } from './payload.ts';
 import { type Scheme, SETTLEMENT_BYTES } from './scheme.ts';
 import type { createSellVoucher } from './sell-voucher.ts';
@@ -21,6 +21,7 @@ import { faultOf, StaleVoucher } from './voucher-rules.ts';
 interface ChannelRailOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'openBefore'>;
+  balanceContracts: readonly Uint8Array[];
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
@@ -42,6 +43,7 @@ const REASONS = {
   insufficient: reason('insufficient_balance'),
   // The deposit may be in the channel already, sent by a third party. The client's state is old then.
   used: reason('deposit_transaction_failed'),
+  simulation: reason('deposit_simulation_failed'),
 };
 
 /**
@@ -114,6 +116,7 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
       const known = channel && (await store.get(channel.channelId));
       return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
     },
+    reasonOf: depositReason,
     receipt: channelReceipt,
   };
 }
