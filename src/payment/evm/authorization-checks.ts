@@ -64,7 +64,10 @@ export function createAuthorizationChecks(
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
         checkCodeTaken(status);
-        await check.simulate({ authorization, call }, asker.signal, reasons.simulation);
+        await check.simulate({ authorization, call }, asker.signal).catch((error) => {
+          const isRenamed = error instanceof PaymentRefused && reasons.simulation !== undefined;
+          throw isRenamed ? new PaymentRefused(reasons.simulation) : error;
+        });
       }
       return { checkedBlock: block, hasCode };
     },

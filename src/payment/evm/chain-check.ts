@@ -71,14 +71,9 @@ export function createChainCheck(
 
   /**
    * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
-   * contract could detect the simulation. `refusal`: the reason of the refusal, by default the
-   * exact scheme's.
+   * contract could detect the simulation.
    */
-  async function simulate(
-    payment: Pick<Intent, 'authorization' | 'call'>,
-    signal: AbortSignal,
-    refusal = 'invalid_exact_evm_transaction_simulation_failed',
-  ): Promise<void> {
+  async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
     const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
@@ -89,7 +84,7 @@ export function createChainCheck(
         throw error;
       });
     } catch (error) {
-      if (isRevert(error)) throw new PaymentRefused(refusal);
+      if (isRevert(error)) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
       throw unreadable(error);
     }
   }
