@@ -1,7 +1,7 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
 import type { Config } from '../../../config.ts';
-import { Unavailable } from '../../../errors.ts';
+import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../lib/secp256k1.ts';
@@ -159,7 +159,7 @@ function openPurchase(
 function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
   const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: (ids) => reader.read(ids, { rank: 'offer' }),
+    ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
     ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
     ready: () => chain.ready('offer'),
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
@@ -179,6 +179,10 @@ function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, sta
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
+}
+
+function unreadable(): UpstreamFailed {
+  return new UpstreamFailed('chain', 'the channel could not be read');
 }
 
 function busy(): Unavailable {
