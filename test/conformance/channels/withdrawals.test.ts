@@ -58,7 +58,7 @@ function openSettling() {
       terms: { receiver, token, withdrawDelay: DELAY, receiverAuthorizer: Buffer.alloc(20) },
       channels: {
         ...{ withdrawDelaySeconds: DELAY, authorizerKey: bytesToHex(authorizer.privateKey), minDeposit: 1n },
-        ...{ claimFrom: 1_000_000n, claimAfterSeconds: 3600 },
+        ...{ depositsADay: { payer: 0, client: 0 }, claimFrom: 1_000_000n, claimAfterSeconds: 3600 },
       },
       ...{ sender: wallet.address, probe: async () => ({ ok: true }), waitMs: 1000, clock: systemClock, log },
     },

@@ -4,6 +4,7 @@ import type { PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { checkDeposit, type DepositBounds, type DepositPayment } from './deposit.ts';
+import type { DepositLimits } from './deposit-limits.ts';
 import { reason } from './payload.ts';
 import type { Scheme } from './scheme.ts';
 import { type ChannelTerms, checkVoucher } from './voucher.ts';
@@ -15,6 +16,7 @@ export interface DepositSaleOptions {
   scheme: Scheme;
   terms: ChannelTerms;
   bounds: DepositBounds;
+  limits: DepositLimits;
 }
 
 type DepositSale = Required<
@@ -23,7 +25,7 @@ type DepositSale = Required<
 
 /** The checks of a deposit: those of any authorization of the token, and those of its channel and its voucher. */
 export function createDepositSale(
-  { store, book, scheme, terms, bounds }: DepositSaleOptions,
+  { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
   checks: Pick<PurchaseRail, 'look' | 'verify'>,
 ): DepositSale {
   return {
@@ -43,7 +45,13 @@ export function createDepositSale(
       const channel = await book.open(voucher.channelId, config, more.asker, true);
       const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price: more.price, deposit: deposit.amount });
       if (fault) throw fault.refusal;
-      return checks.verify(id, payment, seen, more);
+      const giveBack = await limits.take(channel, more.asker.client);
+      try {
+        return { ...(await checks.verify(id, payment, seen, more)), giveBack };
+      } catch (error) {
+        giveBack();
+        throw error;
+      }
     },
     /** The deposit is in the channel by now. */
     checkPaid: async ({ payload: { voucher, config } }: DepositPayment, price, asker) => {

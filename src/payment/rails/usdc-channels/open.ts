@@ -24,6 +24,7 @@ import { createChannelBook, type ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
 import type { ClaimReport } from './claims.ts';
 import { createContractProbe } from './contract-probe.ts';
+import { createDepositLimits } from './deposit-limits.ts';
 import { channelEntry, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
 import { createChannelsRail } from './rail.ts';
@@ -147,6 +148,7 @@ function openPurchase(
       waitMs: config.settleWaitMs,
       clock,
     }),
+    limits: createDepositLimits({ store, config: channels, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
