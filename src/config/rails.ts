@@ -35,6 +35,8 @@ export interface ChannelsConfig {
   readonly withdrawDelaySeconds: number;
   /** The least deposit, in USDC base units. */
   readonly minDeposit: bigint;
+  /** Deposits a day of one payer and of one client whose money is not spent; 0 is off. */
+  readonly depositsADay: { readonly payer: number; readonly client: number };
   /** A channel's unclaimed charges are claimed once they reach this amount, in USDC base units. */
   readonly claimFrom: bigint;
   /** Unclaimed charges that wait for this long are claimed, however small they are. */
@@ -78,6 +80,8 @@ export const railsEnvironment = {
   // The contract takes 15 minutes to 30 days.
   CHANNELS_WITHDRAW_DELAY_SECONDS: whole(WITHDRAW_DELAY, 900, 2_592_000),
   CHANNELS_MIN_DEPOSIT_USDC: usdc('1'),
+  CHANNELS_PAYER_DEPOSITS_PER_DAY: whole(10),
+  CHANNELS_CLIENT_DEPOSITS_PER_DAY: whole(40),
   CHANNELS_CLAIM_FROM_USDC: usdc('1'),
   CHANNELS_CLAIM_AFTER_SECONDS: whole(CLAIM_AFTER, 1, 2_592_000),
 };
@@ -167,6 +171,7 @@ function channelsOf(env: Environment): ChannelsConfig {
     authorizerKey: (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`,
     withdrawDelaySeconds: env.CHANNELS_WITHDRAW_DELAY_SECONDS,
     minDeposit: env.CHANNELS_MIN_DEPOSIT_USDC,
+    depositsADay: { payer: env.CHANNELS_PAYER_DEPOSITS_PER_DAY, client: env.CHANNELS_CLIENT_DEPOSITS_PER_DAY },
     claimFrom: env.CHANNELS_CLAIM_FROM_USDC,
     claimAfterSeconds: env.CHANNELS_CLAIM_AFTER_SECONDS,
   };

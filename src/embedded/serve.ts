@@ -30,6 +30,7 @@ export function embeddedEnvironment(
     ...(channels && { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey }),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
+    CHANNELS_CLIENT_DEPOSITS_PER_DAY: '0',
   };
 }
 

@@ -1,17 +1,22 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import { describeParams } from './openapi/param-docs.ts';
-import type { RequirementOf } from './requirement.ts';
+import type { Requirement, RequirementOf } from './requirement.ts';
 
 interface PriceListOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
+  /** Every way to pay for an endpoint, as its 402 offers them. */
+  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
   readonly publicOrigin: string;
   readonly nowSeconds: number;
 }
 
-/** The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's order. */
-export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds }: PriceListOptions) {
+/**
+ * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's order, and where there are
+ * several ways to pay, the entries of its 402.
+ */
+export function createPriceList({ catalogue, requirementOf, acceptsOf, publicOrigin, nowSeconds }: PriceListOptions) {
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
     endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
   );
@@ -26,6 +31,7 @@ export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSec
       route: `GET ${pathOn(endpoint, 'paid')}`,
       priceUsd: price.usd,
       amount: price.units.toString(),
+      ...severalOf(acceptsOf(endpoint)),
       label: endpoint.label,
       summary: endpoint.summary,
       freeSummary: endpoint.freeSummary ?? null,
@@ -33,4 +39,9 @@ export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSec
     })),
     source: { name: 'the price list of this service', url: `${publicOrigin}/v1/paid`, retrievedAt: nowSeconds },
   };
+}
+
+/** The ways to pay, where there is another one than the plain entry that the list's head describes. */
+function severalOf(accepts: readonly Requirement[]): { readonly accepts?: readonly Requirement[] } {
+  return accepts.length > 1 ? { accepts } : {};
 }

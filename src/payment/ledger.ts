@@ -72,8 +72,11 @@ export interface Ledger {
     takeOver: boolean,
     onId?: (id: string) => void,
   ): Promise<string | null>;
-  /** Sum of the payer's open payments that were reserved before this one, in USDC base units. */
-  openBefore(key: PaymentKey, id: string): Promise<bigint>;
+  /**
+   * Sum of the payer's open payments that were reserved before this one, in USDC base units. `contracts`: those that the payments are signed for, by
+   * default the key's own.
+   */
+  openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
    * Charges a voucher and keeps the reply, in one step. Returns the sale. Null when the voucher does not fit the channel any more, or another
    * request has charged it. Throws Unavailable (`reply_store_full`) while the reply store is full.

@@ -7,7 +7,7 @@ import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
-import { openRails, RAILS, type RailKit, type RailList } from './open-rails.ts';
+import { balanceContracts, openRails, RAILS, type RailKit, type RailList } from './open-rails.ts';
 import { createPaymentsReadiness } from './open-readiness.ts';
 import { openSettling } from './open-settling.ts';
 import { createPurchase } from './purchase.ts';
@@ -69,8 +69,21 @@ export type Payments = ReturnType<typeof createPayments<object>>;
 
 /** What selling and settling share. `probes` reports the remote services. */
 function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
-  const { config, chain, store, clock, bootId, onMove, log, spending, metrics, transfers, outgoing, channels } =
-    options;
+  const {
+    config,
+    chain,
+    store,
+    clock,
+    bootId,
+    onMove,
+    log,
+    spending,
+    metrics,
+    transfers,
+    outgoing,
+    channels,
+    railList,
+  } = options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
@@ -85,7 +98,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
     ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger, channels },
-    ...{ spending, metrics, transfers, outgoing, clock, log },
+    ...{ spending, metrics, transfers, outgoing, clock, log, balanceContracts: balanceContracts(config, railList) },
   };
 }
 

@@ -2,7 +2,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
-import { bytesToHex } from '../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
@@ -33,6 +33,8 @@ export interface RailKit {
   evidence: Evidence;
   token: TokenWatch;
   ledger: Ledger;
+  /** The contracts of all rails whose payments share the payer's own balance of the token. */
+  balanceContracts: readonly Uint8Array[];
   channels: ChannelStore;
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
@@ -76,6 +78,14 @@ export function railNames(config: Config, list: RailList = RAILS) {
     rails: list.map(({ info }) => info.name),
     railOf: (contract: Uint8Array): RailName | null => names.get(bytesToHex(contract)) ?? null,
   };
+}
+
+/** The contracts of the list's rails whose payments share the payer's own balance of the token, also of rails that are off. */
+export function balanceContracts(config: Config, list: RailList = RAILS): readonly Uint8Array[] {
+  return list.flatMap(({ info }) => {
+    const contract = info.takesFromBalance ? info.contract(config) : null;
+    return contract ? [hexToBytes(contract)] : [];
+  });
 }
 
 /** Returns how a payment came in, by the contract that its payer signed for. The Gateway's wallet is not known where the Gateway is off. */

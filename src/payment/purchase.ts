@@ -168,21 +168,21 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   ): Promise<Served> {
     const reservedMs = clock.nowMs();
     const { authorization, client } = order;
-    let isVerified = false;
+    let verified: Verified | null = null;
     try {
-      const verified = await verify();
-      isVerified = true;
+      verified = await verify();
       return { ...verified, body: await serve(id, order, verified, signal) };
     } catch (error) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
-      if (!isDoubted && isBuyersDoing(reason, isVerified)) failures.note(bytesToHex(authorization.from), client);
+      if (!isDoubted && isBuyersDoing(reason, verified !== null)) failures.note(bytesToHex(authorization.from), client);
       // A store that fails must not hide why the call failed, and reconciliation releases the reservation later. So the call's error is thrown, with
       // two exceptions: the intent may be stored, or LIVING_MS have passed since the reservation, so another process may have taken the row over.
       const isReleased = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
+      if (isReleased) verified?.giveBack?.();
       // Not released: the intent is stored, or another process has the row. So the payment's outcome is unknown here.
       throw isReleased ? reason : settlementUnknown(reason);
     }
@@ -205,7 +205,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
-      throw refusedSettlement(ended);
+      throw refusedSettlement(ended, order.rail);
     } finally {
       end(movedNothing);
     }
@@ -261,7 +261,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
-    if (payment?.state === 'failed') throw refusedSettlement(payment);
+    if (payment?.state === 'failed') throw refusedSettlement(payment, order.rail);
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
     const body = await openUntilKnown(() => ledger.redeliver(payment.id));

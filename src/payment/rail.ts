@@ -20,6 +20,8 @@ export interface RailInfo {
   isOn(rails: RailsConfig): boolean;
   /** The contract that its payers sign for. A row names its rail by it, also where the rail is off. Null where the configuration does not say. */
   contract(config: Config): `0x${string}` | null;
+  /** Whether its payments take from the payer's own balance of the token. Such payments share that balance. By default they do not. */
+  readonly takesFromBalance?: boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
@@ -77,6 +79,8 @@ export interface Verified {
   readonly checkedBlock: number;
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
+  /** Called when the reservation is released, and nothing was sent for it. */
+  giveBack?(): void;
 }
 
 /** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */
@@ -180,6 +184,8 @@ export interface PurchaseRail {
   checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
+  /** This rail's name of the reason for which a settlement failed, as its row has it. By default the row's own. */
+  reasonOf?(reason: string): string;
   /** The receipt of a delivered payment. By default the transaction and the amount. */
   receipt?(payment: Payment): Receipt;
   /**

@@ -71,9 +71,10 @@ export class Underpaid extends AppError {
   }
 }
 
-/** The 402 of a failed settlement. x402 puts the reason in PAYMENT-RESPONSE too. */
-export function refusedSettlement(payment: Payment): PaymentRefused {
-  const reason = payment.reason ?? 'unexpected_settle_error';
+/** The 402 of a failed settlement, with the rail's name of the reason. x402 puts the reason in PAYMENT-RESPONSE too. */
+export function refusedSettlement(payment: Payment, rail: { reasonOf?(reason: string): string } = {}): PaymentRefused {
+  const stored = payment.reason ?? 'unexpected_settle_error';
+  const reason = rail.reasonOf?.(stored) ?? stored;
   return new PaymentRefused(reason, {
     success: false,
     errorReason: reason,

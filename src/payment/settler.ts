@@ -13,6 +13,9 @@ export const ALREADY_USED = 'payment_already_used';
 /** x402's code: the evidence shows that the authorization's nonce was used for another transfer, or was cancelled. */
 export const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 
+/** x402's code: the authorization was not used and its time is over. */
+export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
+
 /** The stored authorization of a served call that is not paid yet. */
 export interface Intent {
   readonly id: string;

@@ -46,7 +46,7 @@ export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
     looks.note(id, true);
     if (verdict.kind === 'failed') {
       await ledger.ruleOut(known.id, verdict.reason);
-      throw refusedSettlement({ ...known, reason: verdict.reason });
+      throw refusedSettlement({ ...known, reason: verdict.reason }, rail);
     }
     setNewest(paid, id, true, MAX_PAID);
     return 'paid';

@@ -40,49 +40,52 @@ export interface MetaDeps {
 }
 
 /**
- * Mounts the documents that describe the catalogue. Their bytes are made once, here, and compressed at the first request. The manifest is made again
- * when the ways to pay have changed: a rail may be offered only some time after the start.
+ * Mounts the documents that describe the catalogue. Their bytes are made here, and compressed at the first request. Those that list the ways to pay are
+ * made again when these have changed: a rail may be offered only some time after the start.
  */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
   const { contactUrl } = config.web;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
-  const described = { catalogue, requirementOf, publicOrigin };
-  const documents = {
-    '/v1/paid': createPriceList({ ...described, nowSeconds: nowSeconds(clock) }),
-    '/openapi.json': await createOpenApi({ ...described, contactUrl }),
-  };
-  for (const [url, document] of Object.entries(documents)) {
-    const made = encodeWhenAsked(Buffer.from(JSON.stringify(document)), JSON_TYPE);
-    mountDocument(app, url, () => made);
-  }
-  const manifest = keepManifest(deps);
+  const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
+  const described = { catalogue, requirementOf, acceptsOf, publicOrigin };
+  const startedAt = nowSeconds(clock);
+  mountDocument(
+    app,
+    '/v1/paid',
+    keepWhile(deps, () => createPriceList({ ...described, nowSeconds: startedAt })),
+  );
+  mountDocument(
+    app,
+    '/openapi.json',
+    keepWhile(deps, () => createOpenApi({ ...described, contactUrl })),
+  );
+  const manifest = keepWhile(deps, () => createWellKnown({ catalogue, acceptsOf, publicOrigin }));
   for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
   const text = encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
   mountDocument(app, '/llms.txt', () => text);
 }
 
-/** Returns the manifest under the offers of now. An offer that stays the same is the same object. */
-function keepManifest({ catalogue, config: { publicOrigin }, offerOf }: MetaDeps): () => Encodable {
-  const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
+/** Returns the document under the offers of now. An offer that stays the same is the same object. */
+function keepWhile({ catalogue, offerOf }: MetaDeps, make: () => object | Promise<object>): () => Promise<Encodable> {
   const sample = catalogue.find(({ price }) => price);
-  const make = () =>
-    encodeWhenAsked(Buffer.from(JSON.stringify(createWellKnown({ catalogue, acceptsOf, publicOrigin }))), JSON_TYPE);
-  let kept = { offer: sample && offerOf(sample), document: make() };
+  const offerNow = () => sample && offerOf(sample);
+  const encoded = async () => encodeWhenAsked(Buffer.from(JSON.stringify(await make())), JSON_TYPE);
+  let kept = { offer: offerNow(), document: encoded() };
   return () => {
-    const offer = sample && offerOf(sample);
-    if (offer !== kept.offer) kept = { offer, document: make() };
+    const offer = offerNow();
+    if (offer !== kept.offer) kept = { offer, document: encoded() };
     return kept.document;
   };
 }
 
-function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable): void {
+function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable | Promise<Encodable>): void {
   app.route({
     method: ['GET', 'HEAD'],
     url,
     handler: async (request, reply) => {
-      sendEncoded(request, reply, await documentNow().encoded(), DOCUMENT_CACHE);
+      sendEncoded(request, reply, await (await documentNow()).encoded(), DOCUMENT_CACHE);
       return reply;
     },
   });

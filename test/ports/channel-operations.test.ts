@@ -103,4 +103,29 @@ describeLedgers('an operation on a channel', (adapter) => {
     await channels.begin(refundOf('open', 'a'), 0n);
     expect((await channels.lastRefund(ID))?.id).toBe('r1');
   });
+
+  test('that is a refund adds to what was given back, once it is done', async () => {
+    await seen();
+    for (const [id, amount] of [
+      ['1', 5n],
+      ['2', 40n],
+      ['3', 300n],
+    ] as const) {
+      await channels.begin(refundOf(id, 'a'), 0n);
+      const done = { state: 'done', amount, transaction: hash32(id), endedAt: SEEN_AT } as const;
+      await channels.end(id, id === '3' ? { state: 'failed', reason: 'reverted', endedAt: SEEN_AT } : done);
+    }
+    await channels.begin(refundOf('4', 'a'), 0n);
+    expect([await channels.getRefunded(ID), await channels.getRefunded(hash32('other'))]).toEqual([45n, 0n]);
+  });
+
+  test('is found by the transaction with which it was done', async () => {
+    for (const id of ['1', '2', '3']) await channels.begin(operation(id));
+    const transaction = hash32('t');
+    await channels.noteBroadcast([{ id: '1', transaction }]);
+    expect(await channels.findDone(transaction)).toBeNull();
+    await channels.end('1', { state: 'failed', reason: 'reverted', endedAt: 5 });
+    await channels.end('2', { state: 'done', amount: 1n, transaction, endedAt: 6 });
+    expect(await channels.findDone(transaction)).toMatchObject({ id: '2' });
+  });
 });

@@ -153,6 +153,21 @@ describeLedgers('payment channels', (adapter) => {
       });
     });
 
+    test('of overdue charges are those of channels that have waited since before a time', async () => {
+      for (const [name, reservedAt] of [
+        ['a', 10],
+        ['b', 20],
+        ['c', 30],
+      ] as const) {
+        await seen(name);
+        await charge(voucherSale(`s ${name}`, name, 100n, { reservedAt }));
+      }
+      await channels.writeOff(channelTerms('a').id, 30n, 100n);
+      expect(await channels.totalsOverdue(NETWORK, 10)).toBe(0n);
+      expect(await channels.totalsOverdue(NETWORK, 30)).toBe(170n);
+      expect(await channels.totalsOverdue('eip155:1', 99)).toBe(0n);
+    });
+
     test('are written off while the charges are as given, and no more than can still be claimed', async () => {
       await seen();
       await pay('s1', 100n);

@@ -330,6 +330,16 @@ describeLedgers('payments', (adapter) => {
       expect(await promised(store, '04')).toBe(0n);
     });
 
+    test('contains the payments on several contracts where they share the payer’s money', async () => {
+      const [token, channels, gateway] = [3, 4, 5].map((byte) => Buffer.alloc(20, byte)) as [Buffer, Buffer, Buffer];
+      const shared = (of: LedgerStore, id: string) => of.openBefore(reservation(id, id), id, [token, channels]);
+      await store.reserve(reservation('01', '01', { contract: token, amount: 1n }), 0, null);
+      await store.reserve(reservation('02', '02', { contract: channels, amount: 20n }), 0, null);
+      await store.reserve(reservation('03', '03', { contract: gateway, amount: 300n }), 0, null);
+      await store.reserve(reservation('04', '04', { contract: channels, amount: 4000n }), 0, null);
+      expect([await shared(store, '02'), await shared(store, '04')]).toEqual([1n, 21n]);
+    });
+
     test('contains, for a payment that is taken over, the reservations made meanwhile', async () => {
       await store.reserve(reservation('01', 'a'), 0, null);
       await fail('01', 'reverted');

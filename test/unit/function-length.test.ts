@@ -28,10 +28,6 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/rails/lightning/node-watch.ts createNodeWatch': 100,
   'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
   'src/payment/rails/lightning/open.ts createLightning': 73,
-  'src/payment/rails/usdc-channels/rail.ts createChannelsRail': 70,
-  'src/payment/rails/usdc-channels/sell-voucher.ts createSellVoucher': 85,
-  'src/payment/rails/usdc-channels/turns.ts createTurns': 96,
-
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
   'src/store/sqlite/market-store.ts createMarketStore': 65,
   'src/wiring/deps.ts createDeps': 118,

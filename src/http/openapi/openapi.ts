@@ -4,7 +4,7 @@ import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { pathOn, type Surface, surfacesOf } from '../../catalogue/paths.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
-import type { RequirementOf } from '../requirement.ts';
+import type { Requirement, RequirementOf } from '../requirement.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { lightningPayment } from './openapi-lightning.ts';
@@ -21,6 +21,8 @@ const INTERFACE_VERSION = '0.1.0';
 export interface OpenApiOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
+  /** Every way to pay for an endpoint, as its 402 offers them. By default the plain one alone. */
+  acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
   readonly publicOrigin: string;
   /** The operator's contact (http, https, mailto). Without one the service's own address is used. */
   readonly contactUrl?: string | null;
@@ -32,7 +34,8 @@ export interface OpenApiOptions {
  * validator would cost time and could disagree.
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
-  const { catalogue, requirementOf, publicOrigin, contactUrl } = options;
+  const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
+  const { publicOrigin, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
@@ -62,7 +65,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       add({
         method: 'GET',
         url: pathOn(endpoint, surface),
-        schema: describeOperation(endpoint, surface, requirementOf),
+        schema: describeOperation(endpoint, surface, acceptsOf),
       });
     }
   }
@@ -81,7 +84,11 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   return { ...document, components: { schemas: COMPONENT_SCHEMAS } };
 }
 
-function describeOperation(endpoint: Endpoint<never>, surface: Surface, requirementOf: RequirementOf): Json {
+function describeOperation(
+  endpoint: Endpoint<never>,
+  surface: Surface,
+  acceptsOf: NonNullable<OpenApiOptions['acceptsOf']>,
+): Json {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
@@ -93,22 +100,23 @@ function describeOperation(endpoint: Endpoint<never>, surface: Surface, requirem
     ...(params.length > 0
       ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
       : {}),
-    ...(endpoint.price && surface === 'paid' ? payment(endpoint.price.usd, requirementOf(endpoint)) : {}),
+    ...(endpoint.price && surface === 'paid' ? payment(endpoint.price.usd, acceptsOf(endpoint)) : {}),
     ...(endpoint.price && surface === 'lightning' ? lightningPayment(endpoint.price.usd) : {}),
     response: describeResponses(endpoint, surface),
   };
 }
 
 /** How a priced operation is paid, for people (the header) and for crawlers (`x-payment-info`). */
-function payment(usd: string, requirement: ReturnType<RequirementOf>): Json {
-  const { scheme, network, asset, amount, payTo, maxTimeoutSeconds } = requirement;
-  const terms = { scheme, network, asset, amount, payTo, maxTimeoutSeconds };
+function payment(usd: string, accepts: readonly Requirement[]): Json {
+  const protocols = accepts.map(({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }) => ({
+    x402: { protocol: 'x402', version: 2, scheme, network, asset, amount, payTo, maxTimeoutSeconds },
+  }));
   const description = 'Base64 JSON of an x402 version 2 payment payload; without it the answer is 402';
   return {
     headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
     'x-payment-info': {
       price: { mode: 'fixed', currency: 'USD', amount: usd },
-      protocols: [{ x402: { protocol: 'x402', version: 2, ...terms } }],
+      protocols,
     },
   };
 }

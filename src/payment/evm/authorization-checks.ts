@@ -12,16 +12,18 @@ import type { Evidence } from './evidence.ts';
 import { checkCodeTaken } from './signature.ts';
 
 interface AuthorizationChecksOptions {
-  /** Sums a payer's open payments that were reserved before this one. */
-  ledger: { openBefore(key: PaymentKey, id: string): Promise<bigint> };
+  /** Sums a payer's open payments under these contracts that were reserved before this one. */
+  ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
   network: string;
   /** The contract in the ledger's key of the rail's payments. */
   contract: Uint8Array;
-  /** The rail's own codes. */
-  reasons: { readonly insufficient: string; readonly used: string };
+  /** The contracts of all payments that share the payer's balance, this rail's included. */
+  balanceContracts: readonly Uint8Array[];
+  /** The rail's own codes. `simulation` is by default the exact scheme's. */
+  reasons: { readonly insufficient: string; readonly used: string; readonly simulation?: string };
   clock: Clock;
 }
 
@@ -29,7 +31,7 @@ interface AuthorizationChecksOptions {
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
 ): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
-  const { ledger, check, evidence, status, network, contract, reasons, clock } = options;
+  const { ledger, check, evidence, status, network, contract, balanceContracts, reasons, clock } = options;
   const empty = createEmptyPayers(clock);
 
   return {
@@ -57,15 +59,18 @@ export function createAuthorizationChecks(
       return seen;
     },
     /**
-     * 1. The balance must also cover the payer's earlier open payments.
+     * 1. The balance must also cover the payer's earlier open payments, on every rail that takes from it.
      * 2. A payment of an account with code must pass a simulation.
      */
     verify: async (id, { authorization, call = null }, { balance, hasCode, block }, { asker }) => {
-      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id, balanceContracts);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
         checkCodeTaken(status);
-        await check.simulate({ authorization, call }, asker.signal);
+        await check.simulate({ authorization, call }, asker.signal).catch((error) => {
+          const isRenamed = error instanceof PaymentRefused && reasons.simulation !== undefined;
+          throw isRenamed ? new PaymentRefused(reasons.simulation) : error;
+        });
       }
       return { checkedBlock: block, hasCode };
     },

@@ -3,6 +3,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import { PaymentRefused } from '../refusal.ts';
+import { EXPIRED } from '../settler.ts';
 import { addressWord, typedDigest, typeHash, word } from './eip712.ts';
 
 /**
@@ -70,7 +71,7 @@ export function checkAuthorization(
   }
   const left = authorization.validBefore - seconds;
   if (left < BigInt(least) || (most !== Number.POSITIVE_INFINITY && left > BigInt(most))) {
-    throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before');
+    throw new PaymentRefused(EXPIRED);
   }
   // 4. A wallet that we would have to pay to deploy is refused with a reason of its own.
   if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))

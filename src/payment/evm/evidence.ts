@@ -4,7 +4,7 @@ import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
-import { NONCE_USED, type Outcome, type Verdict } from '../settler.ts';
+import { EXPIRED, NONCE_USED, type Outcome, type Verdict } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
 
 interface Log {
@@ -128,9 +128,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     const state = BigInt(parseAnswer(word, answer, 'authorization state'));
     if (state === 0n) {
       const expired = header.timestamp >= authorization.validBefore;
-      return expired
-        ? { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
-        : { kind: 'open' };
+      return expired ? { kind: 'failed', reason: EXPIRED } : { kind: 'open' };
     }
     const end = await findEnd(authorization, fromBlock, header.number, rank);
     if (!end) return { kind: 'unknown' };

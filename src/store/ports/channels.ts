@@ -89,6 +89,8 @@ export interface ChannelStore {
   writeOff(id: Uint8Array, amount: bigint, upTo: bigint): Promise<boolean>;
   /** Sums over all channels, in base units: charged = claimed + claimable + writtenOff. */
   totals(network: string): Promise<{ readonly charged: bigint; readonly claimed: bigint; readonly writtenOff: bigint }>;
+  /** What is charged and neither claimed nor written off in channels whose oldest unclaimed charge is from before `beforeMs`, in base units. */
+  totalsOverdue(network: string, beforeMs: number): Promise<bigint>;
   /**
    * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, or charges other than `charged`. From then on
    * the channel takes no voucher and no deposit until the refund has ended.
@@ -109,6 +111,10 @@ export interface ChannelStore {
   end(id: string, end: OperationEnd): Promise<boolean>;
   /** The last refund of a channel that ended as `done`; null without one. */
   lastRefund(channelId: Uint8Array): Promise<ChannelOperation | null>;
+  /** What all refunds of a channel have given back, in base units. */
+  getRefunded(channelId: Uint8Array): Promise<bigint>;
+  /** The oldest operation that ended as `done` with this transaction; null without one. */
+  findDone(transaction: Uint8Array): Promise<ChannelOperation | null>;
 }
 
 export type NewOperation = Pick<ChannelOperation, 'id' | 'network' | 'kind' | 'channelId' | 'amount' | 'createdAt'> & {

@@ -149,8 +149,11 @@ export interface LedgerStore {
    * its authorization is public on the chain.
    */
   release(id: string, from: readonly PaymentState[]): Promise<boolean>;
-  /** Sum of a payer's other open payments that were reserved before this one. When two processes reserve at the same moment, at least one counts the other. */
-  openBefore(key: PaymentKey, id: string): Promise<bigint>;
+  /**
+   * Sum of a payer's other open payments that were reserved before this one, under these contracts: by default the key's own. When two processes reserve
+   * at the same moment, at least one counts the other.
+   */
+  openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /** Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has expired at `now`. */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
   /** Notes the first delivery of a settled payment's reply, at `now`. The reply is then kept until `keepUntil`. Later calls return false. */

@@ -31,6 +31,14 @@ const OPEN_OPERATIONS = statement<{ limit: number }>(
 const LAST_REFUND = statement<{ channelId: Uint8Array }>(`
   SELECT * FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done'
    ORDER BY ended_at DESC, id DESC LIMIT 1`);
+const REFUNDED = statement<{ channelId: Uint8Array }>(`
+  SELECT coalesce(sum(amount), 0) AS sum FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done'`);
+const DONE = statement<{ transaction: Uint8Array }>(
+  "SELECT * FROM channel_operations WHERE transaction_hash = @transaction AND state = 'done' ORDER BY created_at, id LIMIT 1",
+);
+const OVERDUE = statement<{ network: string; beforeMs: number }>(`
+  SELECT coalesce(sum(charged - written_off - total_claimed), 0) AS sum FROM channels
+   WHERE network = @network AND unclaimed_since < @beforeMs`);
 
 interface ChannelStoreOptions {
   readonly pools: Pools;
@@ -47,6 +55,7 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
     (await pools.read<ChannelRow>(query)).map(channelFromRow);
   const operations = async (query: Statement): Promise<ChannelOperation[]> =>
     (await pools.read<OperationRow>(query)).map(operationFromRow);
+  const sum = async (query: Statement): Promise<bigint> => (await pools.read<{ sum: bigint }>(query))[0]?.sum ?? 0n;
 
   return {
     get: async (id) => (await channels(GET_CHANNEL({ id })))[0] ?? null,
@@ -71,5 +80,8 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
     noteBroadcast: (entries, fencingToken) => queue.write(channelWrites.noteBroadcast(entries, fencingToken ?? null)),
     end: (id, end) => queue.write(channelWrites.end(id, end)),
     lastRefund: async (channelId) => (await operations(LAST_REFUND({ channelId })))[0] ?? null,
+    getRefunded: (channelId) => sum(REFUNDED({ channelId })),
+    findDone: async (transaction) => (await operations(DONE({ transaction })))[0] ?? null,
+    totalsOverdue: (network, beforeMs) => sum(OVERDUE({ network, beforeMs })),
   };
 }

@@ -17,9 +17,11 @@ const BY_HASH = statement<{ hash: Uint8Array; limit: number }>(
 const BY_IDENTIFIER = statement<{ identifierHash: Uint8Array }>(
   `${SELECT_PAYMENT} WHERE identifier_hash = @identifierHash AND state <> 'failed'`,
 );
-const OPEN_BEFORE = statement<Omit<PaymentKey, 'nonce'> & { id: string }>(`
+const OPEN_BEFORE = statement<
+  Pick<PaymentKey, 'network' | 'payer'> & { contracts: readonly Uint8Array[]; id: string }
+>(`
   SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments
-   WHERE network = @network AND contract = @contract AND payer = @payer AND id <> @id AND state IN ${OPEN}
+   WHERE network = @network AND contract = ANY(@contracts::bytea[]) AND payer = @payer AND id <> @id AND state IN ${OPEN}
      AND place < (SELECT place FROM usdc_payments WHERE id = @id)`);
 const REPLY_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies');
 const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number; after: string }>(
@@ -65,8 +67,8 @@ export function createLedgerStore({ pools, queue, waiting, close, ping }: Ledger
     noteBroadcast: (entries, where, fencingToken) =>
       queue.write(ledgerWrites.noteBroadcast(entries, where, fencingToken ?? null)),
     release: (id, from) => queue.write(ledgerWrites.release(id, from)),
-    openBefore: async ({ network, contract, payer }, id) => {
-      const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contract, payer, id }));
+    openBefore: async ({ network, contract, payer }, id, contracts = [contract]) => {
+      const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contracts, payer, id }));
       return row?.total ?? 0n;
     },
     takeReply: (id, max, now) => queue.write(ledgerWrites.takeReply(id, max, now)),

@@ -7,7 +7,17 @@ import { createStatements } from './statements.ts';
 
 type ChannelReads = Pick<
   ChannelStore,
-  'findSale' | 'findOpen' | 'listUnclaimed' | 'listUsedSince' | 'totals' | 'operation' | 'openOperations' | 'lastRefund'
+  | 'findSale'
+  | 'findOpen'
+  | 'listUnclaimed'
+  | 'listUsedSince'
+  | 'totals'
+  | 'totalsOverdue'
+  | 'operation'
+  | 'openOperations'
+  | 'lastRefund'
+  | 'getRefunded'
+  | 'findDone'
 >;
 
 /** Reads rows of channels by a condition. */
@@ -30,6 +40,12 @@ export function createChannelReads(db: Sqlite): ChannelReads {
       .safeIntegers()
       .all(...values)
       .map((row) => operationFromRow(row as OperationRow));
+  const sum = (text: string, values: readonly unknown[]): bigint => {
+    const row = sql(text)
+      .safeIntegers()
+      .get(...values) as { sum: bigint | null };
+    return row.sum ?? 0n;
+  };
 
   return {
     findSale: async (channelId, max) => {
@@ -67,5 +83,21 @@ export function createChannelReads(db: Sqlite): ChannelReads {
           ORDER BY ended_at DESC, id DESC LIMIT 1`,
         channelId,
       )[0] ?? null,
+    getRefunded: async (channelId) =>
+      sum(
+        "SELECT sum(amount) AS sum FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'",
+        [channelId],
+      ),
+    findDone: async (transaction) =>
+      operations(
+        "SELECT * FROM channel_operations WHERE transaction_hash = ? AND state = 'done' ORDER BY created_at, id LIMIT 1",
+        transaction,
+      )[0] ?? null,
+    totalsOverdue: async (network, beforeMs) =>
+      sum(
+        `SELECT sum(charged - written_off - total_claimed) AS sum FROM channels
+          WHERE network = ? AND unclaimed_since < ?`,
+        [network, beforeMs],
+      ),
   };
 }

@@ -48,14 +48,14 @@ export function createPaymentReads(db: Sqlite): PaymentReads {
       ),
     findByIdentifier: async (identifierHash) =>
       one("SELECT * FROM usdc_payments WHERE identifier_hash = ? AND state <> 'failed'", identifierHash),
-    openBefore: async ({ network, contract, payer }, id) => {
+    openBefore: async ({ network, contract, payer }, id, contracts = [contract]) => {
       // Compared by id and by rowid: ids of several processes may not be in the order of inserts, and a reused row keeps its rowid.
       const statement = sql(
         `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments INDEXED BY usdc_payments_open
-          WHERE network = ? AND contract = ? AND payer = ? AND id <> ? AND state IN ${OPEN}
+          WHERE network = ? AND contract IN (${marks(contracts)}) AND payer = ? AND id <> ? AND state IN ${OPEN}
             AND (id < ? OR rowid < (SELECT rowid FROM usdc_payments WHERE id = ?))`,
       ).safeIntegers();
-      return (statement.get(network, contract, payer, id, id, id) as { total: bigint }).total;
+      return (statement.get(network, ...contracts, payer, id, id, id) as { total: bigint }).total;
     },
     listByState: async (states, limit, after = '') =>
       all(`SELECT * FROM usdc_payments WHERE state IN (${marks(states)}) AND id > ? ORDER BY id LIMIT ?`, [

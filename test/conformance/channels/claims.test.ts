@@ -30,8 +30,8 @@ beforeEach(async () => {
 });
 afterEach(() => bed.close());
 
-function open(relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer) {
-  const { store, reader, chain, channels, wallet } = bed;
+function open(relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer, { store, reader } = bed) {
+  const { chain, channels, wallet } = bed;
   return createClaims({
     ...{ store, relayer, reader, chain, scheme, clock, limits: LIMITS },
     ...{ receiver: channels.receiver, token: channels.token, authorizerKey: channels.authorizer.privateKey },
@@ -135,6 +135,43 @@ describe('a round of claims', () => {
     const reports = await Promise.all([claims.run(true, signal), claims.run(true, signal)]);
     expect(reports.map(({ claimed }) => claimed)).toEqual([2000n, 0n]);
     expect([bed.mined.length, await bed.earned()]).toEqual([1, 2000n]);
+  });
+});
+
+describe('over a provider that stays behind after a claim', () => {
+  /** Claims of one channel, whose states after the first look stay as they were. Also the amounts of the claims that ended as done. */
+  async function behind() {
+    const [channel] = await bed.funded(1);
+    if (!channel) throw new Error('no channel');
+    await bed.charge(channel, 2000n);
+    const old = await bed.reader.read([channel.id]);
+    const counted: bigint[] = [];
+    const end: typeof bed.store.end = (id, how) => {
+      if (how.state === 'done') counted.push(how.amount);
+      return bed.store.end(id, how);
+    };
+    /** A process whose first reads show the channel as it was. */
+    const reopen = (lags = Number.POSITIVE_INFINITY) => {
+      let reads = 0;
+      const read: typeof bed.reader.read = async (ids) => (reads++ < lags ? old : bed.reader.read(ids));
+      return open(bed.relayer, { ...bed, store: { ...bed.store, end }, reader: { read } });
+    };
+    return { counted, reopen };
+  }
+
+  test('a claim is sent once', async () => {
+    const { counted, reopen } = await behind();
+    const { run } = reopen();
+    expect((await run(true, signal)).claimed).toBe(2000n);
+    expect((await run(true, signal)).claimed).toBe(0n);
+    expect([counted, bed.mined.length, await bed.earned()]).toEqual([[2000n], 1, 2000n]);
+  });
+
+  test('a claim that a restarted process repeats is counted once', async () => {
+    const { counted, reopen } = await behind();
+    expect((await reopen().run(true, signal)).claimed).toBe(2000n);
+    expect((await reopen(1).run(true, signal)).claimed).toBe(0n);
+    expect([counted, await bed.earned(), await bed.store.openOperations(9)]).toEqual([[2000n], 2000n, []]);
   });
 });
 

@@ -34,3 +34,24 @@ test('the manifest lists payment channels as soon as a 402 offers them', async (
   await until('channels are offered', async () => (await schemes()).asked.includes('batch-settlement'));
   expect(await schemes()).toEqual({ asked: ['exact', 'batch-settlement'], listed: ['exact', 'batch-settlement'] });
 });
+
+test('the price list and the OpenAPI document list payment channels as soon as a 402 offers them', async () => {
+  await until('channels are offered', async () => (await schemes()).asked.includes('batch-settlement'));
+  const read = async (path: string) => (await fetch(service.origin + path)).json();
+  const { routes } = (await read('/v1/paid')) as { routes: { route: string; accepts: Entry[] }[] };
+  const listed = routes.find(({ route }) => route.endsWith(PATH))?.accepts ?? [];
+  expect(listed.map(({ scheme }) => scheme)).toEqual(['exact', 'batch-settlement']);
+  expect(listed[1]?.extra).toMatchObject({ minDeposit: '1000000', withdrawDelay: 86_400 });
+  const { paths } = (await read('/openapi.json')) as { paths: Record<string, { get: { 'x-payment-info': Info } }> };
+  const protocols = paths[PATH]?.get['x-payment-info'].protocols ?? [];
+  expect(protocols.map(({ x402 }) => x402.scheme)).toEqual(['exact', 'batch-settlement']);
+});
+
+interface Entry {
+  readonly scheme: string;
+  readonly extra: Record<string, unknown>;
+}
+
+interface Info {
+  readonly protocols: readonly { readonly x402: { readonly scheme: string } }[];
+}

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { RpcError } from '../../../src/chain/rpc/client.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
@@ -20,6 +21,7 @@ import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/datab
 import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
+import { voucherSale } from '../../support/ledger/channel-rows.ts';
 import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
 
 // Refunds of payment channels: the real ledger, the real relayer, the contract on a real node.
@@ -62,7 +64,11 @@ afterEach(async () => {
 });
 
 /** The rail's parts over the real chain. `reader`: what the process that settles sees of channels. */
-function open(reader = createChannelReader(bed.chain), relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer) {
+function open(
+  reader = createChannelReader(bed.chain),
+  relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer,
+  chain: Pick<typeof bed.chain, 'request' | 'batch'> = bed.chain,
+) {
   const read = (id: Uint8Array) => stateOf(id);
   const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 900, clock });
   const refund = createRefund({
@@ -70,21 +76,23 @@ function open(reader = createChannelReader(bed.chain), relayer: Pick<typeof bed.
     sign: (digest) => signRecoverable(digest, channels.authorizer.privateKey),
   });
   const operations = createRefundOperations({
-    ...{ store, relayer, reader, chain: bed.chain, clock },
+    ...{ store, relayer, reader, chain, sender: bed.wallet.address, clock },
     ...{ receiver: channels.receiver, token: channels.token },
     log: { error: (_, message) => void alerts.push(message) },
   });
-  const ask = ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) =>
-    refund(
+  const ask = async ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) => {
+    const { charged = 0n } = (await store.get(id)) ?? {};
+    return refund(
       {
         kind: 'refund',
         config,
         amount,
-        voucher: { channelId: id, maxClaimableAmount: 0n, signature: signVoucher(0n) },
+        voucher: { channelId: id, maxClaimableAmount: charged, signature: signVoucher(charged) },
       },
       id,
       asker,
     );
+  };
   return {
     ask,
     operations,
@@ -122,6 +130,14 @@ async function funded(): Promise<ChainChannel> {
   bed.mined.length = 0;
   return channel;
 }
+/** The same, charged by one voucher. */
+async function charged(max: bigint): Promise<ChainChannel> {
+  const channel = await funded();
+  const sale = voucherSale('sale', 'sale', max, { price: max, amount: max, reservedAt: clock.nowMs() });
+  const paid = { ...sale, channel: { channelId: channel.id, max, signature: channel.signVoucher(max) } };
+  expect(await store.charge(paid, new Uint8Array(), 0)).toBe(true);
+  return channel;
+}
 const payerOf = async ({ privateKey }: ChainChannel) => stage.walletOf(privateKeyToAccount(bytesToHex(privateKey)));
 const structOf = ({ config }: ChainChannel) =>
   Object.fromEntries(
@@ -146,6 +162,35 @@ describe('a refund', () => {
     expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT, calldata: null });
     expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
     expect([bed.mined.length, alerts]).toEqual([1, []]);
+  });
+
+  test('of a channel with unclaimed charges claims them and pays them out to the receiver in the same transaction', async () => {
+    const channel = await charged(5000n);
+    const { begin, operations } = open();
+    const { id } = await begin(channel);
+    await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT - 5000n });
+    expect([bed.mined.length, await stage.usdcOf(bytesToHex(channels.receiver))]).toEqual([1, 5000n]);
+    expect(await store.totals(NETWORK)).toEqual({ charged: 5000n, claimed: 5000n, writtenOff: 0n });
+    process.stderr.write(`gas of a refund with a claim and a sweep: ${bed.mined[0]?.gasUsed}\n`);
+  });
+
+  test('goes back to the payer although the receiver can be paid nothing, and the claim is recorded', async () => {
+    const channel = await charged(5000n);
+    const settle = '9db32a8f';
+    const chain = {
+      ...bed.chain,
+      request: async (method: string, params: readonly unknown[], options?: object) => {
+        if (method === 'eth_call' && JSON.stringify(params).includes(settle)) throw new RpcError(3, 'blocked');
+        return bed.chain.request(method, params, options) as never;
+      },
+    };
+    const { begin, operations } = open(undefined, undefined, chain);
+    const { id } = await begin(channel);
+    await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT - 5000n });
+    expect(await stateOf(channel.id)).toMatchObject({ balance: 5000n, totalClaimed: 5000n });
+    expect(await stage.usdcOf(bytesToHex(channels.receiver))).toBe(0n);
   });
 
   test('that moves nothing ends as failed after one transaction, and none is sent again', async () => {

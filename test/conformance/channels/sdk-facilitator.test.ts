@@ -35,7 +35,7 @@ beforeAll(async () => {
   const { chainId, rpcUrl, multicall3 } = network;
   const signer = createSdkSigner({ chainId, rpcUrl, multicall3, key: sender.privateKey, pollMs: 30 });
   facilitator = new BatchSettlementEvmScheme(signer, privateKeyToAccount(authorizer));
-  const limits = { claimFrom: DEPOSIT, claimAfterSeconds: 60 };
+  const limits = { claimFrom: DEPOSIT, claimAfterSeconds: 60, depositsADay: { payer: 0, client: 0 } };
   const entry = channelEntry({ authorizerKey: authorizer, withdrawDelaySeconds: 900, minDeposit: DEPOSIT, ...limits });
   requirements = entry(plainRequirement(network.seller) as PaymentRequirements);
 });

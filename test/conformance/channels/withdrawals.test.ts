@@ -1,9 +1,11 @@
+import { decodeFunctionData, decodeFunctionResult, encodeFunctionResult, type Hex, multicall3Abi } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type OpenChainClient, RpcError } from '../../../src/chain/rpc/client.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
+import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { openChannelSettling } from '../../../src/payment/rails/usdc-channels/settling.ts';
 import { createWithdrawalWatch } from '../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';
@@ -38,7 +40,7 @@ afterEach(() => bed.close());
 const chain = (): OpenChainClient => ({
   ...bed.chain,
   request: async (method, params, options) => {
-    const answer = fault?.(method, params);
+    const answer = await fault?.(method, params);
     return answer === undefined ? bed.chain.request(method, params, options) : (answer as never);
   },
 });
@@ -56,7 +58,7 @@ function openSettling() {
       terms: { receiver, token, withdrawDelay: DELAY, receiverAuthorizer: Buffer.alloc(20) },
       channels: {
         ...{ withdrawDelaySeconds: DELAY, authorizerKey: bytesToHex(authorizer.privateKey), minDeposit: 1n },
-        ...{ claimFrom: 1_000_000n, claimAfterSeconds: 3600 },
+        ...{ depositsADay: { payer: 0, client: 0 }, claimFrom: 1_000_000n, claimAfterSeconds: 3600 },
       },
       ...{ sender: wallet.address, probe: async () => ({ ok: true }), waitMs: 1000, clock: systemClock, log },
     },
@@ -73,9 +75,17 @@ function openSettling() {
 }
 
 function openWatch(clock = systemClock) {
-  const { store, reader } = bed;
+  const { store } = bed;
   return createWithdrawalWatch({
-    ...{ store, reader, chain: chain(), network: NETWORK, withdrawDelaySeconds: DELAY, clock, log },
+    ...{
+      store,
+      reader: createChannelReader(chain()),
+      chain: chain(),
+      network: NETWORK,
+      withdrawDelaySeconds: DELAY,
+      clock,
+      log,
+    },
   });
 }
 
@@ -177,7 +187,40 @@ describe('the watch over withdrawals', () => {
     const unread = (await bed.store.listUnclaimed(NETWORK, 1000)).filter(({ readAt }) => readAt < systemClock.nowMs());
     expect(unread).toEqual([]);
   }, 30_000);
+
+  test('reads the other channels of a page although one of them cannot be read, and says so', async () => {
+    const broken = await withdrawing(7n);
+    const others = [await withdrawing(8n), await withdrawing(9n)];
+    fault = (method, params) => (method === 'eth_call' ? withoutChannel(params, broken.id) : undefined);
+    await expect(openWatch(ahead(DELAY * 1000)).run()).rejects.toThrow('cannot be read');
+    expect(await Promise.all([broken, ...others].map(pending))).toEqual([0n, 8n, 9n]);
+  });
+
+  test('reads the pages after one that cannot be read', async () => {
+    const youngest = await chargedLater(520);
+    let calls = 0;
+    fault = (method) => {
+      refuseLogs(method);
+      if (method === 'eth_call' && ++calls === 1) throw new Error('no provider answers');
+    };
+    await expect(openWatch(ahead(DELAY * 1000)).run()).rejects.toThrow('no provider answers');
+    expect(await pending(youngest)).toBe(7n);
+  }, 30_000);
 });
+
+/** The node's answer to a Multicall3 request, as the contract gives it where the calls about this channel fail. */
+async function withoutChannel(params: readonly unknown[], id: Uint8Array): Promise<string> {
+  const [{ data }] = params as [{ data: Hex }];
+  const abi = multicall3Abi;
+  const { args } = decodeFunctionData({ abi, data });
+  const [calls] = args as unknown as [readonly { allowFailure: boolean; callData: Hex }[]];
+  const isBroken = calls.map(({ callData }) => callData.includes(bytesToHex(id).slice(2)));
+  if (calls.some(({ allowFailure }, at) => isBroken[at] && !allowFailure)) throw new RpcError(3, 'execution reverted');
+  const answer = await bed.chain.request<Hex>('eth_call', params);
+  const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
+  const result = results.map((one, at) => (isBroken[at] ? { success: false, returnData: '0x' as const } : one));
+  return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
+}
 
 /** The first and the last block of a request for logs. */
 function rangeOf([filter]: readonly unknown[]): [number, number] {

@@ -21,8 +21,12 @@ export interface ChannelBuyer {
   refund(charged: bigint): string;
 }
 
-/** The buyer with this key, on the terms of a challenge's channel entry. The native library signs, because a benchmark signs thousands beforehand. */
-export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): ChannelBuyer {
+/** The buyer with this key, on the terms of a challenge's channel entry. `salt` tells its channels apart. The native library signs, because a benchmark signs thousands beforehand. */
+export function channelBuyer(
+  privateKey: Uint8Array,
+  requirement: Requirement,
+  salt: Uint8Array = Buffer.alloc(32),
+): ChannelBuyer {
   const { asset, payTo, extra, maxTimeoutSeconds } = requirement;
   const token = hexToBytes(asset);
   const terms = {
@@ -30,7 +34,7 @@ export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): 
     receiverAuthorizer: hexToBytes(String(extra.receiverAuthorizer)),
     token,
   };
-  const config = channelOf(privateKey, { ...terms, withdrawDelay: Number(extra.withdrawDelay) });
+  const config = channelOf(privateKey, { ...terms, withdrawDelay: Number(extra.withdrawDelay), salt });
   const [id, channelConfig] = [scheme.channelId(config), configJson(config)];
   const separator = domainSeparator(String(extra.name), String(extra.version), 5042, token);
 
@@ -41,15 +45,15 @@ export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): 
   };
 
   function deposit(amount: bigint, max: bigint): string {
-    const salt = randomBytes(32);
+    const own = randomBytes(32);
     const unsigned = {
       ...{ from: config.payer, to: hexToBytes(DEPOSIT_COLLECTOR), value: amount, validAfter: 0n },
       validBefore: BigInt(Math.floor(Date.now() / 1000) + maxTimeoutSeconds),
-      nonce: depositNonce(id, BigInt(bytesToHex(salt))),
+      nonce: depositNonce(id, BigInt(bytesToHex(own))),
       signature: new Uint8Array(),
     };
     const erc3009Authorization = {
-      ...{ validAfter: '0', validBefore: String(unsigned.validBefore), salt: bytesToHex(salt) },
+      ...{ validAfter: '0', validBefore: String(unsigned.validBefore), salt: bytesToHex(own) },
       signature: bytesToHex(signRecoverable(receiveDigest(unsigned, separator), privateKey)),
     };
     return header(max, {

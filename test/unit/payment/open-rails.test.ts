@@ -9,7 +9,7 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { ChainCheck } from '../../../src/payment/evm/chain-check.ts';
 import type { Evidence } from '../../../src/payment/evm/evidence.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
+import { balanceContracts, openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
 import type { OpenRail } from '../../../src/payment/rail.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
@@ -163,7 +163,7 @@ describe('the rails', () => {
       },
       // Of these the rails use what is given here, and nothing else.
       ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
-      ...{ clock: systemClock, log },
+      ...{ clock: systemClock, log, balanceContracts: balanceContracts(config) },
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
     const relaying = (): Relaying => {

@@ -83,6 +83,13 @@ export function multicallCalldata(calls: readonly Uint8Array[]): Uint8Array {
   return hexToBytes(encodeFunctionData({ abi, functionName: 'multicall', args: [calls.map(bytesToHex)] }));
 }
 
+/** The calldata of several calls with one more at the end. */
+export function withCall(calldata: Uint8Array, more: Uint8Array): Uint8Array {
+  const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
+  const calls = functionName === 'multicall' ? args[0].map((call) => hexToBytes(call)) : [calldata];
+  return multicallCalldata([...calls, more]);
+}
+
 /** Calldata that asks for a channel's id. */
 export function channelIdCalldata(config: ChannelConfig): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'getChannelId', args: [structOf(config)] });

@@ -33,33 +33,31 @@ export function createChannelReader(chain: Pick<ChainClient, 'request'>) {
   async function readSome(
     ids: readonly Uint8Array[],
     { rank = 'settle', signal }: ReadOptions,
-  ): Promise<ChannelState[]> {
+  ): Promise<(ChannelState | null)[]> {
     const asked = ids.flatMap((id) =>
       VIEWS.map((functionName) => encodeFunctionData({ abi: views, functionName, args: [bytesToHex(id)] })),
     );
     const block = {
+      allowFailure: false,
       target: MULTICALL3 as Hex,
       callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
     };
-    const calls = [block, ...asked.map((callData) => ({ target: SETTLEMENT, callData }))] as const;
-    const args = [calls.map((call) => ({ ...call, allowFailure: false }))] as const;
+    // One channel that cannot be read must not hide the others.
+    const args = [[block, ...asked.map((callData) => ({ target: SETTLEMENT, allowFailure: true, callData }))]] as const;
     const call = { to: MULTICALL3, data: encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args }) };
     const answer = await chain.request('eth_call', [call, 'latest'], { rank, ...(signal && { signal }) });
     const raw = parseAnswer(data, answer, 'state of payment channels') as `0x${string}`;
     const results = decodeFunctionResult({ abi: multicall, functionName: 'aggregate3', data: raw });
-    return statesOf(
-      results.map(({ returnData }) => returnData),
-      ids.length,
-    );
+    return statesOf(results, ids.length);
   }
 
   return {
     /**
      * Returns the states of these channels in their order, at most MOST_AT_ONCE of them by one request and at one block. A channel without a deposit
-     * has zeros. Rejects when the chain cannot be read.
+     * has zeros. Null for a channel that cannot be read although the others can. Rejects when the chain cannot be read.
      */
-    async read(ids: readonly Uint8Array[], options: ReadOptions = {}): Promise<ChannelState[]> {
-      const states: ChannelState[] = [];
+    async read(ids: readonly Uint8Array[], options: ReadOptions = {}): Promise<(ChannelState | null)[]> {
+      const states: (ChannelState | null)[] = [];
       for (let start = 0; start < ids.length; start += MOST_AT_ONCE)
         states.push(...(await readSome(ids.slice(start, start + MOST_AT_ONCE), options)));
       return states;
@@ -69,15 +67,26 @@ export function createChannelReader(chain: Pick<ChainClient, 'request'>) {
 
 export type ChannelReader = ReturnType<typeof createChannelReader>;
 
-function statesOf([first, ...answers]: readonly `0x${string}`[], count: number): ChannelState[] {
-  const block = Number(decodeFunctionResult({ abi: multicall, functionName: 'getBlockNumber', data: first ?? '0x' }));
+interface Answer {
+  readonly success: boolean;
+  readonly returnData: `0x${string}`;
+}
+
+function statesOf([first, ...answers]: readonly Answer[], count: number): (ChannelState | null)[] {
+  const raw = first?.returnData ?? '0x';
+  const block = Number(decodeFunctionResult({ abi: multicall, functionName: 'getBlockNumber', data: raw }));
   return Array.from({ length: count }, (_, at) => {
-    const [channel = '0x', withdrawal = '0x', nonce = '0x'] = answers.slice(3 * at, 3 * at + 3);
-    const [balance, totalClaimed] = decodeFunctionResult({ abi: views, functionName: 'channels', data: channel });
-    const [withdrawAmount, withdrawAt] = decodeFunctionResult({
-      ...{ abi: views, functionName: 'pendingWithdrawals', data: withdrawal },
-    });
-    const refundNonce = decodeFunctionResult({ abi: views, functionName: 'refundNonce', data: nonce });
-    return { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block };
+    const own = answers.slice(VIEWS.length * at, VIEWS.length * (at + 1));
+    return own.every(({ success }) => success) ? stateOf(own, block) : null;
   });
+}
+
+function stateOf(answers: readonly Answer[], block: number): ChannelState {
+  const [channel = '0x', withdrawal = '0x', nonce = '0x'] = answers.map(({ returnData }) => returnData);
+  const [balance, totalClaimed] = decodeFunctionResult({ abi: views, functionName: 'channels', data: channel });
+  const [withdrawAmount, withdrawAt] = decodeFunctionResult({
+    ...{ abi: views, functionName: 'pendingWithdrawals', data: withdrawal },
+  });
+  const refundNonce = decodeFunctionResult({ abi: views, functionName: 'refundNonce', data: nonce });
+  return { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block };
 }

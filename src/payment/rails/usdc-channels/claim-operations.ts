@@ -23,7 +23,7 @@ const LOG_SPAN = 9_999;
 const RECORDED = 'its rows are recorded by a transaction that the logs do not show';
 
 export interface ClaimOperationsOptions {
-  readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations'>;
+  readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations' | 'findDone'>;
   readonly relayer: Pick<Relaying, 'operate'>;
   readonly reader: ChannelReader;
   readonly chain: Pick<ChainClient, 'request'>;
@@ -127,15 +127,15 @@ function claimedIn(
 }
 
 /**
- * Done when every row is recorded and the logs show a transaction that recorded one of them. `recorded` when the logs do not show it: there is nothing
- * left to send. Null when a row is not recorded.
+ * Done when every row is recorded and the logs show a transaction that recorded one of them. A transaction by which another operation has ended counts
+ * for that one alone. `recorded` when the logs show no other: there is nothing left to send. Null when a row is not recorded.
  */
 async function lookUp(
   options: ClaimOperationsOptions,
   rows: readonly Recorded[],
   signal: AbortSignal,
 ): Promise<OperationDone | 'recorded' | null> {
-  const { chain, reader } = options;
+  const { chain, reader, store } = options;
   const states = await reader.read(
     rows.map(({ channelId }) => channelId),
     { signal },
@@ -148,6 +148,7 @@ async function lookUp(
   const filter = { address: SETTLEMENT, topics, ...range };
   const logs = await chain.request<{ transactionHash: string }[]>('eth_getLogs', [filter], { rank: 'settle', signal });
   for (const hash of new Set(logs.map(({ transactionHash }) => transactionHash).reverse())) {
+    if (await store.findDone(hexToBytes(hash))) continue;
     const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle', signal });
     const receipt = readReceipt(raw, hash);
     const done = receipt && claimedIn(receipt, rows, options);

@@ -38,6 +38,7 @@ export function createClaims(options: ClaimsOptions) {
   const { store, limits, network, clock, log } = options;
   const operations = createClaimOperations(options);
   const aside = createAside(clock);
+  const claimed = createClaimedBlocks();
   let running: Promise<unknown> = Promise.resolve();
 
   /** Claims some channels in one transaction. */
@@ -45,15 +46,15 @@ export function createClaims(options: ClaimsOptions) {
     const fresh = await refresh(options, channels, signal);
     let writtenOff = 0n;
     for (const channel of fresh) writtenOff += await writeOff(options, channel);
-    const { good, bad } = await sortOut(options, fresh.flatMap(dueOf), signal);
+    const { good, bad } = await sortOut(options, fresh.filter(claimed.isShown).flatMap(dueOf), signal);
     for (const { due, reason } of bad) {
       aside.add(due.channel);
       const detail = { channel: bytesToHex(due.channel.id), charged: String(due.channel.charged), reason };
       log.error(detail, 'a payment channel cannot be claimed');
     }
-    const claimed = good ? await carryOut(good) : 0n;
+    const amount = good ? await carryOut(good) : 0n;
     await refresh(options, fresh, signal);
-    return { claimed, writtenOff, setAside: bad.length };
+    return { claimed: amount, writtenOff, setAside: bad.length };
   }
 
   async function carryOut({ due, calldata }: Batch): Promise<bigint> {
@@ -61,7 +62,9 @@ export function createClaims(options: ClaimsOptions) {
     const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
     await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
     const row = await store.operation(id);
-    return (row && (await operations.carryOut(row)))?.amount ?? 0n;
+    const done = row && (await operations.carryOut(row));
+    if (done) claimed.note(due, done.block);
+    return done?.amount ?? 0n;
   }
 
   async function round(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
@@ -106,6 +109,24 @@ function createAside(clock: Clock) {
       const isAside = known !== undefined && known.charged === charged && clock.nowMs() < known.untilMs;
       if (!isAside) aside.delete(key);
       return isAside;
+    },
+  };
+}
+
+/** The blocks of the last claims. A provider that is behind shows a channel as it was before its claim, which would then be sent once more. */
+function createClaimedBlocks() {
+  const blocks = new Map<string, number>();
+
+  return {
+    note(due: readonly Due[], block: number): void {
+      for (const { channel } of due) blocks.set(bytesToHex(channel.id), block);
+    },
+    /** Whether the channel's state is one from after its last claim. */
+    isShown({ id, state }: Channel): boolean {
+      const key = bytesToHex(id);
+      const isShown = state.block >= (blocks.get(key) ?? 0);
+      if (isShown) blocks.delete(key);
+      return isShown;
     },
   };
 }

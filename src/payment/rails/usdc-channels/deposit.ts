@@ -4,6 +4,7 @@ import type { Authorization } from '../../authorization.ts';
 import { hashAuthorization } from '../../evm/eip3009.ts';
 import type { SignedPayment } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import { EXPIRED, NONCE_USED, REVERTED } from '../../settler.ts';
 import { depositCalldata } from './calldata.ts';
 import type { ChannelPayload } from './payload.ts';
 import { reason } from './payload.ts';
@@ -54,4 +55,16 @@ export function checkDeposit({ deposit }: DepositPayload, bounds: DepositBounds,
     throw new PaymentRefused(reason('payload_authorization_valid_before'));
   if (validAfter >= BigInt(now)) throw new PaymentRefused(reason('payload_authorization_valid_after'));
   if (amount === 0n || amount < bounds.minDeposit) throw new PaymentRefused(reason('deposit_below_min_deposit'));
+}
+
+/** The scheme's names of the ends of an authorization. It has one name for a deposit that reverted and for one whose authorization was used or cancelled. */
+const REASONS: Readonly<Record<string, string>> = {
+  [REVERTED]: reason('deposit_transaction_failed'),
+  [NONCE_USED]: reason('deposit_transaction_failed'),
+  [EXPIRED]: reason('payload_authorization_valid_before'),
+};
+
+/** Why a deposit failed, as the scheme names it. A reason without a name there stays as it is. */
+export function depositReason(stored: string): string {
+  return REASONS[stored] ?? stored;
 }

@@ -33,6 +33,8 @@ export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
   contract: () => SETTLEMENT,
+  // A deposit does. A voucher takes from the channel, and is never open.
+  takesFromBalance: true,
   entry: (plain, { channels }) => {
     if (!channels) throw new Error('payment channels are off');
     return channelEntry(channels)(plain);

@@ -1,7 +1,7 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
 import type { Config } from '../../../config.ts';
-import { Unavailable } from '../../../errors.ts';
+import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../lib/secp256k1.ts';
@@ -24,6 +24,7 @@ import { createChannelBook, type ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
 import type { ClaimReport } from './claims.ts';
 import { createContractProbe } from './contract-probe.ts';
+import { createDepositLimits } from './deposit-limits.ts';
 import { channelEntry, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
 import { createChannelsRail } from './rail.ts';
@@ -38,6 +39,7 @@ export interface ChannelsNeeds {
   config: Config;
   ledger: Ledger;
   channels: ChannelStore;
+  balanceContracts: readonly Uint8Array[];
   /** Its requests have the rank `settle`, where none is named. */
   chain: ChainClient;
   check: ChainCheck;
@@ -119,7 +121,7 @@ function openPurchase(
   status: RailStatus,
   { channels, scheme, terms, onBegun }: Parts,
 ): PurchaseRail {
-  const { config, ledger, check, evidence, clock, log } = needs;
+  const { config, ledger, balanceContracts, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -128,7 +130,7 @@ function openPurchase(
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
+    ...{ store, ledger, balanceContracts, check, evidence, status, book, scheme, terms, network, clock },
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({
@@ -146,6 +148,7 @@ function openPurchase(
       waitMs: config.settleWaitMs,
       clock,
     }),
+    limits: createDepositLimits({ store, config: channels, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
@@ -158,7 +161,7 @@ function openPurchase(
 function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
   const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: (ids) => reader.read(ids, { rank: 'offer' }),
+    ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
     ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
     ready: () => chain.ready('offer'),
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
@@ -178,6 +181,10 @@ function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, sta
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
+}
+
+function unreadable(): UpstreamFailed {
+  return new UpstreamFailed('chain', 'the channel could not be read');
 }
 
 function busy(): Unavailable {

@@ -1,13 +1,18 @@
+import { toQuantity } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { Operation, OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
+import { claimedRows, settleCalldata, withCall } from './calldata.ts';
 import { createRefundEvidence, type RefundEvidenceOptions } from './refund-evidence.ts';
-import { SETTLEMENT_BYTES } from './scheme.ts';
+import { SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
 
-/** A claim of one row and a refund use 126,000 gas on the embedded network. Arc's own USDC makes the transfer dearer. Only used gas is paid for. */
-const REFUND_GAS = 300_000n;
+/**
+ * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own USDC makes the transfers dearer. Only
+ * used gas is paid for.
+ */
+const REFUND_GAS = 400_000n;
 /** The pause before a refund that was sent in vain is sent again, in milliseconds. It doubles up to the second value: some 24 transactions a day. */
 const PAUSE_MS = { first: 1000, most: 3_600_000 };
 const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
@@ -15,6 +20,8 @@ const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel hol
 export interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'noteBroadcast'>;
   readonly relayer: Pick<Relaying, 'operate'>;
+  /** The relayer's address, which simulations use as the sender. */
+  readonly sender: `0x${string}`;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
@@ -37,10 +44,10 @@ export function createRefundSending(options: RefundSendingOptions) {
   const evidence = createRefundEvidence(options);
   const pauses = createPauses(clock);
 
-  function operationOf(refund: OpenRefund): Operation {
-    const { id, calldata, channelId } = refund;
+  function operationOf(refund: OpenRefund, data: Uint8Array): Operation {
+    const { id, channelId } = refund;
     return {
-      ...{ id, to: SETTLEMENT_BYTES, data: calldata, gas: REFUND_GAS, broadcast: refund.transaction !== null },
+      ...{ id, to: SETTLEMENT_BYTES, data, gas: REFUND_GAS, broadcast: refund.transaction !== null },
       readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
       lookUp: () => evidence.lookUp(refund),
       note: async (transaction) => {
@@ -57,7 +64,7 @@ export function createRefundSending(options: RefundSendingOptions) {
       const [channel, [state]] = await Promise.all([store.get(refund.channelId), reader.read([refund.channelId])]);
       if (channel && state && state.balance <= channel.charged) return NOTHING_LEFT;
     }
-    return relayer.operate(operationOf(refund));
+    return relayer.operate(operationOf(refund, await withSweep(options, refund.calldata)));
   }
 
   return {
@@ -80,6 +87,23 @@ export function createRefundSending(options: RefundSendingOptions) {
     /** Forgets the pauses of a refund that has ended. */
     forget: (id: string): void => void pauses.drop(id),
   };
+}
+
+/**
+ * The refund's calldata, with the sweep to the receiver where it claims something: otherwise that money waits in the contract for the next claim. Without
+ * the sweep where the contract refuses it or no node simulates it, because the receiver may be blocked.
+ */
+async function withSweep(
+  { chain, sender, receiver, token }: RefundSendingOptions,
+  calldata: Uint8Array,
+): Promise<Uint8Array> {
+  if (claimedRows(calldata).length === 0) return calldata;
+  const swept = withCall(calldata, settleCalldata(receiver, token));
+  const call = { from: sender, to: SETTLEMENT, data: bytesToHex(swept), gas: toQuantity(REFUND_GAS) };
+  return chain.request('eth_call', [call, 'latest'], { rank: 'settle' }).then(
+    () => swept,
+    () => calldata,
+  );
 }
 
 /** Pauses before the next look at a refund that was sent in vain. Each is twice as long as the one before. They are in memory and lost at a restart. */

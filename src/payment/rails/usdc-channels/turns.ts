@@ -1,11 +1,10 @@
 import type { Clock } from '../../../lib/clock.ts';
+import { type Asking, createWaitingList } from './waiting-list.ts';
 
 /** Requests that may wait for one channel. A request beyond that is refused as busy. */
 const MOST_WAITING = 32;
 /** How long a client may take to sign the voucher that it was told of, in milliseconds: a read of the chain and a round trip. */
 const RETRY_MS = 500;
-/** How long a request waits for its turn, in milliseconds. */
-const WAIT_MS = 30_000;
 
 /** How a request's turn ended. */
 export interface Turn<T> {
@@ -16,30 +15,66 @@ export interface Turn<T> {
   readonly isCorrected: boolean;
 }
 
-/** A request as it waits for its turn. */
-interface Asking {
-  /** The charges on top of which its voucher was signed. */
-  readonly from: bigint;
-  /** What it asks for. A client that signs once more asks for the same. */
-  readonly request: string;
-  /** The channel's charges as the ledger has them; null where it has none. */
-  readonly charged: bigint | null;
-}
-
-interface Waiting extends Asking {
-  begin(): void;
-}
-
-interface Line {
-  waiting: Waiting[];
-  isTaken: boolean;
+/** One channel's turns. `onEmpty` is called when nobody has or waits for a turn. */
+function createLine(clock: Clock, onEmpty: () => void) {
+  const list = createWaitingList(clock);
+  let isTaken = false;
   /** The channel's charges after the last turn; null where they are not known. */
-  charged: bigint | null;
-  /** Until when the channel waits for a client that was told which voucher to sign, in Unix milliseconds. */
-  heldUntilMs: number;
-  /** What that client asks for. */
-  heldFor: string;
-  timer: AbortController | null;
+  let charged: bigint | null = null;
+  /** Until when the channel waits for a client that was told which voucher to sign, in Unix milliseconds, and what that client asks for. */
+  let held = { untilMs: 0, request: '' };
+  let timer: AbortController | null = null;
+
+  const isHeld = (): boolean => held.untilMs > clock.nowMs();
+  const fits = ({ from, request }: Asking): boolean => {
+    if (isHeld() && request !== held.request) return false;
+    return charged === null || charged === from;
+  };
+
+  /** Begins the next turn, if the channel is free. */
+  function next(): void {
+    if (isTaken) return;
+    const fitting = list.firstThat(fits);
+    if (fitting < 0 && isHeld()) {
+      wakeLater();
+      return;
+    }
+    isTaken = list.begin(Math.max(0, fitting));
+    if (!isTaken) onEmpty();
+  }
+
+  function wakeLater(): void {
+    timer = new AbortController();
+    clock.sleep(held.untilMs - clock.nowMs(), timer.signal).then(next, () => {});
+  }
+
+  async function wait(asking: Asking, signal: AbortSignal): Promise<boolean> {
+    // A voucher that fits is never refused for the stale ones before it. Only the payer's own keys can sign it.
+    if (list.size() >= MOST_WAITING && asking.from !== charged) return false;
+    const waited = list.wait(asking, signal);
+    if (!isTaken && !timer) next();
+    return waited;
+  }
+
+  return {
+    /** Waits for a turn. Refused when too many wait already, when the wait is too long, and when the signal aborts. */
+    async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
+      charged ??= asking.charged;
+      const isFree = !isTaken && (fits(asking) || (list.size() === 0 && !isHeld()));
+      if (isFree) isTaken = true;
+      else if (!(await wait(asking, signal))) return 'refused';
+      timer?.abort();
+      timer = null;
+      return isFree ? 'at once' : 'after a wait';
+    },
+    /** A turn has ended; null when it failed. */
+    end(turn: Turn<unknown> | null, { request }: Asking): void {
+      charged = turn?.charged ?? null;
+      held = { untilMs: turn?.isCorrected ? clock.nowMs() + RETRY_MS : 0, request };
+      isTaken = false;
+      next();
+    },
+  };
 }
 
 /**
@@ -48,71 +83,13 @@ interface Line {
  * each correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other request has its turn.
  */
 export function createTurns(clock: Clock) {
-  const lines = new Map<string, Line>();
+  const lines = new Map<string, ReturnType<typeof createLine>>();
 
-  function lineOf(key: string): Line {
-    const line = lines.get(key) ?? {
-      waiting: [],
-      isTaken: false,
-      charged: null,
-      heldUntilMs: 0,
-      heldFor: '',
-      timer: null,
-    };
+  function lineOf(key: string) {
+    const line = lines.get(key) ?? createLine(clock, () => lines.delete(key));
     lines.set(key, line);
     return line;
   }
-
-  const isHeld = ({ heldUntilMs }: Line): boolean => heldUntilMs > clock.nowMs();
-  const fits = (line: Line, { from, request }: Asking): boolean => {
-    if (isHeld(line) && request !== line.heldFor) return false;
-    return line.charged === null || line.charged === from;
-  };
-
-  /** Begins the next turn, if the channel is free. Forgets a channel that nobody waits for. */
-  function next(key: string, line: Line): void {
-    if (line.isTaken) return;
-    const fitting = line.waiting.findIndex((one) => fits(line, one));
-    if (fitting < 0 && isHeld(line)) {
-      wakeLater(key, line);
-      return;
-    }
-    const [first] = line.waiting.splice(Math.max(0, fitting), 1);
-    line.isTaken = first !== undefined;
-    if (first) first.begin();
-    else lines.delete(key);
-  }
-
-  function wakeLater(key: string, line: Line): void {
-    const timer = new AbortController();
-    line.timer = timer;
-    clock.sleep(line.heldUntilMs - clock.nowMs(), timer.signal).then(
-      () => next(key, line),
-      () => {},
-    );
-  }
-
-  /** Waits for a turn. False when too many wait already, when the wait is too long, and when the signal aborts. */
-  async function wait(key: string, line: Line, asking: Asking, signal: AbortSignal): Promise<boolean> {
-    // A voucher that fits is never refused for the stale ones before it. Only the payer's own keys can sign it.
-    if (line.waiting.length >= MOST_WAITING && asking.from !== line.charged) return false;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const one: Waiting = { ...asking, begin: () => resolve(true) };
-    line.waiting.push(one);
-    const begun = new AbortController();
-    const leave = (): void => {
-      // A request that is no longer in the list has its turn.
-      if (!line.waiting.includes(one)) return;
-      line.waiting = line.waiting.filter((other) => other !== one);
-      resolve(false);
-    };
-    void clock.sleep(WAIT_MS, AbortSignal.any([signal, begun.signal])).then(leave, leave);
-    if (!line.isTaken && !line.timer) next(key, line);
-    return promise.finally(() => begun.abort());
-  }
-
-  const isFree = (line: Line, asking: Asking): boolean =>
-    !line.isTaken && (fits(line, asking) || (line.waiting.length === 0 && !isHeld(line)));
 
   return {
     /** Runs `work` in the channel's turn, and says whether it had to wait for it. Null when the channel is too busy. */
@@ -123,22 +100,14 @@ export function createTurns(clock: Clock) {
       work: (hasWaited: boolean) => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
-      line.charged ??= asking.charged;
-      const hasWaited = !isFree(line, asking);
-      if (hasWaited && !(await wait(key, line, asking, signal))) return null;
-      line.isTaken = true;
-      line.timer?.abort();
-      line.timer = null;
+      const entered = await line.enter(asking, signal);
+      if (entered === 'refused') return null;
       let turn: Turn<T> | null = null;
       try {
-        turn = await work(hasWaited);
+        turn = await work(entered === 'after a wait');
         return turn.value;
       } finally {
-        line.charged = turn?.charged ?? null;
-        line.heldUntilMs = turn?.isCorrected ? clock.nowMs() + RETRY_MS : 0;
-        line.heldFor = asking.request;
-        line.isTaken = false;
-        next(key, line);
+        line.end(turn, asking);
       }
     },
   };

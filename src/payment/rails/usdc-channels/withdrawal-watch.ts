@@ -2,7 +2,7 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { hexToBytes } from '../../../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { createBlockRanges } from './block-ranges.ts';
 import type { ChannelReader } from './channel-reader.ts';
@@ -42,21 +42,27 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     if (channels.length === 0) return;
     const ids = channels.map(({ id }) => id);
     const states = await reader.read(ids, { rank: 'collect' });
-    const noted = channels.map((channel, at) => {
-      const state = states[at];
-      if (!state) throw new Error('a channel that was asked for is missing in the answer');
-      return store.note(channel, state, clock.nowMs());
-    });
-    await Promise.all(noted);
+    await allTried(
+      channels.map(async (channel, at) => {
+        const state = states[at];
+        if (!state) throw new Error(`the channel ${bytesToHex(channel.id)} cannot be read`);
+        await store.note(channel, state, clock.nowMs());
+      }),
+    );
   }
 
-  /** Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show. */
+  /**
+   * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show. A page or a channel that cannot be
+   * read hides no other. Then rejects with the first failure.
+   */
   async function readStale(): Promise<void> {
+    const read: Promise<void>[] = [];
     for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
       const page = await store.listUnclaimed(network, PAGE, after);
-      await refresh(page.filter(({ readAt }) => readAt < startedMs || clock.nowMs() - readAt >= staleMs));
+      read.push(refresh(page.filter(({ readAt }) => readAt < startedMs || clock.nowMs() - readAt >= staleMs)));
+      await read.at(-1)?.catch(() => {});
       const last = page.at(-1);
-      if (page.length < PAGE || !last || last.unclaimedSince === null) return;
+      if (page.length < PAGE || !last || last.unclaimedSince === null) return allTried(read);
       after = { unclaimedSince: last.unclaimedSince, id: last.id };
     }
   }

@@ -31,6 +31,7 @@ export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,
   contract: ({ network }) => network.usdc,
+  takesFromBalance: true,
   entry: (plain) => plain,
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };

@@ -22,6 +22,7 @@ interface ExactNeeds extends FacilitatedNeeds {
   check: ChainCheck;
   evidence: Evidence;
   token: TokenWatch;
+  balanceContracts: readonly Uint8Array[];
 }
 
 /** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
@@ -36,7 +37,8 @@ export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   };
 }
 
-function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, status: RailStatus): PurchaseRail {
+function openPurchase(needs: ExactNeeds, status: RailStatus): PurchaseRail {
+  const { config, ledger, check, evidence, balanceContracts, clock } = needs;
   const { usdc, chainId, caip2: network } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
@@ -44,5 +46,6 @@ function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, st
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
   const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  return createExactRail({ ledger, network, clock, check, evidence, status, checkSignature, validity, usdc });
+  const parts = { ledger, balanceContracts, check, evidence, status, checkSignature };
+  return createExactRail({ ...parts, validity, network, usdc, clock });
 }

@@ -18,6 +18,7 @@ interface ExactRailOptions {
   status: PurchaseRail['status'];
   checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   validity: ValidityBounds;
+  balanceContracts: readonly Uint8Array[];
   network: string;
   usdc: `0x${string}`;
   clock: Clock;

@@ -2,7 +2,7 @@ import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
 import type { Verdict } from '../../settler.ts';
-import { NONCE_USED } from '../../settler.ts';
+import { EXPIRED, NONCE_USED } from '../../settler.ts';
 import { transferIdBytes } from '../../transaction-id.ts';
 import type { GatewayClient, GatewayTransfer } from './client.ts';
 
@@ -49,7 +49,7 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
 
 function absent({ validBefore }: Authorization, now: bigint): Verdict {
   if (now < validBefore + EXPIRY_MARGIN_SECONDS) return { kind: 'open' };
-  return { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' };
+  return { kind: 'failed', reason: EXPIRED };
 }
 
 function isOf(transfer: GatewayTransfer, { from, nonce }: Authorization): boolean {

@@ -9,7 +9,7 @@ import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 const { privateKey, address } = newKey();
 const channels: ChannelsConfig = {
   ...{ authorizerKey: bytesToHex(privateKey), withdrawDelaySeconds: 86_400, minDeposit: 50_000n },
-  ...{ claimFrom: 1n, claimAfterSeconds: 1 },
+  ...{ claimFrom: 1n, claimAfterSeconds: 1, depositsADay: { payer: 0, client: 0 } },
 };
 const plain = plainRequirement(`0x${'5e'.repeat(20)}`);
 const wanted = {

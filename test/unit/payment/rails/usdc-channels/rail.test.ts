@@ -6,6 +6,7 @@ import { createChannelBook } from '../../../../../src/payment/rails/usdc-channel
 import { channelReceipt } from '../../../../../src/payment/rails/usdc-channels/channel-state.ts';
 import { createChannelsRail } from '../../../../../src/payment/rails/usdc-channels/rail.ts';
 import { SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, configJson, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
@@ -48,6 +49,8 @@ beforeEach(async () => {
     },
     book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
     bounds: { minDeposit: 1000n, leastValidity: 50, mostValidity: 720 },
+    balanceContracts: [],
+    limits: { take: async () => () => {} },
   });
 });
 afterEach(() => bed.close());
@@ -68,6 +71,8 @@ function shown(type: string, max: bigint, amount = 5000n) {
 const deposit = (max: bigint, amount = 5000n) => rail.read(shown('deposit', max, amount)) as SignedPayment;
 const order = (accepted: object) => ({ accepted, requirement }) as unknown as PaidOrder;
 const more = { asker, isAgain: false, price: PRICE };
+/** The row of the sale that used the authorization. The refusal does not read it. */
+const sold = {} as Payment;
 const look = { used: false, balance: 1_000_000n, hasCode: false, block: 7 };
 
 describe('a voucher', () => {
@@ -98,7 +103,7 @@ describe('a request for a refund', () => {
   test('is a command of its payer, and a voucher or a deposit is none', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
     expect(bytesToHex(command!.payer)).toBe(bytesToHex(channel.config.payer));
-    await command?.run(requirement, requirement, asker);
+    await command?.run({ ...requirement }, requirement, asker);
     expect(carriedOut).toEqual([`refund ${channel.hex}`]);
     for (const type of ['voucher', 'deposit']) expect(rail.readCommand?.(shown(type, 0n))).toBeNull();
   });
@@ -109,7 +114,7 @@ describe('a request for a refund', () => {
     await expect(run).rejects.toEqual(refused('network_mismatch'));
     const wrong = shown('refund', 0n);
     wrong.voucher.maxClaimableAmount = '1';
-    await expect(rail.readCommand?.(wrong)?.run(requirement, requirement, asker)).rejects.toEqual(
+    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, asker)).rejects.toEqual(
       refused('voucher_signature'),
     );
     expect(carriedOut).toEqual([]);
@@ -185,11 +190,11 @@ describe('a deposit', () => {
 
   test('that is used tells the channel’s charges, or that they differ where no channel is known', async () => {
     await bed.charge(channel, PRICE);
-    expect(await rail.refuseUsed?.(deposit(PRICE))).toMatchObject({ charged: PRICE });
+    expect(await rail.refuseUsed?.(deposit(PRICE), sold)).toMatchObject({ charged: PRICE });
     const unknown = {
       ...deposit(PRICE),
       channel: { channelId: Buffer.alloc(32, 1), max: 1n, signature: Buffer.alloc(65) },
     };
-    expect(await rail.refuseUsed?.(unknown)).toEqual(refused('cumulative_amount_mismatch'));
+    expect(await rail.refuseUsed?.(unknown, sold)).toEqual(refused('cumulative_amount_mismatch'));
   });
 });

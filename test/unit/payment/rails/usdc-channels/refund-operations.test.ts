@@ -40,8 +40,9 @@ function open() {
     },
   };
   return createRefundOperations({
+    sender: `0x${'5e'.repeat(20)}`,
     ...{ store, chain, clock, log, fencingToken: 7, receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token },
-    reader: { read: async (...given) => (await reader.read(...given)).map((state) => ({ ...state, ...shown })) },
+    reader: { read: async (...given) => (await reader.read(...given)).map((state) => state && { ...state, ...shown }) },
     relayer: {
       operate: (given) => {
         operated.push(given);

@@ -33,7 +33,7 @@ beforeEach(async () => {
 afterEach(() => bed.close());
 
 /** `changes` replaces calls of the ledger or the store of channels. */
-function open(changes: { charge?: () => Promise<boolean>; read?: () => Promise<never> } = {}) {
+function open(changes: { charge?: () => Promise<null>; read?: () => Promise<never> } = {}) {
   const { clock, reader, store, stores, log } = bed;
   const limits = { storeBytes: 1_000_000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const channels = { ...store, ...(changes.charge && { charge: changes.charge }) };
@@ -161,7 +161,7 @@ describe('a voucher is refused', () => {
     const losing = open({
       charge: async () => {
         charges++;
-        return false;
+        return null;
       },
     });
     await expect(present(PRICE, orderOf(), losing)).rejects.toEqual(refused('channel_busy'));

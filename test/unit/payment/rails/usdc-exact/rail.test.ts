@@ -24,6 +24,8 @@ import {
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
+/** The contracts whose payments share the payer's balance. */
+const SHARING = [Buffer.alloc(20, 1), Buffer.alloc(20, 2)];
 const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
 const INSUFFICIENT = { reason: 'invalid_exact_evm_insufficient_balance' };
 const USED = { reason: 'invalid_exact_evm_nonce_already_used' };
@@ -32,7 +34,7 @@ let node: TokenNode;
 let chain: OpenChainClient;
 let clock: ManualClock;
 let promised: bigint;
-let asked: { key: PaymentKey; id: string }[];
+let asked: { key: PaymentKey; id: string; contracts: readonly Uint8Array[] | undefined }[];
 let codeRefused: string | null;
 /** What the evidence says instead of what the node tells; null leaves it to the node. */
 let verdict: Verdict | null;
@@ -51,8 +53,8 @@ beforeEach(async () => {
   const check = createChainCheck(chain, USDC, () => USDC);
   rail = createExactRail({
     ledger: {
-      openBefore: async (key, id) => {
-        asked.push({ key, id });
+      openBefore: async (key, id, contracts) => {
+        asked.push({ key, id, contracts });
         return promised;
       },
     },
@@ -70,6 +72,7 @@ beforeEach(async () => {
         return verdict ?? evidence.lookup(authorization, fromBlock);
       },
     },
+    balanceContracts: SHARING,
     status: { unavailable: () => null, refusesCode: () => codeRefused },
     checkSignature: async () => null,
     validity: { least: 21, most: 1000 },
@@ -156,7 +159,7 @@ describe('an unused authorization', () => {
     else await expect(end).rejects.toMatchObject(INSUFFICIENT);
     const key = { network: NETWORK, contract: rail.contract, payer: authorization.from, nonce: authorization.nonce };
     // What has not even the price alone is refused before the ledger is asked for anything.
-    expect(asked).toEqual(balance < authorization.value ? [] : [{ key, id: 'this one' }]);
+    expect(asked).toEqual(balance < authorization.value ? [] : [{ key, id: 'this one', contracts: SHARING }]);
   });
 
   test('is looked at once, where its signature was checked by its code before', async () => {

@@ -1,0 +1,67 @@
+import type { Clock } from '../../../lib/clock.ts';
+import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
+import { hashClient, type Ledger } from '../../ledger.ts';
+import type { PaidOrder } from '../../rail.ts';
+import { type Delivery, handOut } from '../../receipt.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import type { RailStatus } from '../../settling.ts';
+import type { ChannelBook } from './channel-book.ts';
+import { channelReceipt } from './channel-state.ts';
+import type { PresentedVoucher } from './charge-voucher.ts';
+import { reason } from './payload.ts';
+import { checkClaimable, faultOf } from './voucher-rules.ts';
+
+export interface BoughtBeforeOptions {
+  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
+  ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
+  book: ChannelBook;
+  status: Pick<RailStatus, 'unavailable'>;
+  /** The longest that a charge waits for its claim by plan, in milliseconds. */
+  claimAfterMs: number;
+  clock: Clock;
+  log: { error(detail: object, message: string): void };
+}
+
+/** Judges a voucher against its channel, and finds the answer that it has bought before. */
+export function createBoughtBefore(options: BoughtBeforeOptions) {
+  const { store, ledger, book, status, claimAfterMs, clock } = options;
+
+  /** The answer that this voucher has bought for this very request; null when it has bought none, or none that is kept. */
+  async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+    const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
+    if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
+    if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
+    const body = await ledger.redeliver(sale.id);
+    return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
+  }
+
+  /**
+   * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
+   * the channel's charges cannot be claimed. `seen`: the channel, if it was read when no other request had its turn.
+   */
+  async function boughtBefore(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    seen: Channel | null,
+  ): Promise<Delivery | null> {
+    const { channelId, payload } = voucher;
+    const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
+    let channel = await (seen ? book.fresh(seen, order.asker) : book.open(channelId, payload.config, order.asker));
+    let fault = faultOf(channel, covered);
+    // The client must be told the newest charges.
+    if (fault && seen) return boughtBefore(voucher, order, null);
+    const again = fault && (await redelivered(voucher, order));
+    if (again) return again;
+    if (fault?.mayBeOld) {
+      channel = await book.reread(channel, order.asker);
+      fault = faultOf(channel, covered);
+    }
+    if (fault) throw fault.refusal;
+    checkClaimable(channel, { unavailable: status.unavailable(), claimAfterMs, nowMs: clock.nowMs() });
+    if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
+    return null;
+  }
+
+  return { redelivered, boughtBefore };
+}
