@@ -5,20 +5,9 @@ import type { Sqlite } from './database.ts';
 import { createPaymentRows } from './payment-reads.ts';
 import { createStatements } from './statements.ts';
 
-type ChannelReads = Pick<
-  ChannelStore,
-  | 'findSale'
-  | 'findOpen'
-  | 'listUnclaimed'
-  | 'listUsedSince'
-  | 'totals'
-  | 'totalsOverdue'
-  | 'operation'
-  | 'openOperations'
-  | 'lastRefund'
-  | 'getRefunded'
-  | 'findDone'
->;
+type OperationReads = Pick<ChannelStore, 'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone'>;
+type ChannelReads = OperationReads &
+  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'listUsedSince' | 'totals' | 'totalsOverdue'>;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
@@ -30,22 +19,55 @@ export function createChannelRows(db: Sqlite) {
       .map((row) => channelFromRow(row as ChannelRow));
 }
 
-/** The reads of the channels' store. They see committed data: acknowledged writes and not waiting ones. */
-export function createChannelReads(db: Sqlite): ChannelReads {
+/** Reads one sum; zero without rows. */
+function createSum(db: Sqlite) {
   const sql = createStatements(db);
-  const payments = createPaymentRows(db);
-  const channels = createChannelRows(db);
-  const operations = (text: string, ...values: readonly unknown[]): ChannelOperation[] =>
-    sql(text)
-      .safeIntegers()
-      .all(...values)
-      .map((row) => operationFromRow(row as OperationRow));
-  const sum = (text: string, values: readonly unknown[]): bigint => {
+  return (text: string, values: readonly unknown[]): bigint => {
     const row = sql(text)
       .safeIntegers()
       .get(...values) as { sum: bigint | null };
     return row.sum ?? 0n;
   };
+}
+
+function createOperationReads(db: Sqlite): OperationReads {
+  const sql = createStatements(db);
+  const sum = createSum(db);
+  const operations = (text: string, ...values: readonly unknown[]): ChannelOperation[] =>
+    sql(text)
+      .safeIntegers()
+      .all(...values)
+      .map((row) => operationFromRow(row as OperationRow));
+
+  return {
+    operation: async (id) => operations('SELECT * FROM channel_operations WHERE id = ?', id)[0] ?? null,
+    openOperations: async (limit) =>
+      operations("SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT ?", limit),
+    lastRefund: async (channelId) =>
+      operations(
+        `SELECT * FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'
+          ORDER BY ended_at DESC, id DESC LIMIT 1`,
+        channelId,
+      )[0] ?? null,
+    getRefunded: async (channelId) =>
+      sum(
+        "SELECT sum(amount) AS sum FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'",
+        [channelId],
+      ),
+    findDone: async (transaction) =>
+      operations(
+        "SELECT * FROM channel_operations WHERE transaction_hash = ? AND state = 'done' ORDER BY created_at, id LIMIT 1",
+        transaction,
+      )[0] ?? null,
+  };
+}
+
+/** The reads of the channels' store. They see committed data: acknowledged writes and not waiting ones. */
+export function createChannelReads(db: Sqlite): ChannelReads {
+  const sql = createStatements(db);
+  const payments = createPaymentRows(db);
+  const channels = createChannelRows(db);
+  const sum = createSum(db);
 
   return {
     findSale: async (channelId, max) => {
@@ -74,25 +96,7 @@ export function createChannelReads(db: Sqlite): ChannelReads {
       )
         .safeIntegers()
         .get(network) as Awaited<ReturnType<ChannelStore['totals']>>,
-    operation: async (id) => operations('SELECT * FROM channel_operations WHERE id = ?', id)[0] ?? null,
-    openOperations: async (limit) =>
-      operations("SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT ?", limit),
-    lastRefund: async (channelId) =>
-      operations(
-        `SELECT * FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'
-          ORDER BY ended_at DESC, id DESC LIMIT 1`,
-        channelId,
-      )[0] ?? null,
-    getRefunded: async (channelId) =>
-      sum(
-        "SELECT sum(amount) AS sum FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'",
-        [channelId],
-      ),
-    findDone: async (transaction) =>
-      operations(
-        "SELECT * FROM channel_operations WHERE transaction_hash = ? AND state = 'done' ORDER BY created_at, id LIMIT 1",
-        transaction,
-      )[0] ?? null,
+    ...createOperationReads(db),
     totalsOverdue: async (network, beforeMs) =>
       sum(
         `SELECT sum(charged - written_off - total_claimed) AS sum FROM channels

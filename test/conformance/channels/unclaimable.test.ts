@@ -21,7 +21,8 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = {
     ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
-    ...{ CHANNELS_CLAIM_AFTER_SECONDS: '3600', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+    ...{ CHANNELS_CLAIM_FROM_USDC: '0.0001', CHANNELS_CLAIM_AFTER_SECONDS: '3600' },
+    ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
   };
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
   service = await startService(network, { env, clock });
@@ -32,16 +33,20 @@ afterAll(async () => {
 });
 
 const setGas = (wei: bigint) => network.rpc('anvil_setBalance', [network.relayer.address, `0x${wei.toString(16)}`]);
-const canSettle = () => service.deps.payments.forOthers.report()?.status['usdc-channels']?.unavailable === null;
-
-test('vouchers are sold for a while without claims, then refused and not charged, and sold again once claims can be sent', async () => {
+/** A stock client with a key and money of its own. */
+async function buyer(): Promise<() => Promise<Response>> {
   const offered = async () => String((await fetch(service.origin + PATH)).headers.get('payment-required'));
   await until('channels are offered', async () => atob(await offered()).includes('batch-settlement'));
   const { privateKey } = await newBuyer(network);
   const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(bytesToHex(privateKey)));
   const allowed = [{ network: 'eip155:5042' as const, asset: network.usdc }];
   const client = new x402Client().register('eip155:5042', scheme).setSpendControls({ allowedAssets: allowed });
-  const pay = () => wrapFetchWithPayment(fetch, client)(service.origin + PATH);
+  return () => wrapFetchWithPayment(fetch, client)(service.origin + PATH);
+}
+const canSettle = () => service.deps.payments.forOthers.report()?.status['usdc-channels']?.unavailable === null;
+
+test('vouchers are sold for a while without claims, then refused and not charged, and sold again once claims can be sent', async () => {
+  const pay = await buyer();
   expect((await pay()).status).toBe(200);
 
   await setGas(0n);
@@ -59,4 +64,33 @@ test('vouchers are sold for a while without claims, then refused and not charged
   const receipt = JSON.parse(atob(String(sold.headers.get('payment-response'))));
   const price = BigInt(receipt.extra.chargedAmount);
   expect(receipt.extra.channelState.chargedCumulativeAmount).toBe(String(3n * price));
+}, 60_000);
+
+/** A metric's value; null without a sample. */
+async function metric(name: string): Promise<number | null> {
+  const text = await (await fetch(`${service.origin}/metrics`)).text();
+  const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1];
+  return value === undefined ? null : Number(value);
+}
+
+test('the metrics show what is not claimed, and no channel is sold on once all of them together owe too much for too long', async () => {
+  // Deposits are signed by the machine's clock.
+  aheadMs = 0;
+  const [debtor, other] = [await buyer(), await buyer()];
+  for (const pay of [debtor, other]) expect((await pay()).status).toBe(200);
+  await until('all is claimed', async () => (await metric('channels_claimable_usdc')) === 0);
+  expect(await metric('channels_oldest_unclaimed_timestamp_seconds')).toBeNull();
+
+  await setGas(0n);
+  await until('the relayer has no gas', async () => !canSettle());
+  for (let call = 0; call < 3; call++) expect((await debtor()).status).toBe(200);
+  expect(await metric('channels_claimable_usdc')).toBe(0.0015);
+  expect(await metric('channels_oldest_unclaimed_timestamp_seconds')).toBeGreaterThan(0);
+  aheadMs += 2 * HOUR_MS + 60_000;
+  const refused = await other();
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ code: 'settlement_unavailable', charged: false });
+  await setGas(10n ** 20n);
+  await until('the relayer has gas', async () => canSettle());
+  expect((await other()).status).toBe(200);
 }, 60_000);

@@ -9,23 +9,25 @@ import type { RailStatus } from '../../settling.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { channelReceipt } from './channel-state.ts';
 import type { PresentedVoucher } from './charge-voucher.ts';
+import { overdueBefore } from './claim-alarm.ts';
+import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
-import { checkClaimable, faultOf } from './voucher-rules.ts';
+import { type ClaimTrouble, checkClaimable, faultOf } from './voucher-rules.ts';
 
 export interface BoughtBeforeOptions {
-  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
+  store: Pick<ChannelStore, 'findSale' | 'findOpen' | 'totalsOverdue'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
   status: Pick<RailStatus, 'unavailable'>;
-  /** The longest that a charge waits for its claim by plan, in milliseconds. */
-  claimAfterMs: number;
+  limits: ClaimLimits;
+  network: string;
   clock: Clock;
   log: { error(detail: object, message: string): void };
 }
 
 /** Judges a voucher against its channel, and finds the answer that it has bought before. */
 export function createBoughtBefore(options: BoughtBeforeOptions) {
-  const { store, ledger, book, status, claimAfterMs, clock } = options;
+  const { store, ledger, book } = options;
 
   /** The answer that this voucher has bought for this very request; null when it has bought none, or none that is kept. */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
@@ -58,10 +60,22 @@ export function createBoughtBefore(options: BoughtBeforeOptions) {
       fault = faultOf(channel, covered);
     }
     if (fault) throw fault.refusal;
-    checkClaimable(channel, { unavailable: status.unavailable(), claimAfterMs, nowMs: clock.nowMs() });
+    await checkClaims(options, channel);
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
     return null;
   }
 
   return { redelivered, boughtBefore };
+}
+
+/** Throws Unavailable while claims cannot be sent, and the channel or all channels together owe too much for too long. */
+async function checkClaims(
+  { store, status, limits, network, clock }: BoughtBeforeOptions,
+  channel: Channel,
+): Promise<void> {
+  const unavailable = status.unavailable();
+  if (unavailable === null) return;
+  const nowMs = clock.nowMs();
+  const overdue = await store.totalsOverdue(network, overdueBefore(limits, nowMs));
+  checkClaimable(channel, { unavailable, overdue, limits, nowMs } satisfies ClaimTrouble);
 }

@@ -18,6 +18,7 @@ import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
@@ -46,6 +47,7 @@ export interface ChannelsNeeds {
   evidence: Evidence;
   /** Null where no relayer is configured. */
   wallet: Wallet | null;
+  metrics?: RelayerMetrics | undefined;
   clock: Clock;
   log: {
     info(detail: object, message: string): void;
@@ -135,7 +137,7 @@ function openPurchase(
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({
       ...{ store, ledger, book, turns, status, network, clock, log },
-      claimAfterMs: channels.claimAfterSeconds * 1000,
+      limits: { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 },
     }),
     refund: createRefund({
       store,

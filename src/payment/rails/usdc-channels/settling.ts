@@ -6,11 +6,14 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
+import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 import { createChannelReader } from './channel-reader.ts';
+import { createClaimAlarm } from './claim-alarm.ts';
 import { createClaims } from './claims.ts';
 import { channelsInfo } from './describe.ts';
 import { createRefundOperations } from './refund-operations.ts';
 import type { Scheme } from './scheme.ts';
+import { publishUnclaimed } from './unclaimed-metrics.ts';
 import type { ChannelTerms } from './voucher.ts';
 import { createWithdrawalWatch } from './withdrawal-watch.ts';
 
@@ -31,6 +34,7 @@ interface ChannelSettlingOptions {
   readonly probe: () => Promise<RailProbe>;
   /** How long a stop waits for the last claims, in milliseconds. */
   readonly waitMs: number;
+  readonly metrics?: RelayerMetrics | undefined;
   readonly clock: Clock;
   readonly log: {
     info(detail: object, message: string): void;
@@ -48,11 +52,11 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
   const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
-  const claims = createClaims({
-    ...parts,
-    authorizerKey: hexToBytes(channels.authorizerKey),
-    limits: { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 },
-  });
+  const limits = { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 };
+  const alarm = createClaimAlarm({ store, network, limits, clock, log });
+  const authorizerKey = hexToBytes(channels.authorizerKey);
+  const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits });
+  if (options.metrics) publishUnclaimed(options.metrics, store, network);
   const refunds = createRefundOperations(parts);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
@@ -66,6 +70,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const rail: RailSettling = {
     settler: {
       ...relayer.settler,
+      unavailable: () => relayer.settler.unavailable() ?? alarm.why(),
       stop: async () => {
         stopping.abort();
         await claimLast(claims, options);
@@ -74,14 +79,17 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     },
     evidence,
     ownOnly: false,
-    probe,
+    probe: async () => {
+      const why = alarm.why();
+      return why === null ? probe() : { ok: false, detail: why };
+    },
     load: async () => void lookForRefunds(),
     /** A round where the contracts are not found reads nothing. */
     refresh: async () => {
       if (!(await probe()).ok) return;
       const watched = withdrawals.run();
       // After the watch, so that this round claims for the withdrawals that were seen. A watch that fails stops no claims.
-      const claimed = watched.catch(() => {}).then(() => claims.run(false, stopping.signal));
+      const claimed = watched.catch(() => {}).then(() => alarm.round(() => claims.run(false, stopping.signal)));
       await allTried([watched, claimed]);
     },
   };

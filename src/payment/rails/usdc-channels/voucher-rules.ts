@@ -3,6 +3,8 @@ import { Unavailable } from '../../../errors.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { correctionOf } from './channel-state.ts';
+import { mostAtRisk, overdueBefore } from './claim-alarm.ts';
+import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
 
 /** 402: the voucher was signed on top of other charges than the channel's. The client learns which voucher to sign. */
@@ -54,17 +56,20 @@ export function faultOf(
 export interface ClaimTrouble {
   /** Why no claim can be sent now; null while claims can be sent. */
   readonly unavailable: string | null;
-  /** The longest that a charge waits for its claim by plan, in milliseconds. */
-  readonly claimAfterMs: number;
+  /** The overdue charges of all channels, in base units. */
+  readonly overdue: bigint;
+  readonly limits: ClaimLimits;
   readonly nowMs: number;
 }
 
 /**
- * Throws Unavailable (`settlement_unavailable`) while claims cannot be sent and the channel's oldest charge waits for more than twice its time. More
- * charges would wait with it, and the payer may withdraw the money for all of them.
+ * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge waits for more than twice its time, or when the overdue charges of all
+ * channels pass a bound. More charges would wait with them, and the payers may withdraw the money for all of them.
  */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
-  const { unavailable, claimAfterMs, nowMs } = trouble;
-  if (unavailable === null || unclaimedSince === null || nowMs - unclaimedSince <= 2 * claimAfterMs) return;
-  throw new Unavailable('settlement_unavailable', `charges of this channel cannot be claimed now: ${unavailable}`);
+  const { unavailable, overdue, limits, nowMs } = trouble;
+  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
+  if (unavailable === null || (!isOverdue && overdue <= mostAtRisk(limits))) return;
+  const whose = isOverdue ? 'this channel' : 'payment channels';
+  throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
 }

@@ -32,24 +32,13 @@ interface WithdrawalWatchOptions {
  * round of claims takes what is charged there.
  */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
-  const { store, reader, chain, network, withdrawDelaySeconds, clock, log } = options;
+  const { store, chain, network, withdrawDelaySeconds, clock, log } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
   const readRanges = createBlockRanges(readRange, LOG_SPAN);
 
-  async function refresh(channels: readonly Channel[]): Promise<void> {
-    if (channels.length === 0) return;
-    const ids = channels.map(({ id }) => id);
-    const states = await reader.read(ids, { rank: 'collect' });
-    await allTried(
-      channels.map(async (channel, at) => {
-        const state = states[at];
-        if (!state) throw new Error(`the channel ${bytesToHex(channel.id)} cannot be read`);
-        await store.note(channel, state, clock.nowMs());
-      }),
-    );
-  }
+  const refresh = (channels: readonly Channel[]) => refreshChannels(options, channels);
 
   /**
    * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show. A page or a channel that cannot be
@@ -95,4 +84,21 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
      */
     run: (): Promise<void> => allTried([readStale(), readLogs()]),
   };
+}
+
+/** Reads these channels and notes their states. Each is noted whatever happens to the others. Then rejects with the first failure. */
+async function refreshChannels(
+  { store, reader, clock }: WithdrawalWatchOptions,
+  channels: readonly Channel[],
+): Promise<void> {
+  if (channels.length === 0) return;
+  const ids = channels.map(({ id }) => id);
+  const states = await reader.read(ids, { rank: 'collect' });
+  await allTried(
+    channels.map(async (channel, at) => {
+      const state = states[at];
+      if (!state) throw new Error(`the channel ${bytesToHex(channel.id)} cannot be read`);
+      await store.note(channel, state, clock.nowMs());
+    }),
+  );
 }

@@ -91,6 +91,9 @@ export function createRelayerMetrics(registry: Registry) {
 
   return {
     watchRail: costs.watchRail,
+    /** Publishes a figure that is read at each scrape. No sample for null, and when the read fails. */
+    publish: (name: string, help: string, read: () => Promise<number | null>) =>
+      publishRead(registry, name, help, read),
     /** For the relayer's `onMined`. */
     mined({ payments }: Pick<MinedCost, 'payments'>, rails: readonly RailCost[]): void {
       transactions.inc();
@@ -112,6 +115,19 @@ export function createRelayerMetrics(registry: Registry) {
       publishLimit(FAILED_LIMIT, 'The same for failures (RELAYER_DAILY_FAILURES_USDC)', budget.dailyFailuresWei);
     },
   };
+}
+
+function publishRead(registry: Registry, name: string, help: string, read: () => Promise<number | null>): void {
+  // An instance that leads again publishes it anew.
+  registry.removeSingleMetric(name);
+  new Gauge({
+    ...{ name, help, registers: [registry] },
+    async collect() {
+      const value = await read().catch(() => null);
+      this.remove();
+      if (value !== null) this.set(value);
+    },
+  });
 }
 
 export type RelayerMetrics = ReturnType<typeof createRelayerMetrics>;

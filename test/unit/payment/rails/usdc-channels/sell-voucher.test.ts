@@ -59,7 +59,7 @@ function process(stores: LedgerStores, bootId: string) {
     ledger,
     book,
     turns: createTurns(clock),
-    ...{ status: { unavailable: () => null }, claimAfterMs: 21_600_000, clock },
+    ...{ status: { unavailable: () => null }, limits: { threshold: 1n, ageMs: 21_600_000 }, clock },
     network: NETWORK,
     log: { error: () => {} },
   });

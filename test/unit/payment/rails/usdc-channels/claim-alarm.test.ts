@@ -1,0 +1,75 @@
+import { beforeEach, expect, test } from 'vitest';
+import { createClaimAlarm } from '../../../../../src/payment/rails/usdc-channels/claim-alarm.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+
+const HOUR_MS = 3_600_000;
+const FAILS = () => Promise.reject(new Error('no provider answers'));
+const SUCCEEDS = async () => {};
+
+let clock: ManualClock;
+/** The charges that are overdue, and the time before which the alarm asked for them. */
+let overdue: bigint;
+let askedBefore: number;
+let errors: object[];
+let alarm: ReturnType<typeof createClaimAlarm>;
+beforeEach(() => {
+  clock = createManualClock(1_800_000_000_000);
+  [overdue, askedBefore, errors] = [0n, 0, []];
+  const totalsOverdue = async (_network: string, beforeMs: number) => {
+    askedBefore = beforeMs;
+    return overdue;
+  };
+  const limits = { threshold: 1_000_000n, ageMs: 6 * HOUR_MS };
+  const log = { error: (detail: object) => void errors.push(detail) };
+  alarm = createClaimAlarm({ store: { totalsOverdue }, network: 'eip155:5042', limits, clock, log });
+});
+
+/** Rounds of claims, a minute apart. */
+async function rounds(count: number, claim: () => Promise<void>): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    await alarm.round(claim).catch(() => {});
+    await clock.advance(60_000);
+  }
+}
+
+test('the operator gets an error when a charge waits for more than twice its time, once an hour', async () => {
+  await rounds(1, SUCCEEDS);
+  expect([errors, clock.nowMs() - 60_000 - askedBefore]).toEqual([[], 12 * HOUR_MS]);
+  overdue = 5n;
+  await rounds(60, SUCCEEDS);
+  expect(errors).toEqual([{ overdue: '5', failedRounds: 0, areSalesStopped: false }]);
+  await rounds(1, SUCCEEDS);
+  expect(errors.length).toBe(2);
+});
+
+test('the operator gets an error when three rounds in a row have failed, and not when two have', async () => {
+  await rounds(2, FAILS);
+  await rounds(1, SUCCEEDS);
+  await rounds(2, FAILS);
+  expect(errors).toEqual([]);
+  await rounds(1, FAILS);
+  expect(errors).toEqual([{ overdue: '0', failedRounds: 3, areSalesStopped: false }]);
+});
+
+test('a round whose transaction was not carried out has failed', async () => {
+  const { operate } = alarm.watching({ operate: async () => ({ kind: 'failed', reason: 'the transaction reverted' }) });
+  await rounds(3, async () => void (await operate({} as Parameters<typeof operate>[0])));
+  expect(errors).toEqual([{ overdue: '0', failedRounds: 3, areSalesStopped: false }]);
+});
+
+test('sales stop while rounds fail and more than ten times the threshold is overdue, and go on once a round succeeds', async () => {
+  overdue = 10_000_000n;
+  await rounds(3, FAILS);
+  expect(alarm.why()).toBeNull();
+  overdue += 1n;
+  await rounds(1, FAILS);
+  expect(alarm.why()).toBe('claims of payment channels fail');
+  await rounds(1, SUCCEEDS);
+  expect(alarm.why()).toBeNull();
+});
+
+test('sales go on while rounds succeed, whatever channels that were set aside owe', async () => {
+  overdue = 10n ** 12n;
+  await rounds(5, SUCCEEDS);
+  expect([alarm.why(), errors.length]).toEqual([null, 1]);
+});
