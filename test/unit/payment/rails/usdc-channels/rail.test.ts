@@ -98,7 +98,7 @@ describe('a request for a refund', () => {
   test('is a command of its payer, and a voucher or a deposit is none', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
     expect(bytesToHex(command!.payer)).toBe(bytesToHex(channel.config.payer));
-    await command?.run(requirement, requirement, asker);
+    await command?.run({ ...requirement }, requirement, asker);
     expect(carriedOut).toEqual([`refund ${channel.hex}`]);
     for (const type of ['voucher', 'deposit']) expect(rail.readCommand?.(shown(type, 0n))).toBeNull();
   });
@@ -109,7 +109,7 @@ describe('a request for a refund', () => {
     await expect(run).rejects.toEqual(refused('network_mismatch'));
     const wrong = shown('refund', 0n);
     wrong.voucher.maxClaimableAmount = '1';
-    await expect(rail.readCommand?.(wrong)?.run(requirement, requirement, asker)).rejects.toEqual(
+    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, asker)).rejects.toEqual(
       refused('voucher_signature'),
     );
     expect(carriedOut).toEqual([]);
@@ -185,11 +185,12 @@ describe('a deposit', () => {
 
   test('that is used tells the channel’s charges, or that they differ where no channel is known', async () => {
     await bed.charge(channel, PRICE);
-    expect(await rail.refuseUsed?.(deposit(PRICE))).toMatchObject({ charged: PRICE });
+    const sale = await bed.store.findSale(channel.id, PRICE);
+    expect(await rail.refuseUsed?.(deposit(PRICE), sale!)).toMatchObject({ charged: PRICE });
     const unknown = {
       ...deposit(PRICE),
       channel: { channelId: Buffer.alloc(32, 1), max: 1n, signature: Buffer.alloc(65) },
     };
-    expect(await rail.refuseUsed?.(unknown)).toEqual(refused('cumulative_amount_mismatch'));
+    expect(await rail.refuseUsed?.(unknown, sale!)).toEqual(refused('cumulative_amount_mismatch'));
   });
 });
