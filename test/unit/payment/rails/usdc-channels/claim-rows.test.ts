@@ -37,6 +37,7 @@ describe('a channel is due', () => {
       0,
       false,
     ],
+    ['never where the ledger knows of no charge that waits', channelOf(900n, { unclaimedSince: null }), 5000, false],
     ['never without an unclaimed charge', channelOf(900n, {}, { totalClaimed: 900n, withdrawAmount: 1n }), 5000, false],
   ])('%s', (_, channel, waitedMs, expected) => {
     expect(isDue(channel, LIMITS, SINCE + waitedMs)).toBe(expected);
@@ -67,4 +68,6 @@ test('what the balance cannot cover is short, less what is written off already',
   expect(shortfallOf(channelOf(700n, {}, { balance: 600n }))).toBe(100n);
   expect(shortfallOf(channelOf(700n, { writtenOff: 60n }, { balance: 600n, totalClaimed: 500n }))).toBe(40n);
   expect(shortfallOf(channelOf(700n, { writtenOff: 100n }, { balance: 600n }))).toBe(0n);
+  // What is claimed is paid, although a withdrawal has taken the rest of the balance since.
+  expect(shortfallOf(channelOf(700n, {}, { balance: 500n, totalClaimed: 600n }))).toBe(100n);
 });

@@ -71,6 +71,15 @@ describe('a round of claims', () => {
     expect((await bed.noted(a!.id)).unclaimedSince).toBeNull();
     expect(await bed.store.totals(NETWORK)).toEqual({ charged: 4499n, claimed: 3500n, writtenOff: 0n });
     expect(bed.logged).toEqual([]);
+    const reads = calls('eth_call').slice(3);
+    expect(new Set(reads.map((one) => one.signal))).toEqual(new Set([signal]));
+  });
+
+  test('whose claim has no known end claims nothing yet and leaves it open', async () => {
+    await charged(1000n);
+    operate = async () => ({ kind: 'unknown' });
+    expect(await claims.run(false, signal)).toEqual({ claimed: 0n, writtenOff: 0n, setAside: 0 });
+    expect(await bed.store.operation(operations[0]!.id)).toMatchObject({ state: 'open' });
   });
 
   test('simulates the claim, then the claim with its sweep, as the relayer and with the gas of its rows', async () => {
@@ -88,8 +97,14 @@ describe('a round of claims', () => {
     const [channel] = await charged(2000n);
     await claims.run(false, signal);
     await bed.charge(channel!, 5000n);
+    const begun: unknown[] = [];
+    operate = async (operation) => {
+      begun.push((await bed.store.operation(operation.id))?.amount);
+      return bed.contract.operate(operation);
+    };
     expect((await claims.run(false, signal)).claimed).toBe(3000n);
     expect(bed.contract.of(channel!.id).totalClaimed).toBe(5000n);
+    expect(begun).toEqual([3000n]);
     expect(await bed.store.operation(operations[1]!.id)).toMatchObject({ amount: 3000n });
   });
 
@@ -140,7 +155,7 @@ describe('a round of claims', () => {
     const pages: unknown[] = [];
     const { listUnclaimed } = bed.store;
     const all = await listUnclaimed(NETWORK, 10);
-    const page = Array.from({ length: 500 }, () => all[0]!);
+    const page = Array.from({ length: 500 }, (_, at) => all[at < 499 ? 0 : 1]!);
     const { store, reader, chain, clock, log } = bed;
     const paged = createClaims({
       store: {
@@ -158,7 +173,7 @@ describe('a round of claims', () => {
     await paged.run(false, signal);
     expect(pages).toEqual([
       [500, undefined],
-      [500, { unclaimedSince: all[0]!.unclaimedSince, id: all[0]!.id }],
+      [500, { unclaimedSince: all[1]!.unclaimedSince, id: all[1]!.id }],
     ]);
   });
 });
@@ -179,7 +194,8 @@ describe('a row that the contract refuses', () => {
     expect(operations.map(({ gas }) => gas)).toEqual([claimGas(8)]);
     bed.contract.refusedRows.clear();
     await bed.clock.advance(HOUR_MS - 1);
-    expect(await claims.run(true, signal)).toEqual({ claimed: 0n, writtenOff: 0n, setAside: 0 });
+    for (let round = 0; round < 2; round++)
+      expect(await claims.run(true, signal)).toEqual({ claimed: 0n, writtenOff: 0n, setAside: 0 });
     await bed.clock.advance(1);
     expect((await claims.run(true, signal)).claimed).toBe(2000n);
   });
@@ -229,6 +245,13 @@ test('what a withdrawal has taken is written off once and named to the operator,
   expect((await bed.noted(other!.id)).writtenOff).toBe(0n);
   expect(await claims.run(true, signal)).toEqual({ claimed: 0n, writtenOff: 0n, setAside: 0 });
   expect(await bed.store.totals(NETWORK)).toEqual({ charged: 5500n, claimed: 4500n, writtenOff: 1000n });
+});
+
+test('a channel whose money is gone has no row, and all of its charges are written off', async () => {
+  const [channel] = await charged(4000n);
+  bed.contract.put(channel!.id, { balance: 0n });
+  expect(await claims.run(false, signal)).toEqual({ claimed: 0n, writtenOff: 4000n, setAside: 0 });
+  expect(operations).toEqual([]);
 });
 
 test('nothing is written off where the charges rise at the same moment', async () => {

@@ -69,17 +69,17 @@ describe('the cheap checks of a deposit', () => {
   };
   const at = (seconds: number) => BigInt(NOW + seconds);
 
-  test.each<[string, string, string]>([
-    ['that is right', judged({}), 'taken'],
-    ['that is just long enough', judged({ validBefore: at(50) }), 'taken'],
-    ['that is a second too short', judged({ validBefore: at(49) }), 'payload_authorization_valid_before'],
-    ['that is just short enough', judged({ validBefore: at(720) }), 'taken'],
-    ['that is a second too long', judged({ validBefore: at(721) }), 'payload_authorization_valid_before'],
-    ['that is valid from now on only', judged({ validAfter: at(0) }), 'payload_authorization_valid_after'],
-    ['below the least amount', judged({ amount: 4999n }), 'deposit_below_min_deposit'],
-    ['of nothing, where no least amount is set', judged({ amount: 0n }, 0n), 'deposit_below_min_deposit'],
-    ['of one unit, where no least amount is set', judged({ amount: 1n }, 0n), 'taken'],
+  test.each<[string, () => string, string]>([
+    ['that is right', () => judged({}), 'taken'],
+    ['that is just long enough', () => judged({ validBefore: at(50) }), 'taken'],
+    ['that is a second too short', () => judged({ validBefore: at(49) }), 'payload_authorization_valid_before'],
+    ['that is just short enough', () => judged({ validBefore: at(720) }), 'taken'],
+    ['that is a second too long', () => judged({ validBefore: at(721) }), 'payload_authorization_valid_before'],
+    ['that is valid from now on only', () => judged({ validAfter: at(0) }), 'payload_authorization_valid_after'],
+    ['below the least amount', () => judged({ amount: 4999n }), 'deposit_below_min_deposit'],
+    ['of nothing, where no least amount is set', () => judged({ amount: 0n }, 0n), 'deposit_below_min_deposit'],
+    ['of one unit, where no least amount is set', () => judged({ amount: 1n }, 0n), 'taken'],
   ])('decide about one %s', (_, shown, expected) => {
-    expect(shown).toBe(expected);
+    expect(shown()).toBe(expected);
   });
 });

@@ -6,7 +6,6 @@ import { createChannelBook } from '../../../../../src/payment/rails/usdc-channel
 import { channelReceipt } from '../../../../../src/payment/rails/usdc-channels/channel-state.ts';
 import { createChannelsRail } from '../../../../../src/payment/rails/usdc-channels/rail.ts';
 import { SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
-import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, configJson, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
@@ -71,8 +70,6 @@ function shown(type: string, max: bigint, amount = 5000n) {
 const deposit = (max: bigint, amount = 5000n) => rail.read(shown('deposit', max, amount)) as SignedPayment;
 const order = (accepted: object) => ({ accepted, requirement }) as unknown as PaidOrder;
 const more = { asker, isAgain: false, price: PRICE };
-/** The row of the sale that used the authorization. The refusal does not read it. */
-const sold = {} as Payment;
 const look = { used: false, balance: 1_000_000n, hasCode: false, block: 7 };
 
 describe('a voucher', () => {
@@ -190,11 +187,12 @@ describe('a deposit', () => {
 
   test('that is used tells the channel’s charges, or that they differ where no channel is known', async () => {
     await bed.charge(channel, PRICE);
-    expect(await rail.refuseUsed?.(deposit(PRICE), sold)).toMatchObject({ charged: PRICE });
+    const sale = await bed.store.findSale(channel.id, PRICE);
+    expect(await rail.refuseUsed?.(deposit(PRICE), sale!)).toMatchObject({ charged: PRICE });
     const unknown = {
       ...deposit(PRICE),
       channel: { channelId: Buffer.alloc(32, 1), max: 1n, signature: Buffer.alloc(65) },
     };
-    expect(await rail.refuseUsed?.(unknown, sold)).toEqual(refused('cumulative_amount_mismatch'));
+    expect(await rail.refuseUsed?.(unknown, sale!)).toEqual(refused('cumulative_amount_mismatch'));
   });
 });

@@ -17,6 +17,7 @@ describe('refunds of a day', () => {
     const limits = createRefundLimits(clock);
     for (let count = 0; count < 3; count++) limits.take('a');
     expect(() => limits.take('a')).toThrow(tooSoon(DAY_SECONDS));
+    expect(() => limits.take('a')).toThrow('this payer has had 3 refunds today');
     limits.take('b');
     clock.advance(DAY_SECONDS * 1000);
     expect(() => limits.take('a')).not.toThrow();
@@ -26,6 +27,7 @@ describe('refunds of a day', () => {
     const limits = createRefundLimits(createManualClock(0));
     for (let count = 0; count < 100; count++) limits.take(`payer ${count}`);
     expect(() => limits.take('another')).toThrow(tooSoon(DAY_SECONDS));
+    expect(() => limits.take('another')).toThrow('too many channels were refunded today');
   });
 
   test('do not count one that was not begun', () => {
@@ -67,6 +69,7 @@ describe('the next refund of a channel', () => {
   test('waits for ten minutes after the end of the last one, and says for how long', () => {
     expect(() => checkPause(last(1000), 1000)).toThrow(tooSoon(600));
     expect(() => checkPause(last(1000), 1001)).toThrow(tooSoon(600));
+    expect(() => checkPause(last(1000), 1001)).toThrow('this channel was refunded a moment ago');
     expect(() => checkPause(last(1000), 600_999)).toThrow(tooSoon(1));
     expect(() => checkPause(last(1000), 601_000)).not.toThrow();
   });

@@ -59,6 +59,8 @@ async function finish() {
   const id = begun.at(-1)!;
   const endedAt = bed.clock.nowMs();
   if (end === 'done') await bed.store.end(id, { state: 'done', amount: 40n, transaction: HASH, endedAt });
+  // A refund that fails may have been sent.
+  if (end === 'failed') await bed.store.noteBroadcast([{ id, transaction: HASH }]);
   if (end === 'failed') await bed.store.end(id, { state: 'failed', reason: 'reverted', endedAt });
 }
 
@@ -202,6 +204,13 @@ describe('a refund is refused', () => {
     end = 'failed';
     await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}refund_transaction_failed` });
   });
+});
+
+test('a refund does not hold the channel’s next call up', async () => {
+  await ask();
+  const asking = { from: 0n, request: 'call', charged: 0n };
+  const work = async () => ({ value: 'sold', charged: 0n, isCorrected: false });
+  expect(await turns.take(channel.hex, asking, asker.signal, work)).toBe('sold');
 });
 
 test('a refund that has not ended in time is answered as unknown', async () => {

@@ -9,7 +9,7 @@ import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channel
 import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
-import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
+import { depositSale, NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
 import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
 import { plainRequirement } from '../../../../support/usdc/payments.ts';
 
@@ -128,7 +128,7 @@ describe('a voucher is refused', () => {
     await expect(present(PRICE, orderOf('b'))).rejects.toEqual(refused('cumulative_below_claimed'));
     await expect(present(PRICE - 1n, orderOf('b'))).rejects.toEqual(refused('cumulative_below_claimed'));
     expect([bed.contract.asked, runs]).toEqual([[], 1]);
-    expect(await textOf(present(2n * PRICE, orderOf('b')))).toBe('answer 2');
+    expect(await textOf(present(2n * PRICE, orderOf('c')))).toBe('answer 2');
   });
 
   test('where another payment holds its identifier, with 409, before its turn', async () => {
@@ -146,6 +146,13 @@ describe('a voucher is refused', () => {
     await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
     await expect(present(PRICE)).rejects.toEqual(refused('channel_busy'));
     expect((await bed.noted(channel.id)).charged).toBe(0n);
+  });
+
+  test('while a deposit of its channel is open, and no endpoint runs', async () => {
+    const charge = { channelId: channel.id, max: PRICE, signature: Buffer.alloc(65, 1) };
+    await bed.stores.payments.reserve({ ...depositSale('d', 'a', PRICE), channel: charge }, 0, null);
+    await expect(present(2n * PRICE, orderOf('a', { price: 2n * PRICE }))).rejects.toEqual(refused('channel_busy'));
+    expect(runs).toBe(0);
   });
 
   test('while charges wait for a claim that cannot be sent', async () => {

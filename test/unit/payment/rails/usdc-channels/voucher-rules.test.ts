@@ -35,37 +35,41 @@ describe('a voucher over the charges and the price', () => {
   };
   const stale = (code: string, certainty: string) => [`stale ${code}`, code, certainty];
 
-  test.each<[string, ReturnType<typeof judged>, ReturnType<typeof judged>]>([
-    ['is taken where the balance is more', judged(150n), 'taken'],
-    ['is taken where the balance is just enough', judged(150n, { balance: 150n }), 'taken'],
-    ['is taken where the deposit makes it enough', judged(150n, { balance: 100n }, 50n), 'taken'],
-    ['is taken where a withdrawal leaves enough', judged(150n, { balance: 160n, withdrawAmount: 10n }), 'taken'],
-    ['is stale where it is too high', judged(151n), stale('cumulative_amount_mismatch', 'certain')],
-    ['is stale where it is too low', judged(149n), stale('cumulative_amount_mismatch', 'certain')],
+  test.each<[string, () => ReturnType<typeof judged>, ReturnType<typeof judged>]>([
+    ['is taken where the balance is more', () => judged(150n), 'taken'],
+    ['is taken where the balance is just enough', () => judged(150n, { balance: 150n }), 'taken'],
+    ['is taken where the deposit makes it enough', () => judged(150n, { balance: 100n }, 50n), 'taken'],
+    ['is taken where a withdrawal leaves enough', () => judged(150n, { balance: 160n, withdrawAmount: 10n }), 'taken'],
+    ['is stale where it is too high', () => judged(151n), stale('cumulative_amount_mismatch', 'certain')],
+    ['is stale where it is too low', () => judged(149n), stale('cumulative_amount_mismatch', 'certain')],
     [
       'is stale where it is claimed',
-      judged(100n, { totalClaimed: 100n }),
+      () => judged(100n, { totalClaimed: 100n }),
       stale('cumulative_below_claimed', 'certain'),
     ],
-    ['is taken where it is one more than claimed', judged(150n, { totalClaimed: 149n }), 'taken'],
-    ['is refused without a channel', judged(150n, { balance: 0n }), ['refused', 'channel_not_found', 'may be old']],
+    ['is taken where it is one more than claimed', () => judged(150n, { totalClaimed: 149n }), 'taken'],
+    [
+      'is refused without a channel',
+      () => judged(150n, { balance: 0n }),
+      ['refused', 'channel_not_found', 'may be old'],
+    ],
     [
       'is refused where a withdrawal takes one unit of it',
-      judged(150n, { balance: 160n, withdrawAmount: 11n }),
+      () => judged(150n, { balance: 160n, withdrawAmount: 11n }),
       ['refused', 'cumulative_exceeds_balance', 'may be old'],
     ],
     [
       'is refused where a withdrawal takes a unit of a balance that is just enough',
-      judged(150n, { balance: 150n, withdrawAmount: 1n }),
+      () => judged(150n, { balance: 150n, withdrawAmount: 1n }),
       ['refused', 'cumulative_exceeds_balance', 'may be old'],
     ],
     [
       'is stale where the balance lacks one unit',
-      judged(150n, { balance: 149n }),
+      () => judged(150n, { balance: 149n }),
       stale('cumulative_amount_mismatch', 'may be old'),
     ],
   ])('%s', (_, shown, expected) => {
-    expect(shown).toEqual(expected);
+    expect(shown()).toEqual(expected);
   });
 
   test('that is stale tells the charges and the client’s own last voucher', () => {
