@@ -128,7 +128,8 @@ function openPurchase(
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
+    ...{ store, ledger, evidence, status, book, scheme, terms, network, clock },
+    check: { ...check, simulate: createSimulation(needs) },
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({
@@ -164,6 +165,14 @@ function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
   return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : 1);
+}
+
+/** Simulates a deposit. One that the chain would refuse is refused by the scheme's own name. */
+function createSimulation({ check }: ChannelsNeeds): ChainCheck['simulate'] {
+  return (...given) =>
+    check.simulate(...given).catch((error) => {
+      throw error instanceof PaymentRefused ? new PaymentRefused(reason('deposit_simulation_failed')) : error;
+    });
 }
 
 /** Checks that the payer signed the deposit for the collector, by key or as a contract. */

@@ -49,8 +49,7 @@ const REASONS = {
  */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
   const { store, status, sellVoucher, refund, book, scheme, terms, bounds } = options;
-  const check = namedSimulation(options.check);
-  const checks = createAuthorizationChecks({ ...options, check, contract: SETTLEMENT_BYTES, reasons: REASONS });
+  const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
 
   function checkTerms(accepted: Credential['accepted'], requirement: Parameters<typeof checkAccepted>[1]): void {
     if (accepted.network !== requirement.network) throw new PaymentRefused(reason('network_mismatch'));
@@ -117,15 +116,6 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
     },
     receipt: channelReceipt,
   };
-}
-
-/** The same reads. A deposit that the chain would refuse is refused by the scheme's own name. */
-function namedSimulation(check: ChannelRailOptions['check']): ChannelRailOptions['check'] {
-  const simulate: typeof check.simulate = (...given) =>
-    check.simulate(...given).catch((error) => {
-      throw error instanceof PaymentRefused ? new PaymentRefused(reason('deposit_simulation_failed')) : error;
-    });
-  return { ...check, simulate };
 }
 
 /** Why a deposit was not reserved: another deposit is open, or the same voucher has bought another call. Then the client's state is old. */
