@@ -66,10 +66,10 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const rail: RailSettling = {
     settler: {
       ...relayer.settler,
+      /** An instance of several sends no last claims: it gives its lease up before it stops, and the next leader claims. */
       stop: async () => {
         stopping.abort();
-        await claimLast(claims, options);
-        await relayer.settler.stop();
+        if (settling.fencingToken === undefined) await claimLast(claims, options);
       },
     },
     evidence,
