@@ -1,10 +1,10 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
-import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { Evidence } from '../../evm/evidence.ts';
+import { createRounds } from '../../rounds.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaims } from './claims.ts';
@@ -54,6 +54,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     limits: { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 },
   });
   const refunds = createRefundOperations(parts);
+  const claimDue = createRounds(() => claims.run(false, stopping.signal), log);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
   async function lookForRefunds(): Promise<void> {
@@ -76,13 +77,16 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     ownOnly: false,
     probe,
     load: async () => void lookForRefunds(),
-    /** A round where the contracts are not found reads nothing. */
+    /**
+     * A round where the contracts are not found reads nothing. It does not wait for the claims that it begins: a claim may wait long for its block, and
+     * the next rounds watch, probe and read the relayer's gas meanwhile.
+     */
     refresh: async () => {
       if (!(await probe()).ok) return;
       const watched = withdrawals.run();
-      // After the watch, so that this round claims for the withdrawals that were seen. A watch that fails stops no claims.
-      const claimed = watched.catch(() => {}).then(() => claims.run(false, stopping.signal));
-      await allTried([watched, claimed]);
+      // After the watch, so that the claims see the withdrawals that it saw. A watch that fails stops no claims.
+      void watched.catch(() => {}).then(claimDue);
+      await watched;
     },
   };
   return {
