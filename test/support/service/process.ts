@@ -9,13 +9,17 @@ import { call } from './service.ts';
 /** A start takes some seconds on an idle machine, and a second more with several processes. */
 const READY_MS = 30_000;
 const SERVER = join(import.meta.dirname, '../../../src/server.ts');
+const WARM_START = join(import.meta.dirname, 'warm-start.ts');
 
-/** The real service, or another program, as its own process, which can be killed and started again over the same files. */
+/**
+ * The real service, or another program, as its own process, which can be killed and started again over the same files. With `spare`, the process of
+ * the next start loads its modules while this one serves. It opens nothing before it is started.
+ */
 export async function createProcess(
   network: EmbeddedNetwork,
   dataDir: string,
   env: Record<string, string> = {},
-  program = SERVER,
+  { program = SERVER, spare = false }: { program?: string; spare?: boolean } = {},
 ) {
   const port = env.PORT ?? (await freePort());
   const origin = `http://127.0.0.1:${port}`;
@@ -36,7 +40,20 @@ export async function createProcess(
     ...env,
   };
   let child: ChildProcess | null = null;
+  let next: ChildProcess | null = null;
   let log = '';
+  const keep = (chunk: Buffer): void => {
+    log = (log + chunk.toString('utf8')).slice(-2_000_000);
+  };
+
+  function launch(): ChildProcess {
+    const args = spare ? ['--import', WARM_START, program] : [program];
+    const env = { PATH: process.env.PATH, ...given };
+    const launched = spawn(process.execPath, args, { env, stdio: [spare ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
+    launched.stdout?.on('data', keep);
+    launched.stderr?.on('data', keep);
+    return launched;
+  }
 
   return {
     origin,
@@ -46,21 +63,17 @@ export async function createProcess(
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [program], {
-        env: { PATH: process.env.PATH, ...given },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      child = started;
-      const keep = (chunk: Buffer) => {
-        log = (log + chunk.toString('utf8')).slice(-2_000_000);
-      };
-      started.stdout?.on('data', keep);
-      started.stderr?.on('data', keep);
+      const started = next ?? launch();
+      [child, next] = [started, null];
+      started.stdin?.end('start\n');
       let last = 'no answer';
       for (const until = Date.now() + READY_MS; Date.now() < until; ) {
         if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
         const ready = await call(origin, '/readyz').catch(() => null);
-        if (ready?.status === 200) return;
+        if (ready?.status === 200) {
+          if (spare) next = launch();
+          return;
+        }
         if (ready) last = `${ready.status} ${ready.body}`;
         await new Promise((next) => setTimeout(next, 25));
       }
@@ -73,6 +86,8 @@ export async function createProcess(
       child.kill('SIGKILL');
       await gone;
     },
+    /** Ends the process that waits for the next start. */
+    dismissSpare: (): void => void next?.kill('SIGKILL'),
     /** Stops it and returns its exit code. */
     stop: async (): Promise<number | null> => {
       if (!child || child.exitCode !== null || child.signalCode !== null) return null;
