@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { claimedOf } from '../../support/channels/chain-view.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
-import { claimedOf } from '../../support/channels/kill-leaver.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
