@@ -90,7 +90,7 @@ function drawPlan(points: readonly ChannelPoint[]): (ChannelPoint | null)[] {
 
 /** The kill at a point, or after a random time. `there` tells afterwards whether it came at the point. */
 function strikeAt(point: ChannelPoint | null): Strike & { there(): boolean } {
-  const { deposits, discards, leaves, unmined, stop, rises } = point ?? {};
+  const { deposits, discards, steady, leaves, unmined, stop, rises } = point ?? {};
   let there = true;
 
   async function killWithin(trading: Promise<unknown>): Promise<() => Promise<void>> {
@@ -118,7 +118,7 @@ function strikeAt(point: ChannelPoint | null): Strike & { there(): boolean } {
       if (unmined) await network.resumeMining();
     };
   }
-  return { ...{ deposits, discards, leaves, mines: !unmined, kill: killWithin }, there: () => there };
+  return { ...{ deposits, discards, steady, leaves, mines: !unmined, kill: killWithin }, there: () => there };
 }
 
 test(

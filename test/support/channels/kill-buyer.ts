@@ -49,6 +49,8 @@ export interface Trading {
   readonly deposits?: boolean | undefined;
   /** The first call's answer is lost. */
   readonly discards?: boolean | undefined;
+  /** No call waits for a block that it does not need, and no answer is lost: charges add up until they are claimed. */
+  readonly steady?: boolean | undefined;
 }
 
 /** A buyer with a channel at a service that is killed, and what it was told. It signs what a stock client would sign. */
@@ -146,12 +148,12 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
       note(attempt, (await toTheEnd(attempt, context)).body);
     },
     /** Makes one call after the other until the trading has ended, or until an answer is lost. */
-    trade: async ({ ended, deposits = false, discards = false }: Trading, context: string): Promise<void> => {
+    trade: async ({ ended, deposits = false, discards = false, steady = false }: Trading, context: string) => {
       for (let isFirst = true; !ended.aborted; isFirst = false) {
         await delay(random() * PAUSE_MS);
         if (!isFirst && random() < FAILURES && (await callFailing(context)) === 'gone') return;
-        const attempt = sign(isFirst ? deposits : random() < DEPOSITS);
-        const isLost = isFirst ? discards : random() < LOST;
+        const attempt = sign(isFirst ? deposits : !steady && random() < DEPOSITS);
+        const isLost = isFirst ? discards : !steady && random() < LOST;
         unheard = attempt;
         const answer = await (isLost ? lose(attempt, ended) : show(attempt)).catch(() => null);
         // An instance whose leader was killed cannot say how a deposit ends.

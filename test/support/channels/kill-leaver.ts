@@ -74,7 +74,10 @@ export async function createLeaver(network: EmbeddedNetwork, origin: string, buy
 
   /** The delay has not ended when the last charge is claimed: the payer could not have taken it. */
   async function finishWithdrawal(context: string): Promise<void> {
-    await until(`the charges are claimed, ${context}`, async () => (await claimedOf(network, buyer.id)) === charged);
+    await until(
+      `the charges are claimed before the withdrawal ends, ${context}`,
+      async () => (await claimedOf(network, buyer.id)) === charged,
+    );
     const since = await withdrawingSince(network, buyer.id);
     const { timestamp } = await network.rpc<{ timestamp: string }>('eth_getBlockByNumber', ['latest', false]);
     expect(since, context).toBeGreaterThan(0);

@@ -25,6 +25,8 @@ export interface ChannelPoint {
   readonly deposits?: true;
   /** The buyers' first calls are never answered. */
   readonly discards?: true;
+  /** Charges must add up without a block. */
+  readonly steady?: true;
   /** How a buyer takes its money back meanwhile. */
   readonly leaves?: Way;
   /** Whether the remains show the moment, so that the kill did not come too late. */
@@ -57,7 +59,7 @@ function transactionPoints(
   what: string,
   fits: (raw: string) => boolean,
   event: string,
-  rest: Pick<ChannelPoint, 'deposits' | 'leaves'>,
+  rest: Pick<ChannelPoint, 'deposits' | 'leaves' | 'steady'>,
   stagesOf: (left: Remains) => readonly Stage[],
 ): ChannelPoint[] {
   const shows = (stage: Stage) => (left: Remains) => stagesOf(left).includes(stage);
@@ -118,7 +120,7 @@ export function channelPoints(relayer: string): readonly ChannelPoint[] {
       stop: { stage: 'answered', matches: receiptWith(topic('Deposited')) },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => isDeposit && row?.state === 'settled'),
     },
-    ...transactionPoints('a claim', isClaim, 'Claimed', {}, operations('claim')),
+    ...transactionPoints('a claim', isClaim, 'Claimed', { steady: true }, operations('claim')),
     // A withdrawal is a transaction of the payer, so blocks must be mined.
     ...ofWithdrawal.filter(({ unmined }) => !unmined),
     ...transactionPoints(
