@@ -82,8 +82,10 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     },
     /** Tries all parts. Then rejects with the first failure. */
     refresh: () => allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]),
+    /** The relayer stops after the rails, because a rail that stops may still send something: channels send their last claims. */
     stopSettlers: async () => {
-      await Promise.all(all.map(({ settler }) => settler.stop()));
+      await Promise.all(rails.map(({ settling }) => settling.settler.stop()));
+      await Promise.all(relayer.opened().map(({ settler }) => settler.stop()));
     },
   });
 }
@@ -107,12 +109,16 @@ function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms[
   };
 }
 
-/** The relayer as one rail uses it: what the rail sends bears its name. */
+/** The relayer as one rail uses it: what the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */
 function relayingFor(rail: string, relaying: Relaying): Relaying {
   const { settler, operate } = relaying;
   return {
     ...relaying,
-    settler: { ...settler, settle: (intents) => settler.settle(intents.map((intent) => ({ ...intent, rail }))) },
+    settler: {
+      ...settler,
+      settle: (intents) => settler.settle(intents.map((intent) => ({ ...intent, rail }))),
+      stop: async () => {},
+    },
     operate: (operation) => operate({ ...operation, rail }),
   };
 }

@@ -14,6 +14,7 @@ import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { DEPOSIT, NETWORK, openClaimsBed } from '../../support/channels/claims-bed.ts';
 import { channelState, channelTerms, voucherSale } from '../../support/ledger/channel-rows.ts';
+import { until } from '../../support/service/workers.ts';
 
 // Withdrawals from payment channels are beaten: the real ledger, the real relayer, the contract on a real node.
 
@@ -107,7 +108,8 @@ describe('a round of the service', () => {
     await settling.refresh();
     const channel = await withdrawing(DEPOSIT);
     await settling.refresh();
-    expect([await pending(channel), await bed.recorded(channel)]).toEqual([DEPOSIT, 5n]);
+    expect(await pending(channel)).toBe(DEPOSIT);
+    await until('the charges are claimed', async () => (await bed.recorded(channel)) === 5n);
   });
 
   test('claims what is due although the logs cannot be read, and says that they cannot', async () => {
@@ -116,7 +118,25 @@ describe('a round of the service', () => {
     await bed.charge(channel, 1_000_000n);
     fault = refuseLogs;
     await expect(openSettling().refresh()).rejects.toThrow('query returned more than 10000 results');
-    expect(await bed.recorded(channel)).toBe(1_000_000n);
+    await until('the charges are claimed', async () => (await bed.recorded(channel)) === 1_000_000n);
+  });
+
+  test('ends while a claim waits for its block, so that the next rounds watch and probe meanwhile', async () => {
+    const settling = openSettling();
+    const [channel] = await bed.funded(1);
+    if (!channel) throw new Error('no channel');
+    await bed.charge(channel, 1_000_000n);
+    await network.pauseMining();
+    try {
+      await settling.refresh();
+      const isSent = async () => (await bed.store.openOperations(1))[0]?.transaction != null;
+      await until('the claim is sent', isSent);
+      await settling.refresh();
+      expect(await isSent()).toBe(true);
+    } finally {
+      await network.resumeMining();
+    }
+    await until('the charges are claimed', async () => (await bed.recorded(channel)) === 1_000_000n);
   });
 });
 

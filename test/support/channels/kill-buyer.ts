@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
@@ -7,10 +8,13 @@ import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
 import { newKey } from '../usdc/payments.ts';
 import { channelBuyer, channelEntry } from './channel-buyer.ts';
+import type { SaleLeft, Sales } from './kill-ledger.ts';
 
+/** The endpoint reads the chain, so a proxy before the node sees that it runs. */
+const ROUTE = '/v1/paid/chain/wallet';
 const FAILS = '/v1/paid/selftest/fail';
-/** Base units: more than all calls of a buyer cost, and what one deposit puts into the channel. */
-const [FUNDS, DEPOSIT] = [2_000_000_000n, 100_000n];
+/** Base units: the prices of a call and of a failing one, more than all calls of a buyer cost, and what one deposit puts into the channel. */
+const [PRICE, PRICE_OF_FAILING, FUNDS, DEPOSIT] = [2000n, 1000n, 2_000_000_000n, 100_000n];
 /** Shares of the calls: those that put money in, those whose endpoint fails, and those whose answer is lost on its way. */
 const [DEPOSITS, FAILURES, LOST] = [0.12, 0.1, 0.05];
 /** The longest pause between two calls, and how long a final answer may take, in ms. */
@@ -23,12 +27,12 @@ export interface Attempt {
   readonly max: bigint;
   readonly deposit: bigint;
 }
-/** A sale in the files of the dead service. */
-export interface SaleLeft {
-  readonly state: string;
-  readonly transaction: string | null;
-  readonly reply: string | null;
+/** An answer that a buyer has received. */
+export interface Heard {
+  readonly attempt: Attempt;
+  readonly body: string;
 }
+/** How a call without an answer ended. */
 export type End =
   | 'everything heard'
   | 'voucher charged, delivered again'
@@ -37,28 +41,44 @@ export type End =
   | 'deposit sent, delivered again'
   | 'deposit not sent, bought again';
 
+/** How a buyer trades in a round. */
+export interface Trading {
+  /** Ends the trading of buyers whose service is not killed. */
+  readonly ended: AbortSignal;
+  /** The first call puts money in. */
+  readonly deposits?: boolean | undefined;
+  /** The first call's answer is lost. */
+  readonly discards?: boolean | undefined;
+  /** No call waits for a block that it does not need, and no answer is lost: charges add up until they are claimed. */
+  readonly steady?: boolean | undefined;
+}
+
 /** A buyer with a channel at a service that is killed, and what it was told. It signs what a stock client would sign. */
 export async function newKillBuyer(network: EmbeddedNetwork, origin: string, random: () => number) {
   const { privateKey, address } = newKey();
   await network.fundUsdc(address, FUNDS);
-  const at = async (path: string) =>
-    channelBuyer(privateKey, channelEntry(String((await call(origin, path)).headers['payment-required'])));
-  const [signer, failing] = [await at('/v1/paid/fees/estimate'), await at(FAILS)];
-  const [price, priceOfFailing] = [500n, 1000n];
   let [charged, deposited, highest, made] = [0n, 0n, 0n, 0];
-  const heard: { attempt: Attempt; body: string }[] = [];
+  const heard: Heard[] = [];
   let unheard: Attempt | null = null;
 
-  const pathOfNext = (): string => `/v1/paid/fees/estimate?gas=${21_000 + ++made}`;
+  /** Every call asks for another account, so that no answer is another call's. */
+  const pathOfNext = (): string =>
+    `${ROUTE}?address=0x${(++made).toString(16).padStart(8, '0')}${address.slice(10).toLowerCase()}`;
+  const at = async (path: string) =>
+    channelBuyer(privateKey, channelEntry(String((await call(origin, path)).headers['payment-required'])));
+  const [signer, failing] = [await at(pathOfNext()), await at(FAILS)];
   const show = ({ path, header }: Pick<Attempt, 'path' | 'header'>): Promise<Answer> =>
     call(origin, path, { headers: { 'payment-signature': header } });
+  const about = (answer: Answer, context: string): string =>
+    `${context}: ${answer.body} ${answer.headers['payment-required'] ?? ''}`;
 
-  function sign(): Attempt {
-    const max = charged + price;
+  function sign(deposits: boolean): Attempt {
+    const max = charged + PRICE;
     if (max > highest) highest = max;
-    const short = deposited < max + priceOfFailing;
-    if (!short && random() >= DEPOSITS) return { path: pathOfNext(), header: signer.voucher(max), max, deposit: 0n };
-    return { path: pathOfNext(), header: signer.deposit(DEPOSIT, max), max, deposit: DEPOSIT };
+    const isShort = deposited < max + PRICE_OF_FAILING;
+    const deposit = isShort || deposits ? DEPOSIT : 0n;
+    const header = deposit > 0n ? signer.deposit(deposit, max) : signer.voucher(max);
+    return { path: pathOfNext(), header, max, deposit };
   }
 
   function note(attempt: Attempt, body: string): void {
@@ -70,88 +90,107 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
   /** Presents the same call until its final answer. */
   async function toTheEnd(attempt: Attempt, context: string): Promise<Answer> {
     const deadline = Date.now() + END_MS;
-    let answer = await show(attempt);
-    while ((answer.status === 409 || answer.status === 503) && Date.now() < deadline) {
+    for (;;) {
+      const answer = await show(attempt).catch(() => null);
+      const mayRetry = answer === null || answer.status === 409 || answer.status === 503;
+      if (answer && (!mayRetry || Date.now() > deadline)) {
+        expect(answer.status, about(answer, context)).toBe(200);
+        return answer;
+      }
+      expect(Date.now(), `no final answer, ${context}`).toBeLessThan(deadline);
       await delay(100);
-      answer = await show(attempt);
     }
-    expect(answer.status, `${context}: ${answer.body} ${answer.headers['payment-required'] ?? ''}`).toBe(200);
-    return answer;
   }
+
+  /** Presents a call and never learns its answer. */
+  const lose = (attempt: Attempt, ended: AbortSignal): Promise<null> =>
+    Promise.race([presentAndDiscard(origin, attempt.path, attempt), once(ended, 'abort').then(() => null)]);
 
   /** A call whose endpoint fails. Nothing may be charged, whether its answer arrives or not. */
   async function callFailing(context: string): Promise<'heard' | 'gone'> {
-    if (deposited < charged + priceOfFailing) return 'heard';
-    const header = failing.voucher(charged + priceOfFailing);
+    if (deposited < charged + PRICE_OF_FAILING) return 'heard';
+    const header = failing.voucher(charged + PRICE_OF_FAILING);
     const answer = await show({ path: FAILS, header }).catch(() => null);
-    if (answer) expect(answer.status, `${context}: ${answer.body}`).toBe(500);
+    if (answer?.status === 503) return 'gone';
+    if (answer) expect(answer.status, about(answer, context)).toBe(500);
     return answer ? 'heard' : 'gone';
   }
 
+  /** Shows the voucher of the lost call for another one, which is sold, or is told the charges. Returns the sold call. */
+  async function buyOther(attempt: Attempt, context: string): Promise<Heard | null> {
+    const other = { ...attempt, path: pathOfNext() };
+    const answer = await show(other);
+    if (answer.status === 200) return { attempt: other, body: answer.body };
+    expect(answer.status, about(answer, context)).toBe(402);
+    const { error, accepts } = decoded(answer, 'payment-required') as {
+      error: string;
+      accepts: { extra: { channelState?: { chargedCumulativeAmount: string } } }[];
+    };
+    expect(error, context).toMatch(/cumulative_(amount_mismatch|below_claimed)$/);
+    const told = accepts.find(({ extra }) => extra.channelState)?.extra.channelState;
+    expect(told?.chargedCumulativeAmount, context).toBe(String(attempt.max));
+    return null;
+  }
+
   return {
-    ...{ id: bytesToHex(signer.id), address, privateKey, signer },
+    ...{ id: bytesToHex(signer.id), address, privateKey, signer, path: pathOfNext },
     /** What the buyer was told: the channel's charges and its deposits, and the most that it has signed for a call that can succeed. */
     told: () => ({ charged, deposited, highest }),
     funds: FUNDS,
     depositSize: DEPOSIT,
     /** Every answer since the last call of this. */
     takeHeard: () => heard.splice(0),
-    /** Makes one call after the other until the service is gone, or until an answer is lost. */
-    trade: async (context: string): Promise<void> => {
-      for (;;) {
+    /** The call without an answer; null when every call was answered. */
+    unheard: () => unheard,
+    /** Opens the channel with the first call. */
+    open: async (context: string): Promise<void> => {
+      const attempt = sign(true);
+      note(attempt, (await toTheEnd(attempt, context)).body);
+    },
+    /** Makes one call after the other until the trading has ended, or until an answer is lost. */
+    trade: async ({ ended, deposits = false, discards = false, steady = false }: Trading, context: string) => {
+      for (let isFirst = true; !ended.aborted; isFirst = false) {
         await delay(random() * PAUSE_MS);
-        if (random() < FAILURES && (await callFailing(context)) === 'gone') return;
-        const attempt = sign();
-        const answer =
-          random() < LOST
-            ? await presentAndDiscard(origin, attempt.path, attempt)
-            : await show(attempt).catch(() => null);
-        if (!answer) {
-          unheard = attempt;
-          return;
-        }
-        expect(answer.status, `${context}: ${answer.body} ${answer.headers['payment-required'] ?? ''}`).toBe(200);
+        if (!isFirst && random() < FAILURES && (await callFailing(context)) === 'gone') return;
+        const attempt = sign(isFirst ? deposits : !steady && random() < DEPOSITS);
+        const isLost = isFirst ? discards : !steady && random() < LOST;
+        unheard = attempt;
+        const answer = await (isLost ? lose(attempt, ended) : show(attempt)).catch(() => null);
+        // An instance whose leader was killed cannot say how a deposit ends.
+        if (!answer || answer.status === 503) return;
+        expect(answer.status, about(answer, context)).toBe(200);
+        unheard = null;
         note(attempt, answer.body);
       }
     },
-    /** Settles what became of the call without an answer. `row`: its sale in the files of the dead service. */
-    comeBack: async (find: (attempt: Attempt) => SaleLeft | null, context: string): Promise<End> => {
+    /** Settles how the call without an answer ended. `sales`: those in the ledger of the dead service. `now`: those in the ledger as it is now. */
+    comeBack: async (sales: Sales, now: () => Promise<Sales>, context: string): Promise<End> => {
       const attempt = unheard;
       unheard = null;
       if (!attempt) return 'everything heard';
-      const row = find(attempt);
-      const isCharged = row?.state === 'settled';
-      const isTold = false;
+      const row: SaleLeft | null = sales(signer.id, attempt.max);
+      let isTold = false;
       if (attempt.deposit === 0n && random() < 0.3) {
-        // Another call with the same voucher is sold, or is told the charges.
-        const other = { ...attempt, path: pathOfNext() };
-        const answer = await show(other);
-        expect(answer.status, `${context}: ${answer.body}`).toBe(isCharged ? 402 : 200);
-        if (!isCharged) {
-          note(other, answer.body);
+        const sold = await buyOther(attempt, context);
+        const isCharged = (await now())(signer.id, attempt.max)?.state === 'settled';
+        expect(isCharged, context).toBe(true);
+        if (sold) {
+          expect(row, context).toBeNull();
+          note(sold.attempt, sold.body);
           return 'voucher not charged, bought again';
         }
-        expect(decoded(answer, 'payment-required').error, context).toMatch(
-          /cumulative_(amount_mismatch|below_claimed)$/,
-        );
-        const { accepts } = decoded(answer, 'payment-required') as {
-          accepts: { extra: { channelState?: { chargedCumulativeAmount: string } } }[];
-        };
-        expect(
-          accepts.find(({ extra }) => extra.channelState)?.extra.channelState?.chargedCumulativeAmount,
-          context,
-        ).toBe(String(attempt.max));
+        isTold = true;
       }
       const { body } = await toTheEnd(attempt, context);
-      if (isCharged) expect(body, context).toBe(row.reply);
+      if (row?.state === 'settled') expect(body, context).toBe(row.reply);
       note(attempt, body);
       if (attempt.deposit > 0n)
         return row?.transaction ? 'deposit sent, delivered again' : 'deposit not sent, bought again';
       if (isTold) return 'voucher charged, told so, then delivered again';
-      return isCharged ? 'voucher charged, delivered again' : 'voucher not charged, bought again';
+      return row ? 'voucher charged, delivered again' : 'voucher not charged, bought again';
     },
     /** Presents an answered call again, which must bring the same bytes. */
-    checkAgain: async ({ attempt, body }: { attempt: Attempt; body: string }, context: string): Promise<void> => {
+    checkAgain: async ({ attempt, body }: Heard, context: string): Promise<void> => {
       expect((await toTheEnd(attempt, context)).body, context).toBe(body);
     },
   };

@@ -1,53 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Abi, createWalletClient, http, parseEventLogs } from 'viem';
+import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { arc } from 'viem/chains';
 import { expect } from 'vitest';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
 import { call } from '../service/service.ts';
 import { until } from '../service/workers.ts';
 import { balanceOf, decoded } from '../usdc/buyer.ts';
+import { abi, claimedOf, eventsOf, withdrawingSince } from './chain-view.ts';
 import type { KillBuyer } from './kill-buyer.ts';
 
 /** How long a refund's end may take, in ms. */
 const END_MS = 60_000;
-const PATH = '/v1/paid/fees/estimate';
-const abi = artifacts.BatchSettlement.abi as Abi;
+/** How often a withdrawal may meet a claim. The payer buys nothing meanwhile, so few claims can still come. */
+const MOST_CLAIMS = 5;
 
-type Log = { topics: [`0x${string}`, ...`0x${string}`[]]; data: `0x${string}` };
-
-/** The amounts that the settlement contract's events of one name show for a channel, in their order. Base units. */
-export async function eventsOf(
-  network: EmbeddedNetwork,
-  name: 'Deposited' | 'Refunded',
-  id: string,
-): Promise<bigint[]> {
-  const filter = { address: SETTLEMENT, topics: [null, id], fromBlock: '0x0', toBlock: 'latest' };
-  const raw = await network.rpc<Log[]>('eth_getLogs', [filter]);
-  const logs = parseEventLogs({ abi, logs: raw as never }) as unknown as {
-    eventName: string;
-    args: { amount: bigint };
-  }[];
-  return logs.filter(({ eventName }) => eventName === name).map(({ args }) => args.amount);
-}
-
-/** What the contract has recorded as claimed from a channel, in base units. */
-export async function claimedOf(network: EmbeddedNetwork, id: string): Promise<bigint> {
-  // channels(bytes32) returns the balance and the recorded claims.
-  const data = await network.rpc<string>('eth_call', [{ to: SETTLEMENT, data: `0x7a7ebd7b${id.slice(2)}` }, 'latest']);
-  return BigInt(`0x${data.slice(66)}`);
-}
+export type Way = 'refund' | 'withdrawal';
 
 /** A buyer that takes its money back: by our refund, or by the withdrawal that needs no service. */
-export async function createLeaver(
-  network: EmbeddedNetwork,
-  origin: string,
-  buyer: KillBuyer,
-  kind: 'refund' | 'withdrawal',
-) {
+export async function createLeaver(network: EmbeddedNetwork, origin: string, buyer: KillBuyer, kind: Way) {
   const { charged, deposited } = buyer.told();
   const account = privateKeyToAccount(bytesToHex(buyer.privateKey));
   await network.fundNative(account.address, 10n ** 18n);
@@ -55,6 +28,7 @@ export async function createLeaver(
   const { withdrawDelay, ...bytes } = buyer.signer.config;
   const texts = Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, bytesToHex(value)]));
   const config = { ...texts, withdrawDelay };
+  let met = 0;
 
   const write = async (functionName: string, args: readonly unknown[]): Promise<void> => {
     const hash = await wallet.writeContract({ address: SETTLEMENT, abi, functionName, args });
@@ -64,8 +38,9 @@ export async function createLeaver(
       return receipt !== null;
     });
   };
+  const unclaimed = async (): Promise<bigint> => deposited - (await claimedOf(network, buyer.id));
   const askRefund = () =>
-    call(origin, PATH, { headers: { 'payment-signature': buyer.signer.refund(charged) } }).catch(() => null);
+    call(origin, buyer.path(), { headers: { 'payment-signature': buyer.signer.refund(charged) } }).catch(() => null);
 
   /** Asks again until the refund is paid, or until nothing is left to refund. */
   async function finishRefund(context: string): Promise<void> {
@@ -81,26 +56,45 @@ export async function createLeaver(
     expect(await balanceOf(network, buyer.address), context).toBe(buyer.funds - charged);
   }
 
-  /** Asks to withdraw everything that is not claimed yet, what is charged too. A claim that is mined meanwhile makes the contract refuse that once. */
+  /**
+   * Asks to withdraw everything that is not claimed yet, what is charged too. A claim that is mined between the reading and the request lowers what is
+   * left, and the contract refuses the request (`WithdrawAmountExceedsAvailable`). Then the payer reads again and asks again.
+   */
   async function withdrawAll(): Promise<void> {
-    const rest = deposited - (await claimedOf(network, buyer.id));
-    await write('initiateWithdraw', [config, rest]).catch(async () =>
-      write('initiateWithdraw', [config, deposited - (await claimedOf(network, buyer.id))]),
+    for (;;) {
+      const rest = await unclaimed();
+      try {
+        return await write('initiateWithdraw', [config, rest]);
+      } catch (error) {
+        if ((await unclaimed()) === rest) throw error;
+        expect(++met, 'claims that one withdrawal met').toBeLessThan(MOST_CLAIMS);
+      }
+    }
+  }
+
+  /** The delay has not ended when the last charge is claimed: the payer could not have taken it. */
+  async function finishWithdrawal(context: string): Promise<void> {
+    await until(
+      `the charges are claimed before the withdrawal ends, ${context}`,
+      async () => (await claimedOf(network, buyer.id)) === charged,
     );
+    const since = await withdrawingSince(network, buyer.id);
+    const { timestamp } = await network.rpc<{ timestamp: string }>('eth_getBlockByNumber', ['latest', false]);
+    expect(since, context).toBeGreaterThan(0);
+    expect(Number(timestamp), context).toBeLessThan(since + withdrawDelay);
   }
 
   return {
     ...{ buyer, kind },
+    /** How many claims lowered what was left while the payer asked. */
+    met: () => met,
     /** Asks for the money. A refund's answer may be lost. */
     leave: async (): Promise<void> => {
       if (kind === 'refund') await askRefund();
       else await withdrawAll();
     },
     /** Waits for the refund, or until all charges are claimed while the withdrawal is pending. */
-    finish: async (context: string): Promise<void> => {
-      if (kind === 'refund') return finishRefund(context);
-      await until(`the charges are claimed, ${context}`, async () => (await claimedOf(network, buyer.id)) === charged);
-    },
+    finish: (context: string): Promise<void> => (kind === 'refund' ? finishRefund(context) : finishWithdrawal(context)),
     /** Takes the rest after the delay. The charges stay claimed. */
     takeRest: async (context: string): Promise<void> => {
       if (kind === 'withdrawal') await write('finalizeWithdraw', [config]);

@@ -27,6 +27,16 @@ export function ask<T>(file: string, sql: string): T {
   }
 }
 
+/** Rows out of the ledger of a running service. */
+export function rowsOf<T>(file: string, sql: string): T[] {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare(sql).all() as T[];
+  } finally {
+    db.close();
+  }
+}
+
 /** The rows that a dead service has left, by nonce. */
 export function rowsLeft(file: string): ReadonlyMap<string, LedgerRow> {
   return new Map(left<LedgerRow>(file, ROWS).map((row) => [row.nonce, row]));

@@ -27,7 +27,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
   const [rail, source] = [await fixture.open(network), await startSource()];
   const env = { ...PACE, ...ledgerEnv, ...rail.env, COLLECTOR: 'off', LOG_LEVEL: 'debug', SOURCE_URL: source.url };
-  const shop = await createProcess(network, folder, env, join(import.meta.dirname, 'service-shop.ts'));
+  const shop = await createProcess(network, folder, env, { program: join(import.meta.dirname, 'service-shop.ts') });
   const answers: string[] = [];
   let requests = 0;
   let hanging: Hanging | null = null;

@@ -49,10 +49,10 @@ export function decoded(answer: Answer, name: 'payment-required' | 'payment-resp
 /** The status of a refusal, and the reason that its 402 names. */
 export const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 
-/** A USDC balance in base units, read over JSON-RPC. */
-export async function balanceOf(network: EmbeddedNetwork, address: string): Promise<bigint> {
+/** A USDC balance in base units at a block, read over JSON-RPC. */
+export async function balanceOf(network: EmbeddedNetwork, address: string, block = 'latest'): Promise<bigint> {
   const data = `0x70a08231${address.slice(2).toLowerCase().padStart(64, '0')}`;
-  return BigInt(await network.rpc<string>('eth_call', [{ to: network.usdc, data }, 'latest']));
+  return BigInt(await network.rpc<string>('eth_call', [{ to: network.usdc, data }, block]));
 }
 
 /**

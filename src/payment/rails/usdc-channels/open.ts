@@ -64,6 +64,8 @@ const MOST_CHANNELS = 50;
 const PLACES = 400;
 /** How long such a read waits, in milliseconds. Then it is refused. */
 const WAIT_MS = 3000;
+/** How long a stop waits for the last claims, in milliseconds: half of what a stop may take (`src/http/lifecycle.ts`). */
+const LAST_CLAIMS_MS = 5000;
 
 /** The rail, and what a command asks of it. */
 export interface OpenChannels extends OpenRail {
@@ -90,7 +92,6 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   const probe = createContractProbe(needs.chain, scheme, sample);
   const network = config.network.caip2;
   const sender = needs.wallet?.address ?? config.seller;
-  const waitMs = config.settleWaitMs;
   /** The settlement in this process. Another process looks for new refunds by itself. */
   let here: ReturnType<typeof openChannelSettling> | null = null;
   return {
@@ -99,7 +100,7 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
     purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
     openSettling: (settling) => {
       here = openChannelSettling(
-        { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs },
+        { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs: LAST_CLAIMS_MS },
         settling,
       );
       return here.rail;

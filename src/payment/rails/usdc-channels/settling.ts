@@ -1,10 +1,10 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
-import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { Evidence } from '../../evm/evidence.ts';
+import { createRounds } from '../../rounds.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 import { createChannelReader } from './channel-reader.ts';
@@ -58,6 +58,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits });
   if (options.metrics) publishUnclaimed(options.metrics, store, network);
   const refunds = createRefundOperations(parts);
+  const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
   async function lookForRefunds(): Promise<void> {
@@ -71,10 +72,10 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     settler: {
       ...relayer.settler,
       unavailable: () => relayer.settler.unavailable() ?? alarm.why(),
+      /** An instance of several sends no last claims: it gives its lease up before it stops, and the next leader claims. */
       stop: async () => {
         stopping.abort();
-        await claimLast(claims, options);
-        await relayer.settler.stop();
+        if (settling.fencingToken === undefined) await claimLast(claims, options);
       },
     },
     evidence,
@@ -84,13 +85,16 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       return why === null ? probe() : { ok: false, detail: why };
     },
     load: async () => void lookForRefunds(),
-    /** A round where the contracts are not found reads nothing. */
+    /**
+     * A round where the contracts are not found reads nothing. It does not wait for the claims that it begins: a claim may wait long for its block, and
+     * the next rounds watch, probe and read the relayer's gas meanwhile.
+     */
     refresh: async () => {
       if (!(await probe()).ok) return;
       const watched = withdrawals.run();
-      // After the watch, so that this round claims for the withdrawals that were seen. A watch that fails stops no claims.
-      const claimed = watched.catch(() => {}).then(() => alarm.round(() => claims.run(false, stopping.signal)));
-      await allTried([watched, claimed]);
+      // After the watch, so that the claims see the withdrawals that it saw. A watch that fails stops no claims.
+      void watched.catch(() => {}).then(claimDue);
+      await watched;
     },
   };
   return {

@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { createKillLane, KILL_LANE, type KillLane, type Strike } from '../support/channels/kill-lane.ts';
+import { readOpenOperations } from '../support/channels/kill-ledger.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { seed, seededRandom } from '../support/random.ts';
+import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import { untilAllAreReady } from '../support/service/instances-checks.ts';
+import { runCommand } from '../support/service/operator-command.ts';
+import { call } from '../support/service/service.ts';
+import { until } from '../support/service/workers.ts';
+
+const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 100 : 20));
+const BUYERS = 4;
+/** In ms. Blocks are quick, so that a round spends its time on kills. */
+const BLOCK_MS = 150;
+/** How long calls run before a kill at a random time, and how long a claim may take to be sent, in ms. */
+const [LONGEST_MS, CLAIM_MS] = [500, 10_000];
+
+const random = seededRandom('channels-instances');
+const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+
+describePostgres('two instances that sell from channels and are killed', () => {
+  let network: EmbeddedNetwork;
+  let folder: string;
+  let ledgerUrl: string;
+  let service: Instances;
+  let lane: KillLane;
+  beforeAll(async () => {
+    [network, ledgerUrl] = await Promise.all([startEmbeddedNetwork({ blockTimeMs: BLOCK_MS }), freshDatabase()]);
+    folder = mkdtempSync(join(tmpdir(), 'percall-channels-instances-'));
+    const env = { ...KILL_LANE.env, CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey };
+    service = await startInstances(network, ledgerUrl, 2, env, () => ({}), true);
+    await untilChannelsAreOffered();
+    lane = await createKillLane({ network, origin: service.origin, ask: service.ask }, BUYERS, random);
+  }, 120_000);
+  afterAll(async () => {
+    await service?.stop();
+    await network?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function untilChannelsAreOffered(): Promise<void> {
+    await untilAllAreReady(service);
+    await until('channels are offered', async () => {
+      const answers = await Promise.all(service.origins.map((origin) => call(origin, '/v1/paid/fees/estimate')));
+      return answers.every(({ headers }) => atob(String(headers['payment-required'])).includes('batch-settlement'));
+    });
+  }
+
+  /** Kills an instance and starts it again at once. The other one goes on meanwhile. */
+  async function killOne(victim: Instances['instances'][number] | undefined): Promise<() => Promise<void>> {
+    const killed = victim ?? pick(service.instances);
+    await killed.kill();
+    const started = killed.start();
+    // A start that fails is reported by the round that waits for it.
+    started.catch(() => {});
+    return async () => {
+      await started;
+      await untilChannelsAreOffered();
+    };
+  }
+  const isClaiming = async () =>
+    (await readOpenOperations(service.ask)).some(({ kind, transaction }) => kind === 'claim' && transaction !== null);
+
+  const kills: Record<string, Strike['kill']> = {
+    'any instance': async (trading) => {
+      await Promise.race([trading, delay(random() * LONGEST_MS)]);
+      return killOne(pick(service.instances));
+    },
+    'the leader': async (trading) => {
+      await Promise.race([trading, delay(random() * LONGEST_MS)]);
+      return killOne(service.instances[await leaderOf(service)]);
+    },
+    'the leader, while a claim is in flight': async (trading) => {
+      const leader = service.instances[await leaderOf(service)];
+      // Mining stops, so a claim that is sent stays in flight.
+      await network.pauseMining();
+      const late = AbortSignal.timeout(CLAIM_MS);
+      while (!late.aborted && !(await isClaiming())) await Promise.race([trading, delay(20)]);
+      if (late.aborted) lane.add('no claim came');
+      const restart = await killOne(leader);
+      if (random() < 0.5) await delay(random() * LONGEST_MS);
+      await network.resumeMining();
+      return restart;
+    },
+  };
+
+  test(
+    `${ROUNDS} times kill -9 of one of them, of the leader, and of the leader while a claim is in flight: no answered call is lost, no deposit is made twice, and each buyer is charged what it was told`,
+    async () => {
+      const names = Object.keys(kills);
+      for (let round = 0; round < ROUNDS; round++) {
+        const name = names[round % names.length] as string;
+        const context = `${name}, seed ${seed}, round ${round} (run again with SEED=${seed})`;
+        const steady = name === 'the leader, while a claim is in flight';
+        await lane.round({ steady, mines: !steady, kill: kills[name] as Strike['kill'] }, context);
+        lane.add(name);
+      }
+      // Instances leave their claims to the next leader. After the last one the operator claims.
+      for (const instance of service.instances) expect(await instance.stop()).toBe(0);
+      const env = { ...embeddedEnvironment(network), ...KILL_LANE.env, LEDGER_URL: ledgerUrl, DATA_DIR: folder };
+      const keys = { CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey, PUBLIC_ORIGIN: service.origin };
+      const claimed = await runCommand('ledger', ['claim'], { cwd: folder, env: { ...env, ...keys } });
+      expect([claimed.code, claimed.stdout], claimed.stderr).toEqual([0, expect.stringContaining('left unclaimed 0')]);
+      await lane.finish(`after the last round, seed ${seed}`);
+      // A claim must have been in flight at a kill. Otherwise this test shows less than it says.
+      expect(lane.counts['open claim at the kill']).toBeGreaterThan(0);
+      process.stdout.write(`${ROUNDS} kills of instances, seed ${seed}: ${JSON.stringify(lane.counts)}\n`);
+    },
+    60_000 + ROUNDS * 30_000,
+  );
+});
