@@ -192,11 +192,10 @@ export function createLedger(options: LedgerOptions): Ledger {
       if (!channels) throw new Error('no store of channels was given');
       if (replyBytes + body.length > mostBytes) throw replyStoreFull();
       const now = clock.nowMs();
-      const id = nextId();
       replyBytes += body.length;
-      const row = { ...sale, id, bootId, reservedAt: now };
+      const row = { ...sale, id: nextId(), bootId, reservedAt: now };
       const after = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
-      if (after) onMove(id, 'settled');
+      if (after) onMove(row.id, 'settled');
       else replyBytes -= body.length;
       return after && chargedSale(row, after);
     },

@@ -59,18 +59,7 @@ export function createGroupCommit(db: Sqlite, log: LogSync | null = null): Group
   let isSyncing = false;
   let timer: NodeJS.Timeout | null = null;
   const alone = db.transaction((write: () => unknown) => write());
-  const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
-    for (const one of batch) one.attempt(apart);
-  });
-
-  function write(batch: readonly Waiting[]): void {
-    try {
-      together.immediate(batch, false);
-    } catch (error) {
-      if (!isOwnFault(error)) throw error;
-      together.immediate(batch, true);
-    }
-  }
+  const write = createBatchWrite(db);
 
   /** Flushes at the end of this turn of the event loop, or once the batch before is on disk. */
   function flushSoon(): void {
@@ -109,23 +98,51 @@ export function createGroupCommit(db: Sqlite, log: LogSync | null = null): Group
   }
 
   return <T>(write: () => T, timing: 'now' | 'canWait' = 'now') =>
-    new Promise<T>((resolve, fail) => {
-      let settle = () => {};
-      const attempt = (apart: boolean) => {
-        try {
-          const result = apart ? (alone(write) as T) : write();
-          // The savepoint's wrapper reports this error; here it only has to trigger the second attempt.
-          if (!apart && result instanceof Promise) throw new Error('a write that is not synchronous');
-          settle = () => resolve(result);
-        } catch (error) {
-          if (!apart || !db.inTransaction || !isOwnFault(error)) throw error;
-          settle = () => fail(error);
-        }
-      };
-      waiting.push({ attempt, settle: () => settle(), fail });
+    new Promise<T>((resolve, reject) => {
+      waiting.push(waitingWrite(db, alone as Alone<T>, write, [resolve, reject]));
       if (timing === 'now') flushSoon();
       else timer ??= setTimeout(flushSoon, LONGEST_WAIT_MS);
     });
+}
+
+/** Returns a function that runs a batch in one immediate transaction, and once more with savepoints when one of its writes is at fault. */
+function createBatchWrite(db: Sqlite): (batch: readonly Waiting[]) => void {
+  const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
+    for (const one of batch) one.attempt(apart);
+  });
+  return (batch) => {
+    try {
+      together.immediate(batch, false);
+    } catch (error) {
+      if (!isOwnFault(error)) throw error;
+      together.immediate(batch, true);
+    }
+  };
+}
+
+/** Runs a write in a savepoint of its own. */
+type Alone<T> = (write: () => T) => T;
+
+/** A write that waits for its batch, and what settles its promise. */
+function waitingWrite<T>(
+  db: Sqlite,
+  alone: Alone<T>,
+  write: () => T,
+  [resolve, reject]: readonly [resolve: (result: T) => void, reject: (error: unknown) => void],
+): Waiting {
+  let settle = () => {};
+  const attempt = (apart: boolean) => {
+    try {
+      const result = apart ? alone(write) : write();
+      // The savepoint's wrapper reports this error; here it only has to trigger the second attempt.
+      if (!apart && result instanceof Promise) throw new Error('a write that is not synchronous');
+      settle = () => resolve(result);
+    } catch (error) {
+      if (!apart || !db.inTransaction || !isOwnFault(error)) throw error;
+      settle = () => reject(error);
+    }
+  };
+  return { attempt, settle: () => settle(), fail: reject };
 }
 
 /** Whether the write itself caused the error. Any other error of the database (full, locked, unreadable) concerns the whole transaction. */
