@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import RealDatabase from 'better-sqlite3';
 import { LEDGER_QUERIES } from '../seam.ts';
+import { SETTLEMENT } from '../world/chain/channel-terms.ts';
 import { type Hex, toHex } from '../world/chain/keys.ts';
 import { USDC } from '../world/chain/token.ts';
 import type { World } from '../world/world.ts';
@@ -10,7 +11,7 @@ import type { World } from '../world/world.ts';
 export interface SaleRow {
   readonly payer: Hex;
   readonly nonce: Hex;
-  readonly rail: 'usdc' | 'gateway';
+  readonly rail: 'usdc' | 'gateway' | 'channels';
   readonly state: 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
   readonly amount: bigint;
   readonly reason: string | null;
@@ -21,6 +22,23 @@ export interface SaleRow {
   readonly payTo: Hex;
   readonly validAfter: bigint;
   readonly validBefore: bigint;
+  readonly reservedAt: number;
+  /** What the call costs; null in rows of an earlier version. */
+  readonly price: bigint | null;
+  /** Of a sale from a channel: the channel, and what it had charged in all afterwards. */
+  readonly channelId: Hex | null;
+  readonly max: bigint | null;
+}
+
+/** One payment channel as the ledger knows it, amounts in base units. */
+export interface ChannelRow {
+  readonly id: Hex;
+  readonly charged: bigint;
+  readonly writtenOff: bigint;
+  readonly balance: bigint;
+  readonly claimed: bigint;
+  /** Of the last charged voucher. */
+  readonly signature: Uint8Array | null;
 }
 
 /** One spent proof. */
@@ -39,6 +57,9 @@ export interface LedgerRows {
   readonly isTwin: boolean;
   readonly sales: readonly SaleRow[];
   readonly claims: readonly ClaimRow[];
+  readonly channels: readonly ChannelRow[];
+  /** Kinds of claims and refunds that have not ended. */
+  readonly openOperations: readonly string[];
 }
 
 const TWIN = '/twin/';
@@ -57,13 +78,27 @@ function readLedger(file: string): LedgerRows {
   try {
     const sales = db.prepare<[], Row>(LEDGER_QUERIES.sales).all().map(saleOf);
     const claims = db.prepare<[], Row>(LEDGER_QUERIES.claims).all().map(claimOf);
-    return { file, isTwin: file.includes(TWIN), sales, claims };
+    const channels = db.prepare<[], Row>(LEDGER_QUERIES.channels).all().map(channelRowOf);
+    const openOperations = db.prepare<[], string>(LEDGER_QUERIES.openOperations).pluck().all();
+    return { file, isTwin: file.includes(TWIN), sales, claims, channels, openOperations };
   } finally {
     db.close();
   }
 }
 
 type Row = Record<string, unknown>;
+
+const bigOrNull = (value: unknown): bigint | null => (value === null ? null : BigInt(value as number));
+const railOf = (contract: Hex): SaleRow['rail'] =>
+  contract === USDC ? 'usdc' : contract === SETTLEMENT ? 'channels' : 'gateway';
+
+function channelRowOf({ id, charged, writtenOff, balance, claimed, signature }: Row): ChannelRow {
+  const [a, b, c, d] = [charged, writtenOff, balance, claimed].map((value) => BigInt(value as number));
+  return {
+    ...{ id: toHex(id as Uint8Array), charged: a ?? 0n, writtenOff: b ?? 0n, balance: c ?? 0n, claimed: d ?? 0n },
+    signature: signature as Uint8Array | null,
+  };
+}
 
 function saleOf({ payer, nonce, contract, amount, payTo, validAfter, validBefore, ...rest }: Row): SaleRow {
   return {
@@ -74,7 +109,9 @@ function saleOf({ payer, nonce, contract, amount, payTo, validAfter, validBefore
       validAfter: BigInt(validAfter as string),
       validBefore: BigInt(validBefore as string),
     },
-    rail: toHex(contract as Uint8Array) === USDC ? 'usdc' : 'gateway',
+    rail: railOf(toHex(contract as Uint8Array)),
+    ...{ price: bigOrNull(rest.price), max: bigOrNull(rest.max) },
+    channelId: rest.channelId === null ? null : toHex(rest.channelId as Uint8Array),
   };
 }
 
