@@ -5,7 +5,7 @@ import { channelOf } from '../world/chain/settlement.ts';
 import type { World } from '../world/world.ts';
 import type { Calm } from './calm.ts';
 import { createVoucherJudge } from './channel-paid.ts';
-import { type ChannelRow, readLedgers, type SaleRow } from './ledger.ts';
+import { type ChannelRow, readChannels } from './ledger.ts';
 import type { Tell } from './promise.ts';
 
 /** A service at peace has seen a withdrawal and claimed what it could take within this time: rounds of some seconds, and a transaction. */
@@ -61,8 +61,8 @@ export function createChannelCheck(world: World, history: ChannelHistory, calm: 
 
   const name = (id: Hex): string => `channel ${id.slice(0, 10)}`;
 
-  function checkRow(row: ChannelRow, sales: readonly SaleRow[]): void {
-    const { id, charged, writtenOff, balance, claimed, signature } = row;
+  function checkRow(row: ChannelRow): void {
+    const { id, charged, writtenOff, balance, claimed, signature, sold: sum } = row;
     const { most, sold, prices } = promisedOf(id);
     const onChain = channelOf(chain.viewAt(chain.head()), id);
     if (charged > most)
@@ -75,8 +75,6 @@ export function createChannelCheck(world: World, history: ChannelHistory, calm: 
         'a charge is never lost',
         `answers for ${paid} up to ${sold} were sold from ${name(id)}, charged is ${charged}`,
       );
-    const rows = sales.filter((sale) => sale.channelId === id && sale.state === 'settled');
-    const sum = rows.reduce((total, { price }) => total + (price ?? 0n), 0n);
     if (sum !== charged) tell('a channel adds up', `${name(id)} is charged ${charged}, and its sales come to ${sum}`);
     if (claimed > onChain.totalClaimed || claimed + writtenOff > charged)
       tell('a channel adds up', `of ${name(id)} ${claimed} count as claimed and ${writtenOff} as lost, of ${charged}`);
@@ -148,7 +146,7 @@ export function createChannelCheck(world: World, history: ChannelHistory, calm: 
       const state = `${book.presentations().filter(({ voucher, reported }) => voucher && reported).length} ${history.count()}`;
       if (state === judged && !atRest) return;
       judged = state;
-      for (const { channels, sales } of readLedgers(world)) for (const row of channels) checkRow(row, sales);
+      for (const row of readChannels(world)) checkRow(row);
       checkRefunds();
       checkHandings();
     },
@@ -156,14 +154,12 @@ export function createChannelCheck(world: World, history: ChannelHistory, calm: 
     unclaimed(): string[] {
       if (!scenario.channels) return [];
       const view = chain.viewAt(chain.head());
-      return readLedgers(world).flatMap(({ channels }) =>
-        channels
-          .filter(({ id }) => view.get(`poisoned ${id}`) !== true)
-          .filter(({ id, charged, writtenOff }) => charged - writtenOff > channelOf(view, id).totalClaimed)
-          .map(
-            ({ id, charged }) => `${charged} are charged from ${name(id)}, ${channelOf(view, id).totalClaimed} claimed`,
-          ),
-      );
+      return readChannels(world)
+        .filter(({ id }) => view.get(`poisoned ${id}`) !== true)
+        .filter(({ id, charged, writtenOff }) => charged - writtenOff > channelOf(view, id).totalClaimed)
+        .map(
+          ({ id, charged }) => `${charged} are charged from ${name(id)}, ${channelOf(view, id).totalClaimed} claimed`,
+        );
     },
   };
 }

@@ -37,6 +37,8 @@ export interface ChannelRow {
   readonly writtenOff: bigint;
   readonly balance: bigint;
   readonly claimed: bigint;
+  /** The sum of its sales' prices. */
+  readonly sold: bigint;
   /** Of the last charged voucher. */
   readonly signature: Uint8Array | null;
 }
@@ -57,20 +59,33 @@ export interface LedgerRows {
   readonly isTwin: boolean;
   readonly sales: readonly SaleRow[];
   readonly claims: readonly ClaimRow[];
-  readonly channels: readonly ChannelRow[];
   /** Kinds of claims and refunds that have not ended. */
   readonly openOperations: readonly string[];
 }
 
 const TWIN = '/twin/';
 
-/** Reads the ledgers of all instances: one file each, or one for all. */
-export function readLedgers({ scenario, folder, instances, ledger }: World): LedgerRows[] {
+/** The ledgers of all instances: one file each, or one for all. */
+function filesOf({ scenario, folder, instances, ledger }: World): string[] {
   const own = instances
     .filter(({ name }) => scenario.instances === 1 || name === 'twin')
     .map(({ name }) => join(folder, name, LEDGER_QUERIES.file));
   const files = scenario.instances > 1 ? [ledger.file, ...own] : own;
-  return files.filter((file) => existsSync(file)).map(readLedger);
+  return files.filter((file) => existsSync(file));
+}
+
+export const readLedgers = (world: World): LedgerRows[] => filesOf(world).map(readLedger);
+
+/** Reads the payment channels of all ledgers, and nothing else: that is done after each move. */
+export function readChannels(world: World): ChannelRow[] {
+  return filesOf(world).flatMap((file) => {
+    const db = new RealDatabase(file, { readonly: true });
+    try {
+      return db.prepare<[], Row>(LEDGER_QUERIES.channels).all().map(channelRowOf);
+    } finally {
+      db.close();
+    }
+  });
 }
 
 function readLedger(file: string): LedgerRows {
@@ -78,9 +93,8 @@ function readLedger(file: string): LedgerRows {
   try {
     const sales = db.prepare<[], Row>(LEDGER_QUERIES.sales).all().map(saleOf);
     const claims = db.prepare<[], Row>(LEDGER_QUERIES.claims).all().map(claimOf);
-    const channels = db.prepare<[], Row>(LEDGER_QUERIES.channels).all().map(channelRowOf);
     const openOperations = db.prepare<[], string>(LEDGER_QUERIES.openOperations).pluck().all();
-    return { file, isTwin: file.includes(TWIN), sales, claims, channels, openOperations };
+    return { file, isTwin: file.includes(TWIN), sales, claims, openOperations };
   } finally {
     db.close();
   }
@@ -92,10 +106,11 @@ const bigOrNull = (value: unknown): bigint | null => (value === null ? null : Bi
 const railOf = (contract: Hex): SaleRow['rail'] =>
   contract === USDC ? 'usdc' : contract === SETTLEMENT ? 'channels' : 'gateway';
 
-function channelRowOf({ id, charged, writtenOff, balance, claimed, signature }: Row): ChannelRow {
-  const [a, b, c, d] = [charged, writtenOff, balance, claimed].map((value) => BigInt(value as number));
+function channelRowOf({ id, signature, ...amounts }: Row): ChannelRow {
+  const big = (name: string): bigint => BigInt(amounts[name] as number);
   return {
-    ...{ id: toHex(id as Uint8Array), charged: a ?? 0n, writtenOff: b ?? 0n, balance: c ?? 0n, claimed: d ?? 0n },
+    ...{ id: toHex(id as Uint8Array), charged: big('charged'), writtenOff: big('writtenOff'), sold: big('sold') },
+    ...{ balance: big('balance'), claimed: big('claimed') },
     signature: signature as Uint8Array | null,
   };
 }
