@@ -65,8 +65,6 @@ export function createChannelClient({ chain, accounts, scheduler }: World, rando
   };
 }
 
-export type ChannelClient = ReturnType<typeof createChannelClient>;
-
 /** The offer of payment channels in a 402. */
 export const channelEntry = (accepts: readonly Requirement[]): Requirement | undefined =>
   accepts.find(({ scheme }) => scheme === 'batch-settlement');
