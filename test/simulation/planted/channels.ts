@@ -50,6 +50,13 @@ const PLANTS: readonly Plant[] = [
     breaks: ['the escrow covers what is charged'],
   },
   {
+    name: 'a deposit counts twice',
+    file: 'src/store/sqlite/ledger-moves.ts',
+    find: 'CASE WHEN state_block < sale.block THEN sale.amount ELSE 0 END',
+    replace: 'sale.amount',
+    breaks: ['no deposit is made twice', 'no answer without its full price', 'the escrow covers what is charged'],
+  },
+  {
     name: 'a refund gives back what is charged',
     file: LIMITS,
     find: 'const left = state.balance - charged;',
