@@ -158,7 +158,9 @@ const CHANNELS_SHARE = 0.25;
 /** Has calls fail in public in some scenarios. The moves of all others stay as they were. */
 function withFailingCalls(scenario: Scenario, random: Random): Scenario {
   const isMeant = scenario.name === 'the relayer and a hostile buyer' && random.chance(0.3);
-  return isMeant ? { ...scenario, weights: { ...scenario.weights, 'the same call fails in public': 3 } } : scenario;
+  // Calls that fail for want of data fail for honest buyers too.
+  const weights = { ...scenario.weights, 'the same call fails in public': 3 };
+  return isMeant ? { ...scenario, fair: false, weights } : scenario;
 }
 
 /** The scenario of a seed. */
