@@ -52,9 +52,13 @@ export const LEDGER_QUERIES = {
   file: 'ledger.db',
   sales: `SELECT payer, nonce, contract, state, amount, reason, transaction_hash AS hash, signature, deliveries, ended_at AS endedAt,
                  reserved_at AS reservedAt, valid_before AS validBefore, valid_after AS validAfter,
-                 pay_to AS payTo FROM usdc_payments`,
+                 pay_to AS payTo, price, channel_id AS channelId, voucher_max AS max FROM usdc_payments`,
   claims: `SELECT payment_hash AS paymentHash, amount_msat AS amountMsat, state, claimed_at AS claimedAt, delivered_at AS deliveredAt,
                   request_hash IS NOT NULL AS grants FROM lightning_claims`,
+  channels: `SELECT id, channels.charged, written_off AS writtenOff, balance, total_claimed AS claimed, channels.signature,
+                    (SELECT coalesce(sum(price), 0) FROM usdc_payments
+                      WHERE channel_id = channels.id AND state = 'settled') AS sold FROM channels`,
+  openOperations: `SELECT kind FROM channel_operations WHERE state = 'open'`,
 };
 
 /** The service, loaded after the hooks: so that it is the one with stand-ins and plants. */

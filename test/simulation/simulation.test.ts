@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type Played, playInParallel, playSeeds, tellBreach } from './lane/play-seeds.ts';
 
 /** The lane for every change, and a longer one with SLOW; `npm run simulate` is the longest. */
-const SEEDS = Array.from({ length: process.env.SLOW ? 300 : 40 }, (_, at) => at + 1);
+const SEEDS = Array.from({ length: process.env.SLOW ? 300 : 32 }, (_, at) => at + 1);
 const MOVES = 200;
 const PROCESSES = 2;
 const MOST_MS = 600_000;
@@ -46,6 +46,22 @@ const MUST_HAPPEN = [
     'batch',
     'forge',
   ].map((name) => `move: ${name}`),
+  ...[
+    'open channel',
+    'voucher',
+    'top up',
+    'refund',
+    'withdraw',
+    'finalize',
+    'third party deposits',
+    'copy operation',
+  ].map((name) => `move: ${name}`),
+  ...['deposited', 'claimed', 'refunded', 'withdrawn', 'claimed by a third party'].map((name) => `channels: ${name}`),
+  'move: poison',
+  'answer: channels 200',
+  'answer: channels 402 invalid_batch_settlement_evm_cumulative_amount_mismatch',
+  'answer: channels 402 invalid_batch_settlement_evm_cumulative_exceeds_balance',
+  'answer: channels 429 refund_too_soon',
   ...['full', 'read-only'].map((how) => `move: disk, ${how}`),
   ...['away', 'silent', 'lost', 'slow'].map((how) => `move: ledger, ${how}`),
   ...['fault', 'lag', 'perSecond', 'wrongChain', 'hoards', 'hidesReceipts', 'refusesCreation'].map(

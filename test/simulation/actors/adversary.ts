@@ -10,11 +10,13 @@ import { type Payer, signTerms } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
 import { type Desk, queryOf, type Wanted, type Way } from './desk.ts';
 
+type Signed = Authorization & { readonly rail: 'usdc' | 'gateway' };
+
 /** A payment that the adversary has signed. */
 export interface Sale extends Wanted {
   readonly id: string;
   readonly payer: Payer;
-  readonly authorization: Authorization;
+  readonly authorization: Signed;
   readonly identifier: string | null;
 }
 
@@ -29,7 +31,7 @@ export interface Offered extends Wanted {
 }
 
 interface Varied extends Wanted {
-  readonly authorization: Authorization;
+  readonly authorization: Signed;
   readonly accepted: Requirement;
   readonly shouted: boolean;
 }
@@ -41,7 +43,7 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
   const offers = new Map<string, Offered>();
   const routeOf = (path: string): Route => catalogue.routes.find((route) => route.path === path) as Route;
   const domainOf = (rail: 'usdc' | 'gateway'): Buffer => (rail === 'gateway' ? gateway.domain : chain.token.domain);
-  const sign = (payer: Payer, rail: 'usdc' | 'gateway', terms: Terms): Authorization => ({
+  const sign = (payer: Payer, rail: 'usdc' | 'gateway', terms: Terms): Signed => ({
     ...{ rail, terms, signature: signTerms(payer, domainOf(rail), terms) },
   });
 
@@ -206,7 +208,7 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     cancellation: ({ payer, authorization }: Sale): Buffer =>
       signDigest(cancelDigest(chain.token.domain, payer.address, authorization.terms.nonce), payer.account),
     /** The same nonce, made out to somebody else. */
-    elsewhere: ({ payer, authorization }: Sale, rail: 'usdc' | 'gateway'): Authorization =>
+    elsewhere: ({ payer, authorization }: Sale, rail: 'usdc' | 'gateway'): Signed =>
       sign(payer, rail, {
         ...{ ...authorization.terms, to: accounts.elsewhere.address },
         value: random.chance(0.5) ? authorization.terms.value : 1n,

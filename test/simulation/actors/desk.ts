@@ -5,14 +5,17 @@ import {
   type Reported,
   type Requirement,
   readAny,
+  type Voucher,
 } from '../record/presentation.ts';
 import type { Route } from '../service/catalogue.ts';
-import { PUBLIC_ORIGIN } from '../service/environment.ts';
+import { PUBLIC_ORIGIN, WITHDRAW_DELAY_SECONDS } from '../service/environment.ts';
 import type { ClientRequest, Instance, Received } from '../service/instance.ts';
+import type { SignedDeposit } from '../world/chain/channel-terms.ts';
 import { type Hex, toHex } from '../world/chain/keys.ts';
 import { USDC } from '../world/chain/token.ts';
 import { GATEWAY_WALLET } from '../world/gateway.ts';
 import type { World } from '../world/world.ts';
+import { channelPayload } from './channel-client.ts';
 
 /** Where a request comes from and goes to. */
 export interface Way {
@@ -33,12 +36,24 @@ export interface Wanted {
 
 interface Payment extends Wanted {
   readonly by: string;
-  readonly authorization: Authorization;
+  readonly authorization: Authorization & { readonly rail: 'usdc' | 'gateway' };
   /** What the buyer says that he accepted. */
   readonly accepted: Requirement;
   readonly identifier: string | null;
   /** Writes addresses and nonces in another spelling. */
   readonly shouted?: boolean;
+}
+
+/** A payment from a channel, a deposit into one, or the request for a refund. */
+export interface ChannelOrder extends Wanted {
+  readonly by: string;
+  readonly voucher: Voucher;
+  readonly deposit: SignedDeposit | null;
+  /** Of a refund, in base units; null asks for all that is left. */
+  readonly units: bigint | null;
+  /** Of the deposit. */
+  readonly authorization: Authorization | null;
+  readonly identifier: string | null;
 }
 
 interface Proof extends Wanted {
@@ -48,6 +63,8 @@ interface Proof extends Wanted {
   readonly paymentHash: string;
 }
 
+/** As the service offers it: for how long a deposit's authorization may be good. */
+const DEPOSIT_SECONDS = 600;
 const MCP_HEADERS = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');
 
@@ -58,7 +75,7 @@ export const askedOf = (wanted: Wanted): string => `${wanted.route.path}?${query
 
 /** Sends requests to the service as clients do, and writes down what was presented. */
 export function createDesk(world: World) {
-  const { instances, book, accounts, chain } = world;
+  const { instances, book, accounts, chain, scenario } = world;
   const instanceOf = (name: string): Instance =>
     instances.find((one) => one.name === name) ?? (instances[0] as Instance);
 
@@ -68,6 +85,16 @@ export function createDesk(world: World) {
       ...{ scheme: 'exact', network: `eip155:${chain.chainId}`, amount: String(route.price), asset: USDC },
       ...{ payTo: accounts.seller.address, maxTimeoutSeconds: 604_900 },
       extra: rail === 'gateway' ? gateway : { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+    };
+  }
+
+  function channelRequirement(route: Route): Requirement {
+    const minDeposit = String(Math.round(Number(scenario.env.CHANNELS_MIN_DEPOSIT_USDC || 1) * 1e6));
+    const own = { receiverAuthorizer: accounts.authorizer.address, withdrawDelay: WITHDRAW_DELAY_SECONDS, minDeposit };
+    return {
+      ...requirement(route, 'usdc'),
+      ...{ scheme: 'batch-settlement', maxTimeoutSeconds: DEPOSIT_SECONDS },
+      extra: { name: 'USDC', version: '2', ...own },
     };
   }
 
@@ -97,6 +124,9 @@ export function createDesk(world: World) {
     return presentation;
   }
 
+  const identified = (identifier: string | null): object =>
+    identifier === null ? {} : { extensions: { 'payment-identifier': { info: { required: false, id: identifier } } } };
+
   function payloadOf({ authorization, accepted, identifier, shouted = false }: Payment): object {
     const { terms, signature } = authorization;
     const spell = (hex: Hex): string => (shouted ? `0x${hex.slice(2).toUpperCase()}` : hex);
@@ -104,15 +134,21 @@ export function createDesk(world: World) {
       ...{ from: spell(terms.from), to: spell(terms.to), value: String(terms.value), nonce: spell(terms.nonce) },
       ...{ validAfter: String(terms.validAfter), validBefore: String(terms.validBefore) },
     };
-    const extensions = { 'payment-identifier': { info: { required: false, id: identifier } } };
-    return {
-      ...{ x402Version: 2, accepted, payload: { signature: toHex(signature), authorization: fields } },
-      ...(identifier !== null && { extensions }),
-    };
+    const payload = { signature: toHex(signature), authorization: fields };
+    return { x402Version: 2, accepted, payload, ...identified(identifier) };
   }
 
   return {
     requirement,
+    presentChannel(order: ChannelOrder, way: Way): Promise<Presentation> {
+      const { by, route, tag, voucher, deposit, units, authorization, identifier } = order;
+      const payload = channelPayload(voucher, deposit, units);
+      const accepted = channelRequirement(route);
+      const sent = request(order, way, 'paid', { x402Version: 2, accepted, payload, ...identified(identifier) });
+      const asked = voucher.kind === 'refund' ? 'a refund' : askedOf(order);
+      const given = { ...{ by, route, tag, asked, authorization, voucher, identifier }, paymentHash: null };
+      return sendAndNote(book.add({ ...given, rail: 'channels', at: way.at, request: sent }), way);
+    },
     /** A request without a payment, and what was offered for it; null where no answer came. */
     ask: async (wanted: Wanted, way: Way, rail: Rail): Promise<Reported | null> => {
       const sent = request(wanted, way, rail === 'lightning' ? 'lightning' : 'paid', null);

@@ -1,9 +1,11 @@
 import { CLIENTS, runAs } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
 import type { Presentation, Rail, Reported, Requirement } from '../record/presentation.ts';
+import { depositTerms } from '../world/chain/channel-terms.ts';
 import { toHex } from '../world/chain/keys.ts';
 import { HONEST_NAMES, type Payer, signTerms } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
+import { type ClientChannel, createChannelClient, type Device } from './channel-client.ts';
 import type { Desk, Wanted, Way } from './desk.ts';
 
 /** One call that an honest buyer wanted. */
@@ -20,6 +22,8 @@ export interface Purchase {
 }
 
 const TRIES = 3;
+/** What an honest payer puts into a channel, in base units. */
+const DEPOSIT_UNITS = 100_000n;
 const sleep = (ms: number) => new Promise<void>((next) => void setTimeout(next, ms));
 
 /** A payment that he holds: presented until it is served, or refused for good. */
@@ -31,6 +35,8 @@ interface Held {
 export function createHonestBuyers(world: World, desk: Desk, random: Random) {
   const { scenario, scheduler, payers, chain, gateway, lightning, catalogue } = world;
   const purchases: Purchase[] = [];
+  const client = createChannelClient(world, random);
+  const channels = new Map<string, { channel: ClientChannel; device: Device }>();
   const places = world.instances.filter(({ name }) => name !== 'twin').map(({ name }) => name);
   let stopped = false;
   let number = 0;
@@ -39,6 +45,7 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
     const offered: Rail[] = ['usdc'];
     if (scenario.gateway) offered.push('gateway');
     if (scenario.lightning !== 'off') offered.push('lightning');
+    if (scenario.channels) offered.push('channels', 'channels');
     return offered;
   }
 
@@ -47,7 +54,8 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
     const reported = await desk.ask(wanted, way, rail);
     const accepted = reported?.offer?.accepts().find((one) => fits(one, rail));
     if (!accepted) return reported;
-    return rail === 'lightning' ? payInvoice(wanted, accepted, payer, way) : sign(payer, wanted, rail, accepted, way);
+    if (rail === 'lightning') return payInvoice(wanted, accepted, payer, way);
+    return rail === 'channels' ? fromChannel(payer, wanted, way) : sign(payer, wanted, rail, accepted, way);
   }
 
   function sign(payer: Payer, wanted: Wanted, rail: 'usdc' | 'gateway', accepted: Requirement, way: Way): Held {
@@ -69,6 +77,32 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
       identifier: null,
     };
     return { present: () => desk.present(payment, way) };
+  }
+
+  /** By the payer's own channel, with a deposit where it does not cover the call. What an answer tells of the channel counts for the next voucher. */
+  function fromChannel(payer: Payer, wanted: Wanted, way: Way): Held {
+    const known = channels.get(payer.name);
+    const { channel, device } = known ?? {
+      channel: client.channelFor(payer, payer.address),
+      device: { charged: 0n, balance: 0n },
+    };
+    channels.set(payer.name, { channel, device });
+    const max = device.charged + wanted.route.price;
+    const deposit = max > device.balance ? client.deposit(channel, DEPOSIT_UNITS, 600) : null;
+    const voucher = client.voucher(channel, deposit ? 'deposit' : 'voucher', max);
+    const authorization = deposit && {
+      ...{ rail: 'channels' as const, signature: deposit.signature },
+      terms: depositTerms(channel.channelId, channel.config, deposit),
+    };
+    const order = { ...wanted, by: payer.name, voucher, deposit, units: null, authorization, identifier: null };
+    return {
+      present: async () => {
+        const presentation = await desk.presentChannel(order, way);
+        const { received, reported } = presentation;
+        if (received && 'status' in received && reported) client.learn(device, reported);
+        return presentation;
+      },
+    };
   }
 
   async function payInvoice(wanted: Wanted, accepted: Requirement, payer: Payer, way: Way): Promise<Held | null> {
@@ -140,7 +174,9 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
 
 export type HonestBuyers = ReturnType<typeof createHonestBuyers>;
 
-function fits({ network, extra }: Requirement, rail: Rail): boolean {
+function fits({ scheme, network, extra }: Requirement, rail: Rail): boolean {
+  if ((scheme === 'batch-settlement') !== (rail === 'channels')) return false;
   if (network.startsWith('lnbtc:')) return rail === 'lightning';
+  if (rail === 'channels') return true;
   return (extra.name === 'GatewayWalletBatched') === (rail === 'gateway') && rail !== 'lightning';
 }

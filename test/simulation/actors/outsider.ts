@@ -1,14 +1,16 @@
 import { WORLD } from '../engine/owner.ts';
 import type { Handlers, MoveOf, Trap } from '../moves/move.ts';
-import type { Hex } from '../world/chain/keys.ts';
+import { depositCall, SETTLEMENT } from '../world/chain/channel-terms.ts';
+import { type Account, type Hex, signDigest } from '../world/chain/keys.ts';
 import { balanceOf, moveWei, type View } from '../world/chain/state.ts';
-import { cancelCalldata, transferCalldata, USDC } from '../world/chain/token.ts';
+import { cancelCalldata, cancelDigest, transferCalldata, USDC } from '../world/chain/token.ts';
 import { signTransaction } from '../world/chain/transactions.ts';
 import { GATEWAY_WALLET } from '../world/gateway.ts';
 import type { Handing } from '../world/handings.ts';
 import { HONEST_WALLET, type Payer } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
 import type { Adversary, Sale } from './adversary.ts';
+import type { ChannelPayers } from './channel-payers.ts';
 
 const GWEI = 1_000_000_000n;
 
@@ -18,18 +20,28 @@ interface Armed {
   readonly backMs: number | null;
 }
 
+/** A call of a contract by one of the world's own accounts, with its tip beyond the base fee. */
+export interface OwnCall {
+  readonly to: Hex;
+  readonly data: Hex;
+  readonly tipGwei: number;
+}
+
+/** Sends a transaction of an account of the world. */
+export function sendFrom({ chain }: World, account: Account, { to, data, tipGwei }: OwnCall): void {
+  const head = chain.head();
+  const waiting = chain.pending().filter(({ from }) => from === account.address).length;
+  const nonce = (chain.viewAt(head).get(`nonce ${account.address}`) ?? 0) + waiting;
+  const tip = BigInt(tipGwei) * GWEI + 1n;
+  const call = { nonce, tip, maxFee: 4n * chain.feeAt(head) + tip, gas: 400_000, to, value: 0n, data };
+  chain.submit(signTransaction(account, chain.chainId, call));
+}
+
 /** What the adversary does on the chain itself: with an account of his own, and with what belongs to his payers. */
-export function createOutsider(world: World, adversary: Adversary) {
+export function createOutsider(world: World, adversary: Adversary, channels: ChannelPayers) {
   const { chain, accounts, payers, scheduler, handings, gateway } = world;
   const traps: Armed[] = [];
-  let nonce = 0;
-
-  function send(data: Hex, tipGwei: number): void {
-    const fee = chain.feeAt(chain.head());
-    const tip = BigInt(tipGwei) * GWEI + 1n;
-    const call = { nonce: nonce++, tip, maxFee: 4n * fee + tip, gas: 400_000, to: USDC, value: 0n, data };
-    chain.submit(signTransaction(accounts.outsider, chain.chainId, call));
-  }
+  const send = (data: Hex, tipGwei: number): void => sendFrom(world, accounts.outsider, { to: USDC, data, tipGwei });
 
   const sendOf = ({ authorization }: Pick<Sale, 'authorization'>, tipGwei: number): void =>
     send(transferCalldata(authorization.terms, authorization.signature), tipGwei);
@@ -60,12 +72,26 @@ export function createOutsider(world: World, adversary: Adversary) {
   };
 
   /** The service has just let an authorization out: an outsider that waits for this payer acts before it is mined. */
-  function onHanding({ terms }: Handing): void {
+  function onHanding({ rail, terms }: Handing): void {
     const at = traps.findIndex(({ payer }) => payer.address === terms.from);
     const [armed] = at < 0 ? [] : traps.splice(at, 1);
     if (!armed) return;
     const sale = [...adversary.sales.values()].find(({ authorization }) => authorization.terms.nonce === terms.nonce);
-    springs[armed.trap](armed, sale);
+    if (rail === 'channels') springDeposit(armed, terms.nonce);
+    else springs[armed.trap](armed, sale);
+  }
+
+  /** The same for a deposit: it is cancelled, or sent by its payer. */
+  function springDeposit(armed: Armed, nonce: Hex): void {
+    const found = channels.byNonce(nonce);
+    if (!found) return;
+    const { channel, deposit } = found;
+    const { address, account } = channel.payer;
+    if (armed.trap === 'cancels')
+      send(cancelCalldata(address, nonce, signDigest(cancelDigest(chain.token.domain, address, nonce), account)), 9);
+    else if (armed.trap === 'sends it himself')
+      sendFrom(world, accounts.outsider, { to: SETTLEMENT, data: depositCall(channel.config, deposit), tipGwei: 9 });
+    else springs[armed.trap](armed, undefined);
   }
   handings.listen(onHanding);
 

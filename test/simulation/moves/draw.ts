@@ -1,5 +1,6 @@
 import { createRandom } from '../engine/random.ts';
 import type { Scenario } from '../run/scenario.ts';
+import { drawChannels } from './draw-channels.ts';
 import { MOTIFS } from './motifs.ts';
 import type { Change, Motif, Move, MoveName } from './move.ts';
 import { createSketch, type Drawn, type Sketch } from './sketch.ts';
@@ -23,7 +24,8 @@ const PROOF_CHANGES: readonly Change[] = [
 /** Draws moves of one name; none where there is nothing yet that they could refer to. */
 export function draw(name: MoveName, sketch: Sketch): Drawn[] {
   if (name in MOTIFS) return MOTIFS[name as Motif](sketch);
-  const one = drawPresenting(name, sketch) ?? drawChain(name, sketch) ?? drawTrouble(name, sketch);
+  const one =
+    drawPresenting(name, sketch) ?? drawChain(name, sketch) ?? drawTrouble(name, sketch) ?? drawChannels(name, sketch);
   return one ? [one] : [];
 }
 

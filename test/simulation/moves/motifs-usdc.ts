@@ -102,6 +102,22 @@ export function publicAuthorization(sketch: Sketch): Drawn[] {
   ];
 }
 
+/** One that failed in public is sent by somebody else, and its payer asks once more for the same, which now cannot be made. */
+export function sameCallFails(sketch: Sketch): Drawn[] {
+  const who = presenter(sketch);
+  const id = sketch.newId('buy');
+  const route = sketch.random.pick(['/sim/cheap', '/sim/dear']);
+  const again: Drawn = { do: 'again', of: id, change: 'nothing', route, ...who, pauseMs: 700 };
+  return [
+    ...revertedInPublic(sketch, id, who, route),
+    { do: 'third party sends', of: id, tipGwei: 1, pauseMs: 8000 },
+    { do: 'moody', ms: 3000, pauseMs: 5 },
+    again,
+    { ...again, pauseMs: 3000 },
+    again,
+  ];
+}
+
 /** An authorization that runs out while its answer is made. */
 export function shortValidity(sketch: Sketch): Drawn[] {
   const { random } = sketch;

@@ -1,3 +1,12 @@
+import {
+  capturedRefund,
+  frontRunDeposit,
+  killedWithChannel,
+  poisonedRow,
+  twoDevices,
+  withdrawalInPeace,
+  withdrawalUnseen,
+} from './motifs-channels.ts';
 import { claimedElsewhere, forgedProofs, redeemedTwice } from './motifs-lightning.ts';
 import { killedInTheMiddle, noncesElsewhere, sleepingLeader, twoLedgers } from './motifs-others.ts';
 import {
@@ -7,6 +16,7 @@ import {
   manyGriefers,
   pausedToken,
   publicAuthorization,
+  sameCallFails,
   shortValidity,
 } from './motifs-usdc.ts';
 import type { Motif } from './move.ts';
@@ -28,4 +38,12 @@ export const MOTIFS: Readonly<Record<Motif, (sketch: Sketch) => Drawn[]>> = {
   'claimed elsewhere': claimedElsewhere,
   'forged proofs': forgedProofs,
   'a sleeping leader': sleepingLeader,
+  'the same call fails in public': sameCallFails,
+  'a withdrawal in peace': withdrawalInPeace,
+  'a withdrawal while nobody looks': withdrawalUnseen,
+  'two devices': twoDevices,
+  'a captured refund': capturedRefund,
+  'killed with a channel': killedWithChannel,
+  'a front-run deposit': frontRunDeposit,
+  'a poisoned row': poisonedRow,
 };

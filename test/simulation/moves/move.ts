@@ -24,6 +24,19 @@ export type Change =
   | 'the preimage'
   | 'the invoice';
 
+/** What is presented in place of the voucher that a client would sign next. */
+export type ChannelChange =
+  | 'nothing'
+  | 'the last one again'
+  | 'the last one for another request'
+  | 'an old one'
+  | 'a higher ceiling'
+  | 'a lower ceiling'
+  | 'the twin of the signature'
+  | 'v of 0 or 1'
+  | 'another key'
+  | 'another channel';
+
 /** A presentation's own circumstances. */
 interface Presented {
   /** The client's address. */
@@ -117,7 +130,52 @@ export type Move = { readonly pauseMs: number } & (
   | { readonly do: 'drop pending' }
   | { readonly do: 'relayer gas'; readonly usdc: number; readonly ms: number }
   | { readonly do: 'price'; readonly percent: number }
+  | ChannelMove
 );
+
+/** Moves of payers with channels, and of who watches them. `device` is whose memory of the channel counts. */
+type ChannelMove =
+  | ({
+      readonly do: 'open channel';
+      readonly id: string;
+      readonly payer: string;
+      /** Whose key signs vouchers: the payer itself, a wallet's owner, or nobody's. */
+      readonly authorizer: 'itself' | 'its key' | 'nobody';
+      readonly route: string;
+      readonly units: number;
+      readonly validFor: number;
+    } & Presented)
+  | ({
+      readonly do: 'voucher';
+      readonly of: string;
+      readonly device: 'first' | 'second';
+      readonly change: ChannelChange;
+      readonly route: string;
+      /** At once, spread over the instances. */
+      readonly times: number;
+      /** Signs once more when it is corrected. */
+      readonly retries: boolean;
+    } & Presented)
+  | ({
+      readonly do: 'top up';
+      readonly of: string;
+      readonly device: 'first' | 'second';
+      readonly change: 'nothing' | 'the last one again' | 'the last one for another request';
+      readonly route: string;
+      readonly units: number;
+      readonly validFor: number;
+    } & Presented)
+  | ({
+      readonly do: 'refund';
+      readonly of: string;
+      readonly change: 'nothing' | 'the last one again';
+      readonly units: number | null;
+      readonly times: number;
+    } & Presented)
+  | { readonly do: 'withdraw'; readonly of: string; readonly percent: number; readonly tipGwei: number }
+  | { readonly do: 'finalize' | 'third party deposits'; readonly of: string; readonly tipGwei: number }
+  | { readonly do: 'copy operation'; readonly tipGwei: number }
+  | { readonly do: 'poison'; readonly of: string };
 
 export type FloodKind = 'bad signatures' | 'empty accounts' | 'unpaid offers' | 'garbage';
 
@@ -138,7 +196,15 @@ export type Motif =
   | 'redeemed twice'
   | 'claimed elsewhere'
   | 'forged proofs'
-  | 'a sleeping leader';
+  | 'a sleeping leader'
+  | 'the same call fails in public'
+  | 'a withdrawal in peace'
+  | 'a withdrawal while nobody looks'
+  | 'two devices'
+  | 'a captured refund'
+  | 'killed with a channel'
+  | 'a front-run deposit'
+  | 'a poisoned row';
 
 export type MoveName = Primitive | Motif;
 export type MoveOf<Name extends Primitive> = Extract<Move, { readonly do: Name }>;

@@ -5,6 +5,10 @@ import type { Move } from './move.ts';
 
 const CLIENTS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '2001:db8:1:1::7', '2001:db8:1:2::7'] as const;
 
+/** What moves make, with the first letter of its names. */
+const PREFIXES = { buy: 'p', offer: 'o', channel: 'c' } as const;
+type Kind = keyof typeof PREFIXES;
+
 /** A move without the pause after it, which is drawn later. */
 export type Drawn = WithoutPause<Move>;
 type WithoutPause<M> = M extends Move ? Omit<M, 'pauseMs'> & { readonly pauseMs?: number } : never;
@@ -12,7 +16,7 @@ type WithoutPause<M> = M extends Move ? Omit<M, 'pauseMs'> & { readonly pauseMs?
 /** What the drawing of moves knows: names, never what has become of them. */
 export function createSketch(random: Random, scenario: Scenario) {
   const instances = Array.from({ length: scenario.instances }, (_, at) => String.fromCharCode(97 + at));
-  const made: { id: string; kind: 'buy' | 'offer' }[] = [];
+  const made: { id: string; kind: Kind }[] = [];
   let last = 0;
 
   const circumstances = () => ({
@@ -23,15 +27,15 @@ export function createSketch(random: Random, scenario: Scenario) {
     viaTools: scenario.tools && random.chance(0.3),
   });
 
-  function newId(kind: 'buy' | 'offer'): string {
+  function newId(kind: Kind): string {
     last += 1;
-    const id = `${kind === 'buy' ? 'p' : 'o'}${last}`;
+    const id = `${PREFIXES[kind]}${last}`;
     made.push({ id, kind });
     return id;
   }
 
   /** One that was made before, rather lately. */
-  function earlier(kind: 'buy' | 'offer'): string | null {
+  function earlier(kind: Kind): string | null {
     const all = made.filter((one) => one.kind === kind);
     if (all.length === 0) return null;
     const back = Math.min(all.length - 1, random.chance(0.7) ? random.int(3) : random.int(all.length));
@@ -61,6 +65,8 @@ export function createSketch(random: Random, scenario: Scenario) {
             '/domains/dns': 10,
           }),
     rail: (): 'usdc' | 'gateway' => (scenario.gateway && random.chance(0.6) ? 'gateway' : 'usdc'),
+    /** Seconds that a deposit is good for; few, or more than the service takes, now and then. */
+    depositValidFor: () => Number(random.weighted({ 590: 20, 60: 3, 12: 2, 5: 1, 7200: 1 })),
     /** Seconds that an authorization is good for. */
     validFor: (rail: 'usdc' | 'gateway') =>
       rail === 'gateway'

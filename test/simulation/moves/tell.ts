@@ -1,4 +1,5 @@
 import type { Move } from './move.ts';
+import { tellChannelMove } from './tell-channels.ts';
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`);
 const faultOf = (mood: object): string =>
@@ -32,6 +33,8 @@ export function tellMove(move: Move): string {
 }
 
 function sentence(move: Move): string {
+  const channel = tellChannelMove(move, way);
+  if (channel !== null) return channel;
   switch (move.do) {
     case 'buy':
       return `${move.payer} signs ${move.id} for ${move.route} over ${move.rail}, valid for ${move.validFor} s, and presents it ${way(move)}`;
@@ -70,7 +73,7 @@ function sentence(move: Move): string {
     case 'forge':
       return `another tenant of the node makes an invoice ${move.id} of his own for what ${move.of} was offered for`;
     default:
-      return trouble(move);
+      return trouble(move as Trouble);
   }
 }
 

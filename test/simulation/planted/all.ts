@@ -1,3 +1,4 @@
+import { CHANNEL_PLANTS } from './channels.ts';
 import { LEDGER_PLANTS } from './ledger.ts';
 import { LIGHTNING_PLANTS } from './lightning.ts';
 import { MENDED_PLANTS } from './mended.ts';
@@ -12,4 +13,5 @@ export const PLANTED: readonly Plant[] = [
   ...REMOTE_PLANTS,
   ...LIGHTNING_PLANTS,
   ...LEDGER_PLANTS,
+  ...CHANNEL_PLANTS,
 ];

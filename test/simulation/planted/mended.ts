@@ -171,13 +171,6 @@ export const MENDED_PLANTS: readonly Plant[] = [
     file: 'src/payment/purchase.ts',
     find: 'return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
     replace: 'return known ? sellAgain(order, known, shown) : inDoubt(() => sell(order, null, shown));',
-    and: [
-      {
-        file: 'src/payment/known-payment.ts',
-        find: '    isSameRequest(known, order) &&\n',
-        replace: '',
-      },
-    ],
     breaks: ['charged was true'],
   },
   {

@@ -14,6 +14,8 @@ export interface Plant extends Edit {
   readonly name: string;
   /** What else must change where several guards stand behind each other. */
   readonly and?: readonly Edit[];
+  /** Tried only in seeds that sell from payment channels: in no other is there anything of it. */
+  readonly inChannels?: true;
   /** Names of the promises of which at least one must break. */
   readonly breaks: readonly PromiseName[];
 }

@@ -1,15 +1,21 @@
 import type { Adversary } from '../actors/adversary.ts';
-import { keyOf, type Presentation } from '../record/presentation.ts';
+import type { ChannelHistory } from '../record/channel-history.ts';
+import { keyOf, type Presentation, voucherKey } from '../record/presentation.ts';
 import type { World } from '../world/world.ts';
 import { clientOf } from './client.ts';
 import { createPaidCheck, nameOf } from './paid.ts';
 import type { Tell } from './promise.ts';
 
 /** What holds for every answer at the moment when it leaves: it was paid in full, nothing else was sold for the same payment, and its buyer asked. */
-export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' | 'onClaimed'>, tell: Tell): void {
+export function watchAnswers(
+  world: World,
+  adversary: Pick<Adversary, 'claims' | 'onClaimed'>,
+  history: ChannelHistory,
+  tell: Tell,
+): void {
   const { book, scenario, evidence, chain, gateway } = world;
   const { claims } = adversary;
-  const unpaid = createPaidCheck(world);
+  const unpaid = createPaidCheck(world, history);
   const sold = new Map<string, { asked: string; body: string; times: number }>();
   const most = 1 + Number(scenario.env.REDELIVERY_MAX || 5);
 
@@ -35,13 +41,26 @@ export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' |
       tell('no payment is sold twice', `${nameOf(presentation)}: delivered ${before.times + 1} times`);
   }
 
+  /** A claimed voucher stands on the chain too: its answer goes to the client that has bought it. */
+  const isSoldBefore = ({ atMs }: Presentation, key: string): boolean =>
+    book.of(key).some(({ reported }) => reported?.status === 200 && reported.atMs < atMs);
+
+  function isMinedBefore({ authorization, atMs }: Presentation): boolean {
+    const ended = authorization && evidence.of(authorization.terms.from, authorization.terms.nonce);
+    return atMs > (ended ? chain.timeOf(ended.block) * 1000 : 0) + 1000;
+  }
+
+  function checkRefunded(presentation: Presentation): void {
+    const { voucher } = presentation;
+    if (voucher && history.of(voucher.channelId).some(({ kind }) => kind === 'refunded')) return;
+    tell('charged was true', `${nameOf(presentation)}: it was told of a refund, and the chain shows none`);
+  }
+
   /** A settled authorization stands on the chain for anyone to copy. */
   function checkBuyer(presentation: Presentation, key: string): void {
-    const { authorization, request, identifier, atMs } = presentation;
-    if (authorization?.rail !== 'usdc') return;
-    const ended = evidence.of(authorization.terms.from, authorization.terms.nonce);
-    const settledMs = ended ? chain.timeOf(ended.block) * 1000 : 0;
-    if (atMs <= settledMs + 1000) return;
+    const { authorization, voucher, request, identifier } = presentation;
+    if (!voucher && authorization?.rail !== 'usdc') return;
+    if (voucher ? !isSoldBefore(presentation, key) : !isMinedBefore(presentation)) return;
     const knows = book
       .of(key)
       .some(
@@ -62,8 +81,10 @@ export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' |
   });
   book.onPlayed((presentation) => {
     if (presentation.reported?.status !== 200) return;
-    const { authorization, paymentHash } = presentation;
-    const key = authorization ? keyOf(authorization) : `lightning ${paymentHash}`;
+    const { authorization, voucher, paymentHash } = presentation;
+    if (voucher?.kind === 'refund') return checkRefunded(presentation);
+    const own = voucher ? voucherKey(voucher.channelId, voucher.max) : authorization && keyOf(authorization);
+    const key = own ?? `lightning ${paymentHash}`;
     const why = unpaid(presentation);
     if (why !== null) tell('no answer without its full price', `${nameOf(presentation)}: ${why}`);
     checkOnce(presentation, key);

@@ -1,4 +1,5 @@
 import { keyOf, type Presentation } from '../record/presentation.ts';
+import { COLLECTOR } from '../world/chain/channel-terms.ts';
 import type { World } from '../world/world.ts';
 import { nameOf } from './paid.ts';
 import type { Tell } from './promise.ts';
@@ -6,6 +7,9 @@ import type { Tell } from './promise.ts';
 /** Words that say that an authorization is used, or does not fit this price, which is no word about what became of its money. */
 const USED = /already_used|nonce_already|duplicate_settlement|value_mismatch/;
 const SPENT = /payment_already_used|duplicate_settlement/;
+
+/** Words that say that a client's idea of its channel is old. */
+const STALE = /cumulative_amount_mismatch|cumulative_below_claimed/;
 
 /** A movement of a payment's money to the seller: who let it happen, and since when it could not be stopped. */
 interface Moved {
@@ -25,9 +29,9 @@ export function createChargedCheck(world: World, tell: Tell) {
     if (!authorization) return null;
     const { from, nonce } = authorization.terms;
     const ended = evidence.of(from, nonce);
-    if (ended?.kind !== 'paid' || ended.to !== accounts.seller.address || ended.units !== authorization.terms.value)
-      return null;
-    const sent = handings.of(`usdc ${from} ${nonce}`);
+    const to = authorization.rail === 'channels' ? COLLECTOR : accounts.seller.address;
+    if (ended?.kind !== 'paid' || ended.to !== to || ended.units !== authorization.terms.value) return null;
+    const sent = handings.of(`${authorization.rail} ${from} ${nonce}`);
     const own = ours.has(ended.sender);
     const first = sent.find(({ hash }) => hash === null || hash === ended.hash) ?? sent[0];
     const doneMs = chain.timeOf(ended.block) * 1000;
@@ -73,6 +77,7 @@ export function createChargedCheck(world: World, tell: Tell) {
   function check(presentation: Presentation): void {
     const { reported, authorization, atMs } = presentation;
     if (reported?.charged !== 'no' || !authorization || SPENT.test(reported.code)) return;
+    if (authorization.rail === 'channels' && STALE.test(reported.code)) return;
     const key = keyOf(authorization);
     const same = book.of(key).every((one) => one.authorization?.signature.equals(authorization.signature));
     const moved = authorization.rail === 'gateway' ? movedAtGateway(presentation) : movedOnChain(presentation);
@@ -82,7 +87,14 @@ export function createChargedCheck(world: World, tell: Tell) {
     if (moved.ours && moved.sinceMs <= knownMs)
       tell('charged was true', `${said}, and the service has taken the money`);
     const isPublic = handings.of(key).some((one) => one.atMs < atMs);
-    if (!moved.ours && isPublic && moved.doneMs + lateMs < atMs && !USED.test(reported.code))
+    // A deposit that a third party sends is the payer's money still, in the payer's channel.
+    if (
+      !moved.ours &&
+      authorization.rail !== 'channels' &&
+      isPublic &&
+      moved.doneMs + lateMs < atMs &&
+      !USED.test(reported.code)
+    )
       tell('charged was true', `${said}, and the money had gone to the seller before`);
   }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import RealDatabase from 'better-sqlite3';
 import { LEDGER_QUERIES } from '../seam.ts';
+import { SETTLEMENT } from '../world/chain/channel-terms.ts';
 import { type Hex, toHex } from '../world/chain/keys.ts';
 import { USDC } from '../world/chain/token.ts';
 import type { World } from '../world/world.ts';
@@ -10,7 +11,7 @@ import type { World } from '../world/world.ts';
 export interface SaleRow {
   readonly payer: Hex;
   readonly nonce: Hex;
-  readonly rail: 'usdc' | 'gateway';
+  readonly rail: 'usdc' | 'gateway' | 'channels';
   readonly state: 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
   readonly amount: bigint;
   readonly reason: string | null;
@@ -21,6 +22,25 @@ export interface SaleRow {
   readonly payTo: Hex;
   readonly validAfter: bigint;
   readonly validBefore: bigint;
+  readonly reservedAt: number;
+  /** What the call costs; null in rows of an earlier version. */
+  readonly price: bigint | null;
+  /** Of a sale from a channel: the channel, and what it had charged in all afterwards. */
+  readonly channelId: Hex | null;
+  readonly max: bigint | null;
+}
+
+/** One payment channel as the ledger knows it, amounts in base units. */
+export interface ChannelRow {
+  readonly id: Hex;
+  readonly charged: bigint;
+  readonly writtenOff: bigint;
+  readonly balance: bigint;
+  readonly claimed: bigint;
+  /** The sum of its sales' prices. */
+  readonly sold: bigint;
+  /** Of the last charged voucher. */
+  readonly signature: Uint8Array | null;
 }
 
 /** One spent proof. */
@@ -39,17 +59,33 @@ export interface LedgerRows {
   readonly isTwin: boolean;
   readonly sales: readonly SaleRow[];
   readonly claims: readonly ClaimRow[];
+  /** Kinds of claims and refunds that have not ended. */
+  readonly openOperations: readonly string[];
 }
 
 const TWIN = '/twin/';
 
-/** Reads the ledgers of all instances: one file each, or one for all. */
-export function readLedgers({ scenario, folder, instances, ledger }: World): LedgerRows[] {
+/** The ledgers of all instances: one file each, or one for all. */
+function filesOf({ scenario, folder, instances, ledger }: World): string[] {
   const own = instances
     .filter(({ name }) => scenario.instances === 1 || name === 'twin')
     .map(({ name }) => join(folder, name, LEDGER_QUERIES.file));
   const files = scenario.instances > 1 ? [ledger.file, ...own] : own;
-  return files.filter((file) => existsSync(file)).map(readLedger);
+  return files.filter((file) => existsSync(file));
+}
+
+export const readLedgers = (world: World): LedgerRows[] => filesOf(world).map(readLedger);
+
+/** Reads the payment channels of all ledgers, and nothing else: that is done after each move. */
+export function readChannels(world: World): ChannelRow[] {
+  return filesOf(world).flatMap((file) => {
+    const db = new RealDatabase(file, { readonly: true });
+    try {
+      return db.prepare<[], Row>(LEDGER_QUERIES.channels).all().map(channelRowOf);
+    } finally {
+      db.close();
+    }
+  });
 }
 
 function readLedger(file: string): LedgerRows {
@@ -57,13 +93,27 @@ function readLedger(file: string): LedgerRows {
   try {
     const sales = db.prepare<[], Row>(LEDGER_QUERIES.sales).all().map(saleOf);
     const claims = db.prepare<[], Row>(LEDGER_QUERIES.claims).all().map(claimOf);
-    return { file, isTwin: file.includes(TWIN), sales, claims };
+    const openOperations = db.prepare<[], string>(LEDGER_QUERIES.openOperations).pluck().all();
+    return { file, isTwin: file.includes(TWIN), sales, claims, openOperations };
   } finally {
     db.close();
   }
 }
 
 type Row = Record<string, unknown>;
+
+const bigOrNull = (value: unknown): bigint | null => (value === null ? null : BigInt(value as number));
+const railOf = (contract: Hex): SaleRow['rail'] =>
+  contract === USDC ? 'usdc' : contract === SETTLEMENT ? 'channels' : 'gateway';
+
+function channelRowOf({ id, signature, ...amounts }: Row): ChannelRow {
+  const big = (name: string): bigint => BigInt(amounts[name] as number);
+  return {
+    ...{ id: toHex(id as Uint8Array), charged: big('charged'), writtenOff: big('writtenOff'), sold: big('sold') },
+    ...{ balance: big('balance'), claimed: big('claimed') },
+    signature: signature as Uint8Array | null,
+  };
+}
 
 function saleOf({ payer, nonce, contract, amount, payTo, validAfter, validBefore, ...rest }: Row): SaleRow {
   return {
@@ -74,7 +124,9 @@ function saleOf({ payer, nonce, contract, amount, payTo, validAfter, validBefore
       validAfter: BigInt(validAfter as string),
       validBefore: BigInt(validBefore as string),
     },
-    rail: toHex(contract as Uint8Array) === USDC ? 'usdc' : 'gateway',
+    rail: railOf(toHex(contract as Uint8Array)),
+    ...{ price: bigOrNull(rest.price), max: bigOrNull(rest.max) },
+    channelId: rest.channelId === null ? null : toHex(rest.channelId as Uint8Array),
   };
 }
 

@@ -1,12 +1,16 @@
 import { boundHashOf } from '../record/bound-hash.ts';
+import type { ChannelHistory } from '../record/channel-history.ts';
 import type { Presentation } from '../record/presentation.ts';
 import type { World } from '../world/world.ts';
+import { createChannelPaidCheck } from './channel-paid.ts';
 
 /**
  * Why what the world holds does not pay for the request that was answered, or null where it does: by the chain's logs, the Gateway's transfers, the
  * node's books.
  */
-export function createPaidCheck({ evidence, accounts, gateway, lightning, sources }: World) {
+export function createPaidCheck(world: World, history: ChannelHistory) {
+  const { evidence, accounts, gateway, lightning, sources } = world;
+  const fromChannel = createChannelPaidCheck(world, history);
   const seller = accounts.seller.address;
 
   function onChain({ authorization, route }: Presentation): string | null {
@@ -36,15 +40,18 @@ export function createPaidCheck({ evidence, accounts, gateway, lightning, source
   }
 
   return (presentation: Presentation): string | null => {
+    if (presentation.rail === 'channels') return fromChannel(presentation);
     if (presentation.rail === 'lightning') return overLightning(presentation);
     return presentation.rail === 'gateway' ? atGateway(presentation) : onChain(presentation);
   };
 }
 
 /** A payment as a breach names it. */
-export function nameOf({ authorization, paymentHash, by, route, tag, number }: Presentation): string {
-  const what = authorization
-    ? `${authorization.rail} ${authorization.terms.nonce.slice(0, 10)}`
-    : `lightning ${paymentHash?.slice(0, 8)}`;
+export function nameOf({ authorization, voucher, paymentHash, by, route, tag, number }: Presentation): string {
+  const what = voucher
+    ? `${voucher.kind} ${voucher.channelId.slice(0, 10)} up to ${voucher.max}`
+    : authorization
+      ? `${authorization.rail} ${authorization.terms.nonce.slice(0, 10)}`
+      : `lightning ${paymentHash?.slice(0, 8)}`;
   return `presentation ${number} by ${by} of ${what} for ${route.path} (${tag})`;
 }

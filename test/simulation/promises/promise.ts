@@ -13,6 +13,11 @@ export const PROMISES = [
   'every call is answered',
   'every payment ends',
   'the process lives on',
+  'no charge above its ceiling',
+  'a charge is never lost',
+  'a channel adds up',
+  'no deposit is made twice',
+  'the escrow covers what is charged',
 ] as const;
 
 export type PromiseName = (typeof PROMISES)[number];

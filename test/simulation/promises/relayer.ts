@@ -1,9 +1,10 @@
 import { nonceKey } from '../record/presentation.ts';
 import type { Mined } from '../world/chain/chain.ts';
+import { SETTLEMENT } from '../world/chain/channel-terms.ts';
 import { signerOf } from '../world/chain/keys.ts';
 import { unitsOf } from '../world/chain/state.ts';
-import { type Terms, transferDigest } from '../world/chain/token.ts';
-import { authorizationsIn, type Handing } from '../world/handings.ts';
+import { receiveDigest, transferDigest } from '../world/chain/token.ts';
+import { authorizationsIn, type Carried, type Handing } from '../world/handings.ts';
 import type { World } from '../world/world.ts';
 import type { Tell } from './promise.ts';
 
@@ -14,6 +15,9 @@ const NOTICED_MS = 6000;
 const LOOKED_BACK = 400;
 /** How a wallet makes a transfer fail. */
 const BY_WALLET = /invalid signature|out of gas/;
+
+/** What the payer has signed, by the rail that carries it. */
+const digestOf = { usdc: transferDigest, channels: receiveDigest };
 
 const weiOf = (usdc: string | undefined): bigint | null =>
   usdc === undefined || usdc === '' ? null : BigInt(Math.round(Number(usdc) * 1e6)) * 10n ** 12n;
@@ -47,8 +51,8 @@ export function createRelayerCheck(world: World, tell: Tell) {
 
   const starts = (): number => instances.reduce((sum, one) => sum + one.starts(), 0);
   /** When it was presented for the first time since it was last refused. */
-  function presentedMsOf({ from, nonce }: Terms): number | undefined {
-    const shown = book.of(nonceKey('usdc', from, nonce));
+  function presentedMsOf({ rail, terms: { from, nonce } }: Carried): number | undefined {
+    const shown = book.of(nonceKey(rail, from, nonce));
     return (shown.find(({ reported }) => reported?.charged !== 'no') ?? shown.at(-1))?.atMs;
   }
 
@@ -73,13 +77,14 @@ export function createRelayerCheck(world: World, tell: Tell) {
     if (transaction.from !== accounts.relayer.address) return;
     const atMs = chain.timeOf(block) * 1000;
     const wei = BigInt(gasUsed) * gasPrice;
-    const inside = authorizationsIn(transaction);
+    const inside = authorizationsIn(transaction, chain.channelTerms);
     const settled = inside.filter(
       ({ terms }) => evidence.of(terms.from, terms.nonce)?.hash === transaction.hash,
     ).length;
     const cost = { hash: transaction.hash, wei, atMs };
     unnoticed.push({ ...cost, kind: 'gas' });
-    if (settled > 0) return;
+    // A claim or a refund that goes through settles no payment, and is no failure.
+    if (settled > 0 || (transaction.to === SETTLEMENT && one.ok)) return;
     unnoticed.push({ ...cost, kind: 'failures' });
     const [only, ...others] = inside;
     if (!only || others.length > 0) return;
@@ -88,7 +93,7 @@ export function createRelayerCheck(world: World, tell: Tell) {
       griefers.set(only.terms.from, { atMs, starts: starts() });
     // Of a payer that had the money: of any other it is that payer's doing as much as the token's.
     const isPlain = !hasCode && unitsOf(chain.viewAt(block), only.terms.from) >= only.terms.value;
-    if (isPlain && /paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why, presentedMsOf(only.terms) ?? atMs);
+    if (isPlain && /paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why, presentedMsOf(only) ?? atMs);
   }
 
   const isTokenWell = (block: number): boolean => {
@@ -119,10 +124,10 @@ export function createRelayerCheck(world: World, tell: Tell) {
     countNoticed();
   }
 
-  function judgeHanding({ to, atMs, terms, signature, hash }: Handing): void {
-    if (to !== 'chain') return;
+  function judgeHanding({ to, rail, atMs, terms, signature, hash }: Handing): void {
+    if (to !== 'chain' || rail === 'gateway') return;
     if (hash !== null && !startsAt.has(hash)) startsAt.set(hash, starts());
-    const key = nonceKey('usdc', terms.from, terms.nonce);
+    const key = nonceKey(rail, terms.from, terms.nonce);
     if (handings.of(key).length > 1) return;
     const endsMs = Number(terms.validBefore) * 1000;
     if (endsMs <= atMs - 1000 && !world.wasSuspended(endsMs - 1000, atMs))
@@ -131,14 +136,14 @@ export function createRelayerCheck(world: World, tell: Tell) {
         `it sent an authorization that had run out ${Math.round(atMs / 1000 - Number(terms.validBefore))} s before`,
       );
     catchUp();
-    const presentedMs = presentedMsOf(terms) ?? atMs;
+    const presentedMs = presentedMsOf({ rail, terms, signature }) ?? atMs;
     const isLate = (kind: 'gas' | 'failures') =>
       presentedMs > (spentAt.get(`${kind} ${Math.floor(atMs / DAY_MS)}`) ?? Number.POSITIVE_INFINITY) + NOTICED_MS;
     const hasCode = (chain.viewAt(chain.head()).get(`code ${terms.from}`) ?? null) !== null;
     if (isLate('gas')) tell('the relayer keeps its bounds', 'it sold on when the day’s gas was spent');
     if (hasCode && isLate('failures'))
       tell('the relayer keeps its bounds', 'it sold to an account with code when the day’s failures were spent');
-    if (!hasCode && signerOf(transferDigest(chain.token.domain, terms), signature) !== terms.from)
+    if (!hasCode && signerOf(digestOf[rail](chain.token.domain, terms), signature) !== terms.from)
       tell('the relayer keeps its bounds', 'it sent an authorization that its payer has not signed');
     const ended = evidence.of(terms.from, terms.nonce);
     if (ended && chain.timeOf(ended.block) * 1000 + NOTICED_MS < presentedMs)

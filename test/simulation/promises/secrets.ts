@@ -11,7 +11,7 @@ const MOST_COPIES = 2;
 
 /** What the service knows and must keep to itself, as text and as bytes. */
 function secretsOf({ accounts, lightning, book }: World) {
-  const relayer = accounts.relayer.privateKey;
+  const keys = [accounts.relayer.privateKey, accounts.authorizer.privateKey];
   const shown = new Set(book.presentations().map(({ paymentHash }) => paymentHash));
   const preimages = lightning.invoices().filter((one) => one.ours && shown.has(one.paymentHash));
   const signatures = book.presentations().flatMap(({ authorization }) => authorization?.signature ?? []);
@@ -19,7 +19,7 @@ function secretsOf({ accounts, lightning, book }: World) {
   return {
     headers: new Set(headers),
     always: [
-      { name: 'the relayer’s key', bytes: relayer },
+      ...keys.map((bytes, at) => ({ name: at === 0 ? 'the relayer’s key' : 'the authorizer’s key', bytes })),
       ...preimages.map(({ preimage }) => ({ name: 'a preimage', bytes: Buffer.from(preimage, 'hex') })),
     ],
     signatures: signatures.filter(({ length }) => length === 65),

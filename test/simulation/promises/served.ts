@@ -1,6 +1,6 @@
 import type { Desk } from '../actors/desk.ts';
 import { boundHashOf } from '../record/bound-hash.ts';
-import type { Presentation } from '../record/presentation.ts';
+import { type Presentation, voucherKey } from '../record/presentation.ts';
 import type { World } from '../world/world.ts';
 import { readLedgers, type SaleRow } from './ledger.ts';
 import { nameOf } from './paid.ts';
@@ -30,7 +30,8 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   function owedSales(): Owed[] {
     return readLedgers(world).flatMap(({ sales, isTwin }) =>
       sales.flatMap((row) => {
-        const shown = book.of(`${row.rail} ${row.payer} ${row.nonce}`).filter(({ at }) => (at === 'twin') === isTwin);
+        const key = row.channelId ? voucherKey(row.channelId, row.max ?? 0n) : `${row.rail} ${row.payer} ${row.nonce}`;
+        const shown = book.of(key).filter(({ at }) => (at === 'twin') === isTwin);
         const isOld = (row.endedAt ?? 0) + KEPT_MS < scheduler.nowMs();
         if (row.state !== 'settled' || isOld || row.deliveries >= most || shown.some(isDelivered)) return [];
         const ways = shown.filter((one) => isOf(one, row));
@@ -96,7 +97,9 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
 }
 
 /** Whether it is this content of the authorization that the ledger has settled. */
-function isOf({ authorization }: Presentation, row: SaleRow): boolean {
+function isOf({ authorization, voucher }: Presentation, row: SaleRow): boolean {
+  if (voucher?.kind === 'refund') return false;
+  if (row.rail === 'channels' && row.validBefore === 0n) return voucher?.kind === 'voucher';
   const { value, validAfter, validBefore, to } = authorization?.terms ?? {};
   return to === row.payTo && value === row.amount && validAfter === row.validAfter && validBefore === row.validBefore;
 }
@@ -114,7 +117,7 @@ const isFor = ({ request }: Presentation, descriptionHash: string): boolean => b
 function unlike(ways: readonly Presentation[]): Presentation[] {
   const known = new Map<string, Presentation>();
   for (const way of ways) {
-    const signature = way.authorization?.signature.toString('hex');
+    const signature = (way.authorization ?? way.voucher)?.signature.toString('hex');
     known.set(`${way.asked} ${way.request.from} ${way.identifier} ${signature}`, way);
   }
   return [...known.values()];

@@ -27,10 +27,11 @@ export function createWorkCheck(world: World, tell: Tell) {
 
   function isPoor({ authorization, route }: Presentation, { atMs, block: newest }: Run): boolean {
     if (!authorization) return false;
-    const { from } = authorization.terms;
+    const { from, value } = authorization.terms;
+    const least = authorization.rail === 'channels' ? value : route.price;
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
     for (let block = newest; block > newest - POOR_MS / BLOCK_MS; block--)
-      if (unitsOf(chain.viewAt(block), from) >= route.price) return false;
+      if (unitsOf(chain.viewAt(block), from) >= least) return false;
     return atMs > startMs + POOR_MS;
   }
 

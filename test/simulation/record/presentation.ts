@@ -1,15 +1,27 @@
 import type { Route } from '../service/catalogue.ts';
 import type { ClientAnswer, ClientRequest, Received } from '../service/instance.ts';
+import type { ChannelConfig } from '../world/chain/channel-terms.ts';
 import type { Hex } from '../world/chain/keys.ts';
 import type { Terms } from '../world/chain/token.ts';
 
 /** How a payment's money moves. */
-export type Rail = 'usdc' | 'gateway' | 'lightning';
+export type Rail = 'usdc' | 'gateway' | 'lightning' | 'channels';
 
 /** An authorization with everything that makes it what it is. */
 export interface Authorization {
-  readonly rail: 'usdc' | 'gateway';
+  /** `channels`: a deposit, which pays into a channel. */
+  readonly rail: 'usdc' | 'gateway' | 'channels';
   readonly terms: Terms;
+  readonly signature: Buffer;
+}
+
+/** A voucher, with the channel that it is for. */
+export interface Voucher {
+  readonly kind: 'voucher' | 'deposit' | 'refund';
+  readonly config: ChannelConfig;
+  /** As the client says it. */
+  readonly channelId: Hex;
+  readonly max: bigint;
   readonly signature: Buffer;
 }
 
@@ -26,6 +38,8 @@ export interface Reported {
   readonly body: string;
   readonly transaction: string;
   readonly offer: Offer | null;
+  /** A receipt's `extra`; of a channel it tells its state. */
+  readonly receiptExtra: Readonly<Record<string, unknown>>;
 }
 
 /** What a 402 asks for. */
@@ -59,6 +73,8 @@ export interface Presentation {
   readonly asked: string;
   readonly rail: Rail;
   readonly authorization: Authorization | null;
+  /** Of a payment from a channel, and of a deposit into one. */
+  readonly voucher?: Voucher;
   /** Of a Lightning proof, in hex. */
   readonly paymentHash: string | null;
   readonly identifier: string | null;
@@ -72,6 +88,18 @@ export const keyOf = ({ rail, terms }: Pick<Authorization, 'rail' | 'terms'>): s
   `${rail} ${terms.from} ${terms.nonce}`;
 export const nonceKey = (rail: Rail, from: Hex, nonce: Hex): string => `${rail} ${from} ${nonce}`;
 
+/** The name of a voucher: whatever else of it changes, one ceiling of one channel buys one answer. */
+export const voucherKey = (channelId: Hex, max: bigint): string => `voucher ${channelId} ${max}`;
+
+/** The names under which a presentation is known. A deposit with its voucher has two. */
+function keysOf({ authorization, voucher, paymentHash }: Given): string[] {
+  const keys = voucher ? [voucherKey(voucher.channelId, voucher.max)] : [];
+  if (authorization) keys.push(keyOf(authorization));
+  return keys.length > 0 ? keys : [`lightning ${paymentHash}`];
+}
+
+type Given = Omit<Presentation, 'number' | 'atMs' | 'reported' | 'received'>;
+
 /** Everything that was presented, and what was answered. */
 export function createBook(nowMs: () => number) {
   const presentations: Presentation[] = [];
@@ -84,7 +112,7 @@ export function createBook(nowMs: () => number) {
     /** Those of one payment. */
     of: (key: string): readonly Presentation[] => byKey.get(key) ?? [],
     keys: (): IterableIterator<string> => byKey.keys(),
-    add(given: Omit<Presentation, 'number' | 'atMs' | 'reported' | 'received'>): Presentation {
+    add(given: Given): Presentation {
       const made: Presentation = {
         ...given,
         number: presentations.length,
@@ -94,8 +122,7 @@ export function createBook(nowMs: () => number) {
       };
       presentations.push(made);
       byRequest.set(given.request, made);
-      const key = given.authorization ? keyOf(given.authorization) : `lightning ${given.paymentHash}`;
-      byKey.set(key, [...(byKey.get(key) ?? []), made]);
+      for (const key of keysOf(given)) byKey.set(key, [...(byKey.get(key) ?? []), made]);
       return made;
     },
     /** Calls back with every presentation whose answer leaves. */
@@ -135,6 +162,7 @@ function readAnswer({ status, headers, body }: ClientAnswer, atMs: number): Repo
   const retryAfterSeconds = Number(headers['retry-after'] ?? 0);
   return {
     ...{ atMs, status, retryAfterSeconds, transaction: String(receipt?.transaction ?? '') },
+    receiptExtra: (receipt?.extra ?? {}) as Record<string, unknown>,
     code: String(problem.code ?? errorIn(required)),
     charged: chargedOf(status, problem.charged),
     body: status === 200 ? body : '',
@@ -152,7 +180,7 @@ interface ToolResult {
   isError?: boolean;
   content?: { text?: string }[];
   structuredContent?: Record<string, unknown>;
-  _meta?: Record<string, { transaction?: unknown }>;
+  _meta?: Record<string, { transaction?: unknown; extra?: Record<string, unknown> }>;
 }
 
 /** The same of a priced tool, whose failures are results like any other. */
@@ -168,6 +196,7 @@ function readToolAnswer(answer: ClientAnswer, atMs: number): Reported {
     charged: chargedOf(status, reported.charged),
     body: status === 200 ? (result.content?.[0]?.text ?? '') : '',
     transaction: String(result._meta?.['x402/payment-response']?.transaction ?? ''),
+    receiptExtra: result._meta?.['x402/payment-response']?.extra ?? {},
     offer: isOffer ? { accepts: () => (reported.accepts ?? []) as Requirement[] } : null,
   };
 }

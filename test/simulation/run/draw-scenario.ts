@@ -1,4 +1,5 @@
 import { createRandom, type Random } from '../engine/random.ts';
+import { drawChannelScenario } from './channel-scenarios.ts';
 import type { Scenario } from './scenario.ts';
 import { settingsOf, withSmallGasBudget } from './settings.ts';
 
@@ -151,15 +152,29 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
   },
 };
 
+/** Of so many seeds one sells from payment channels. */
+const CHANNELS_SHARE = 0.25;
+
+/** Has calls fail in public in some scenarios. The moves of all others stay as they were. */
+function withFailingCalls(scenario: Scenario, random: Random): Scenario {
+  const isMeant = scenario.name === 'the relayer and a hostile buyer' && random.chance(0.3);
+  // Calls that fail for want of data fail for honest buyers too.
+  const weights = { ...scenario.weights, 'the same call fails in public': 3 };
+  return isMeant ? { ...scenario, fair: false, weights } : scenario;
+}
+
 /** The scenario of a seed. */
 export function drawScenario(seed: string): Scenario {
+  const channels = createRandom(`${seed} channels`);
+  if (channels.chance(CHANNELS_SHARE)) return drawChannelScenario(channels);
   const random = createRandom(`${seed} scenario`);
   const weights = Object.fromEntries(Object.entries(SCENARIOS).map(([name, { weight }]) => [name, weight]));
   const name = random.weighted(weights);
   const drawn = (SCENARIOS[name] as (typeof SCENARIOS)[string]).draw(random);
   // `purse` is a part of the seed. Another word would change every scenario.
-  return withSmallGasBudget(
+  const scenario = withSmallGasBudget(
     { ...drawn, name, env: { ...settingsOf(random), ...drawn.env } },
     createRandom(`${seed} purse`),
   );
+  return withFailingCalls(scenario, createRandom(`${seed} failing calls`));
 }

@@ -1,11 +1,19 @@
 import type { Move } from '../moves/move.ts';
 import { readLedgers } from '../promises/ledger.ts';
 import type { Presentation } from '../record/presentation.ts';
+import { COLLECTOR, SETTLEMENT } from '../world/chain/channel-terms.ts';
+import type { Hex } from '../world/chain/keys.ts';
+import { EVENTS } from '../world/chain/settlement.ts';
 import type { World } from '../world/world.ts';
 
 /** How often each thing happened in a seed: moves by their names (`move: `), answers to payments (`answer: `), and what became of the money. */
 export function figuresOf(world: World, moves: readonly Move[]): Record<string, number> {
-  return { ...countOf(moves.map((move) => `move: ${nameOf(move)}`)), ...answersOf(world), ...outcomesOf(world) };
+  return {
+    ...countOf(moves.map((move) => `move: ${nameOf(move)}`)),
+    ...answersOf(world),
+    ...outcomesOf(world),
+    ...channelsOf(world),
+  };
 }
 
 /** With what was changed or wrong, where a move has kinds. */
@@ -49,6 +57,26 @@ function answersOf({ book }: World): Record<string, number> {
   return countOf(book.presentations().map(said));
 }
 
+/** What happened at the contract of payment channels; nothing in seeds that do not sell from them. */
+function channelsOf({ scenario, chain, accounts }: World): Record<string, number> {
+  if (!scenario.channels) return {};
+  const count = (topic: Hex, by?: Hex): number =>
+    chain
+      .logs()
+      .filter(
+        ({ address, topics, hash }) =>
+          address === SETTLEMENT && topics[0] === topic && (!by || chain.mined(hash)?.transaction.from === by),
+      ).length;
+  return {
+    'channels: deposited': count(EVENTS.deposited),
+    'channels: deposited by a third party': count(EVENTS.deposited, accounts.outsider.address),
+    'channels: claimed': count(EVENTS.claimed),
+    'channels: claimed by a third party': count(EVENTS.claimed, accounts.outsider.address),
+    'channels: refunded': count(EVENTS.refunded),
+    'channels: withdrawn': count(EVENTS.withdrawFinalized),
+  };
+}
+
 function outcomesOf(world: World): Record<string, number> {
   const { book, chain, catalogue, instances, evidence, accounts, gateway, lightning } = world;
   const mined = [...chain.allMined()];
@@ -65,7 +93,9 @@ function outcomesOf(world: World): Record<string, number> {
     'relayer: mined': sent.length,
     'relayer: reverted': sent.filter(({ ok }) => !ok).length,
     'chain: canceled': ended.filter(({ kind }) => kind === 'canceled').length,
-    'chain: spent elsewhere': ended.filter(({ kind, to }) => kind === 'paid' && to !== accounts.seller.address).length,
+    'chain: spent elsewhere': ended.filter(
+      ({ kind, to }) => kind === 'paid' && to !== accounts.seller.address && to !== COLLECTOR,
+    ).length,
     'chain: paid by a third party': paid.filter(({ sender }) => sender === accounts.outsider.address).length,
     'chain: paid by a facilitator': paid.filter(({ sender }) => sender === accounts.facilitator.address).length,
     'gateway: taken for us': transfers.filter(({ by }) => by !== null).length,

@@ -1,7 +1,7 @@
 import type { HonestBuyers } from '../actors/honest.ts';
 import { CLIENTS, runAs } from '../engine/owner.ts';
 import { mend } from '../moves/trouble-makers.ts';
-import { readLedgers } from '../promises/ledger.ts';
+import { readLedgers, type SaleRow } from '../promises/ledger.ts';
 import { connectionsOf } from '../service/sqlite.ts';
 import type { Hex } from '../world/chain/keys.ts';
 import type { World } from '../world/world.ts';
@@ -10,6 +10,8 @@ import type { World } from '../world/world.ts';
 const START_MS = 40_000;
 /** Everything that is open is looked at again within this time: the longest pauses, of a remote rail and of a provider that was of another chain, are five minutes. */
 const ENDS_MS = 700_000;
+/** A new leader has the lease of the last one by then, and has looked at what that one left open. */
+const RESUMED_MS = 60_000;
 const STEP_MS = 5_000;
 const OPEN = ['reserved', 'settling', 'unknown'];
 
@@ -35,13 +37,14 @@ function heal(world: World): void {
 /** Rows that have not ended, of those that nobody but the service can end. */
 export function openRows(world: World): string[] {
   const { evidence, scheduler, scenario, gateway } = world;
-  const isUsed = (rail: 'usdc' | 'gateway', payer: Hex, nonce: Hex): boolean =>
-    rail === 'usdc'
+  const isUsed = (rail: SaleRow['rail'], payer: Hex, nonce: Hex): boolean =>
+    rail !== 'gateway'
       ? evidence.of(payer, nonce) !== null
       : gateway.transfers().some((one) => one.from === payer && one.nonce === nonce);
   const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
-  return readLedgers(world).flatMap(({ sales }) =>
-    sales
+  return readLedgers(world).flatMap(({ sales, openOperations }) => [
+    ...openOperations.map((kind) => `a ${kind} of channels has not ended`),
+    ...sales
       .filter(({ state }) => OPEN.includes(state))
       // What was handed to somebody else may still be settled there, and is rightly unknown while it is good.
       .filter(({ rail, payer, nonce, validBefore, state, hash }) => {
@@ -51,7 +54,7 @@ export function openRows(world: World): string[] {
       .map(
         ({ rail, nonce, state, reason }) => `${rail} ${nonce.slice(0, 10)} is ${state}${reason ? ` (${reason})` : ''}`,
       ),
-  );
+  ]);
 }
 
 /** Lets the world come to rest: it heals, time passes, everything open ends. */
@@ -67,6 +70,22 @@ export async function comeToRest(world: World, honest: HonestBuyers): Promise<vo
     if (openRows(world).length === 0 && isAnswered(world)) return;
     if (scheduler.nowMs() >= untilMs) return;
   }
+}
+
+/** Stops a service that sells from channels as a signal does, and starts it again: it claims everything before it ends. */
+export async function claimAtStop(world: World): Promise<void> {
+  const { scenario, scheduler, instances } = world;
+  if (!scenario.channels) return;
+  let stopped = false;
+  void Promise.all(instances.map((one) => one.stop())).then(() => {
+    stopped = true;
+  });
+  await scheduler.runWhile(() => !stopped, scheduler.nowMs() + START_MS);
+  for (const instance of instances) void instance.boot();
+  await scheduler.runWhile(() => !instances.every((one) => one.isUp()), scheduler.nowMs() + START_MS);
+  // A claim whose end the stop did not wait for is ended by the next start.
+  for (const untilMs = scheduler.nowMs() + RESUMED_MS; scheduler.nowMs() < untilMs && openRows(world).length > 0; )
+    await scheduler.runUntil(scheduler.nowMs() + 1000);
 }
 
 export const isAnswered = ({ book }: World): boolean => book.presentations().every(({ received }) => received !== null);

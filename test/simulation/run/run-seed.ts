@@ -3,6 +3,8 @@ import { createHonestBuyers } from '../actors/honest.ts';
 import type { Move } from '../moves/move.ts';
 import { createPlayer } from '../moves/perform.ts';
 import { watchAnswers } from '../promises/answers.ts';
+import { createCalm } from '../promises/calm.ts';
+import { createChannelCheck } from '../promises/channels.ts';
 import { createChargedCheck } from '../promises/charged.ts';
 import { checkHonest, watchRails } from '../promises/honest.ts';
 import type { Breach, PromiseName, Tell } from '../promises/promise.ts';
@@ -11,10 +13,11 @@ import { checkFiles, checkTexts } from '../promises/secrets.ts';
 import { createServedCheck } from '../promises/served.ts';
 import { checkSums } from '../promises/sums.ts';
 import { createWorkCheck } from '../promises/work.ts';
+import { createChannelHistory } from '../record/channel-history.ts';
 import type { LoadedService } from '../seam.ts';
 import { createWorld, type World } from '../world/world.ts';
 import { figuresOf } from './figures.ts';
-import { comeToRest, isAnswered, letHappen, openRows } from './rest.ts';
+import { claimAtStop, comeToRest, isAnswered, letHappen, openRows } from './rest.ts';
 import type { Scenario } from './scenario.ts';
 
 /** What became of a seed. */
@@ -81,7 +84,10 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
   const player = createPlayer(world, desk);
   const honest = createHonestBuyers(world, desk, world.random('honest'));
   const { adversary } = player;
-  watchAnswers(world, adversary, tell);
+  const history = createChannelHistory(world.chain);
+  const calm = createCalm(world);
+  const channels = createChannelCheck(world, history, calm, tell);
+  watchAnswers(world, adversary, history, tell);
   watchRails(world, tell);
   const charged = createChargedCheck(world, tell);
   const relayer = createRelayerCheck(world, tell);
@@ -96,14 +102,18 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
     if (isBroken()) return played;
     played += 1;
     world.note(`MOVE ${JSON.stringify(move)}`);
+    calm.note(move);
     await player.play(move);
     relayer.afterMove();
     work.afterMove();
+    channels.afterMove();
   }
   if (isBroken()) return played;
   checkHonest(world, honest, tell);
   await comeToRest(world, honest);
+  await claimAtStop(world);
   relayer.afterMove();
+  channels.afterMove(true);
   for (const { name } of world.instances.filter((one) => !one.isUp()))
     tell(
       'the process lives on',
@@ -114,11 +124,12 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
       'every call is answered',
       `${world.book.presentations().filter(({ received }) => received === null).length} calls hang`,
     );
-  for (const row of openRows(world)) tell('every payment ends', row);
+  for (const row of [...openRows(world), ...channels.unclaimed()]) tell('every payment ends', row);
   charged.atRest();
   checkSums(world, tell);
   if (isBroken()) return played;
   await letHappen(world, fetchOwed, FETCH_MS);
+  channels.afterMove(true);
   charged.atRest();
   checkTexts(world, tell);
   for (const instance of world.instances) instance.kill();

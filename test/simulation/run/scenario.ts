@@ -5,6 +5,8 @@ export interface Scenario {
   readonly name: string;
   readonly settler: 'relayer' | 'facilitator' | 'circle';
   readonly gateway: boolean;
+  /** Payment channels are sold from; absent in moves that were written down before there were any. */
+  readonly channels?: boolean;
   readonly lightning: 'off' | 'own' | 'shared';
   /** Processes over one ledger. */
   readonly instances: number;

@@ -10,6 +10,8 @@ import type { Providers } from '../world/providers.ts';
 
 /** Where buyers reach the service, whichever instance answers. */
 export const PUBLIC_ORIGIN = 'http://percall.test';
+/** The shortest that the settlement contract takes. */
+export const WITHDRAW_DELAY_SECONDS = 900;
 
 interface EnvironmentOptions {
   readonly scenario: Scenario;
@@ -38,6 +40,11 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
       GATEWAY_WALLET_ADDRESS: GATEWAY_WALLET,
     }),
     ...(scenario.lightning !== 'off' && lightningEnvironment(options)),
+    ...(scenario.channels && {
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: toHex(accounts.authorizer.privateKey),
+      CHANNELS_WITHDRAW_DELAY_SECONDS: String(WITHDRAW_DELAY_SECONDS),
+    }),
     UPSTREAM_DNS_URL: 'http://dns.test/resolve',
     UPSTREAM_DNS_FALLBACK_URL: 'http://dns.test/other',
     // The twin has a ledger of its own.

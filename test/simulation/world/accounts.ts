@@ -5,7 +5,8 @@ import { accountOf, type Hex, toHex } from './chain/keys.ts';
 export function createAccounts(random: ReturnType<typeof createRandom>) {
   const make = () => accountOf(random.bytes(32));
   const elsewhere = { privateKey: random.bytes(32), address: toHex(random.bytes(20)) as Hex };
-  return { relayer: make(), seller: make(), facilitator: make(), outsider: make(), elsewhere };
+  const first = { relayer: make(), seller: make(), facilitator: make(), outsider: make(), elsewhere };
+  return { ...first, authorizer: make() };
 }
 
 export type Accounts = ReturnType<typeof createAccounts>;

@@ -61,7 +61,10 @@ export function createPayers(random: Random) {
     settle(view: View): void {
       for (const { address, units, isWallet, account } of all.values()) {
         view.set(`balance ${address}`, units * WEI_PER_UNIT);
-        if (isWallet) view.set(`code ${address}`, { owner: account.address, ...HONEST_WALLET });
+        if (!isWallet) continue;
+        view.set(`code ${address}`, { owner: account.address, ...HONEST_WALLET });
+        // For the gas of what its owner sends.
+        view.set(`balance ${account.address}`, units * WEI_PER_UNIT);
       }
     },
   };

@@ -1,5 +1,6 @@
 import { WORLD } from '../../engine/owner.ts';
 import type { Scheduler } from '../../engine/scheduler.ts';
+import { createChannelTerms } from './channel-terms.ts';
 import { createExecutor, envOf, intrinsicGas } from './execute.ts';
 import type { CallResult, Log } from './frame.ts';
 import { type Hex, keccak, toHex } from './keys.ts';
@@ -66,7 +67,8 @@ interface Change {
 export function createChain({ scheduler, chainId, genesisMs, relayer }: ChainOptions) {
   const state = createState();
   const token = createToken(chainId);
-  const executor = createExecutor(token);
+  const channelTerms = createChannelTerms(chainId);
+  const executor = createExecutor(token, channelTerms);
   const pool = createMempool();
   const mined = new Map<Hex, Mined>();
   const blocks = new Map<number, Mined[]>();
@@ -178,6 +180,7 @@ export function createChain({ scheduler, chainId, genesisMs, relayer }: ChainOpt
     chainId,
     genesisMs,
     token,
+    channelTerms,
     head,
     timeOf,
     feeAt,

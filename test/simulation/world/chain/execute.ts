@@ -1,10 +1,14 @@
 import { bytesWords, readerOf, word } from './abi.ts';
+import { type ChannelTerms, COLLECTOR, SETTLEMENT } from './channel-terms.ts';
 import type { CallResult, Env, Frame, Log } from './frame.ts';
 import type { Hex } from './keys.ts';
+import { createSettlement } from './settlement.ts';
 import { unitsOf } from './state.ts';
 import { SELECTORS, type Token, USDC } from './token.ts';
 import { askWallet } from './wallets.ts';
 
+/** Multicall3's `getBlockNumber()`. */
+const BLOCK_NUMBER: Hex = '0x42cbb15c';
 export const MULTICALL3: Hex = '0xca11bde05977b3631167028862be2a173976ca11';
 
 export function envOf(given: Omit<Env, 'logs' | 'log'>): Env {
@@ -14,10 +18,13 @@ export function envOf(given: Omit<Env, 'logs' | 'log'>): Env {
   return { ...given, logs, log };
 }
 
+const blockNumber = ({ block }: Env): CallResult => ({ ok: true, data: `0x${word(block)}`, gasUsed: 400, why: '' });
 const fails = (why: string, gasUsed: number): CallResult => ({ ok: false, data: '0x', gasUsed, why });
 
 /** Runs calls against a view. What a failed call had changed is undone, its logs too. */
-export function createExecutor(token: Token) {
+export function createExecutor(token: Token, terms: ChannelTerms) {
+  const settlement = createSettlement(terms, call);
+
   function call(env: Env, frame: Frame): CallResult {
     const mark = env.view.mark();
     const logs = env.logs.length;
@@ -30,7 +37,9 @@ export function createExecutor(token: Token) {
 
   function route(env: Env, frame: Frame): CallResult {
     if (frame.to === USDC) return token.call(env, frame);
-    if (frame.to === MULTICALL3) return aggregate(env, frame);
+    if (frame.to === MULTICALL3) return frame.data === BLOCK_NUMBER ? blockNumber(env) : aggregate(env, frame);
+    if (frame.to === SETTLEMENT) return settlement.call(env, frame);
+    if (frame.to === COLLECTOR) return fails('OnlyX402BatchSettlement', 3_000);
     const wallet = env.view.get(`code ${frame.to}`) ?? null;
     if (wallet === null || !frame.data.startsWith(SELECTORS.isValid, 2))
       return { ok: true, data: '0x', gasUsed: 0, why: '' };

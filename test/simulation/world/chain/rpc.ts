@@ -1,4 +1,5 @@
 import { BLOCK_GAS, type Call, type Chain, type Mined } from './chain.ts';
+import { COLLECTOR, SETTLEMENT } from './channel-terms.ts';
 import type { Hex } from './keys.ts';
 import { balanceOf } from './state.ts';
 
@@ -11,6 +12,8 @@ const quantity = (value: bigint | number): Hex => `0x${BigInt(value).toString(16
 const error = (code: number, message: string, data?: unknown): RpcAnswer => ({
   error: { code, message, ...(data !== undefined && { data }) },
 });
+/** What is asked for its code beside wallets. */
+const CONTRACTS: readonly Hex[] = [SETTLEMENT, COLLECTOR];
 const ZERO: Hex = `0x${'0'.repeat(40)}`;
 /** Arc's own limits. */
 const MOST_SPAN = 10_000;
@@ -150,7 +153,9 @@ export function createRpc(chain: Chain, node: NodeView) {
       case 'eth_getTransactionCount':
         return atBlock(params[1], (block) => quantity(chain.viewAt(block).get(`nonce ${address}`) ?? 0));
       case 'eth_getCode':
-        return atBlock(params[1], (block) => (chain.viewAt(block).get(`code ${address}`) ? '0x60016002' : '0x'));
+        return atBlock(params[1], (block) =>
+          CONTRACTS.includes(address) || chain.viewAt(block).get(`code ${address}`) ? '0x60016002' : '0x',
+        );
       case 'eth_call':
         return ethCall(params);
       case 'eth_getLogs':

@@ -9,6 +9,20 @@ export interface Slots {
   readonly [authorization: `authorization ${string}`]: true;
   readonly [blocked: `blocked ${string}`]: boolean;
   readonly paused: boolean;
+  readonly [channel: `channel ${string}`]: ChannelSlot;
+  /** Null once it is carried out or cancelled. */
+  readonly [withdrawal: `withdrawal ${string}`]: { readonly amount: bigint; readonly initiatedAt: number } | null;
+  /** How many refunds a channel has had. */
+  readonly [refunds: `refunds ${string}`]: bigint;
+  readonly [receiver: `receiver ${string}`]: { readonly totalClaimed: bigint; readonly totalSettled: bigint };
+  /** A channel whose claims revert, for a reason that no rule of the contract names. */
+  readonly [poisoned: `poisoned ${string}`]: boolean;
+}
+
+/** A payment channel's money, in base units. */
+export interface ChannelSlot {
+  readonly balance: bigint;
+  readonly totalClaimed: bigint;
 }
 
 /** The chain's state, as it is at one block, with changes of its own on top. */

@@ -21,6 +21,7 @@ export const SELECTORS = {
   byBytes: selector(`transferWithAuthorization(${TERMS},bytes)`),
   cancelByParts: selector('cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)'),
   cancelByBytes: selector('cancelAuthorization(address,bytes32,bytes)'),
+  receive: selector(`receiveWithAuthorization(${TERMS},bytes)`),
   transfer: selector('transfer(address,uint256)'),
   state: selector('authorizationState(address,bytes32)'),
   balance: selector('balanceOf(address)'),
@@ -50,36 +51,43 @@ export interface Terms {
   readonly nonce: Hex;
 }
 
-const TRANSFER_TYPE = toHex(
-  hashOf(
-    `TransferWithAuthorization(${'address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce'})`,
-  ),
-).slice(2);
+const FIELDS = 'address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce';
+const TRANSFER_TYPE = toHex(hashOf(`TransferWithAuthorization(${FIELDS})`)).slice(2);
+const RECEIVE_TYPE = toHex(hashOf(`ReceiveWithAuthorization(${FIELDS})`)).slice(2);
 const CANCEL_TYPE = toHex(hashOf('CancelAuthorization(address authorizer,bytes32 nonce)')).slice(2);
 
 function typed(domain: Buffer, struct: string): Buffer {
   return keccak(Buffer.concat([Buffer.from([0x19, 0x01]), domain, keccak(Buffer.from(struct, 'hex'))]));
 }
 
+const termsWords = ({ from, to, value, validAfter, validBefore, nonce }: Terms): string =>
+  addressWord(from) + addressWord(to) + [value, validAfter, validBefore].map(word).join('') + nonce.slice(2);
+
 /** What a payer signs. */
-export function transferDigest(domain: Buffer, { from, to, value, validAfter, validBefore, nonce }: Terms): Buffer {
-  const numbers = [value, validAfter, validBefore].map(word).join('');
-  return typed(domain, TRANSFER_TYPE + addressWord(from) + addressWord(to) + numbers + nonce.slice(2));
-}
+export const transferDigest = (domain: Buffer, terms: Terms): Buffer =>
+  typed(domain, TRANSFER_TYPE + termsWords(terms));
+/** What a payer signs where the payee itself must send it: a deposit into a channel. */
+export const receiveDigest = (domain: Buffer, terms: Terms): Buffer => typed(domain, RECEIVE_TYPE + termsWords(terms));
 
 export function cancelDigest(domain: Buffer, from: Hex, nonce: Hex): Buffer {
   return typed(domain, CANCEL_TYPE + addressWord(from) + nonce.slice(2));
 }
 
 /** Calldata that moves an authorization's money, in the form that fits its signature. */
-export function transferCalldata({ from, to, value, validAfter, validBefore, nonce }: Terms, signature: Buffer): Hex {
-  const terms =
-    addressWord(from) + addressWord(to) + [value, validAfter, validBefore].map(word).join('') + nonce.slice(2);
+export function transferCalldata(given: Terms, signature: Buffer): Hex {
+  const terms = termsWords(given);
   if (signature.length !== 65)
     return `0x${SELECTORS.byBytes}${terms}${word(224)}${bytesWords(signature.toString('hex'))}`;
   const [v, r, s] = [signature.subarray(64), signature.subarray(0, 32), signature.subarray(32, 64)];
   return `0x${SELECTORS.byParts}${terms}${v.toString('hex').padStart(64, '0')}${r.toString('hex')}${s.toString('hex')}`;
 }
+
+/** Calldata by which the payee takes an authorization's money. */
+export const receiveCalldata = (terms: Terms, signature: Buffer): Hex =>
+  `0x${SELECTORS.receive}${termsWords(terms)}${word(224)}${bytesWords(signature.toString('hex'))}`;
+
+/** Calldata that moves the sender's own money. */
+export const transferOut = (to: Hex, units: bigint): Hex => `0x${SELECTORS.transfer}${addressWord(to)}${word(units)}`;
 
 export function cancelCalldata(from: Hex, nonce: Hex, signature: Buffer): Hex {
   return `0x${SELECTORS.cancelByBytes}${addressWord(from)}${nonce.slice(2)}${word(96)}${bytesWords(signature.toString('hex'))}`;
@@ -91,10 +99,14 @@ type Reader = ReturnType<typeof readerOf>;
 export function readTransfer(data: Hex): { terms: Terms; signature: Buffer } | null {
   const form = data.slice(2, 10);
   if (form !== SELECTORS.byParts && form !== SELECTORS.byBytes) return null;
+  return readTerms(data, form === SELECTORS.byParts);
+}
+
+function readTerms(data: Hex, byParts: boolean): { terms: Terms; signature: Buffer } {
   const args = readerOf(data.slice(10));
   const [value, validAfter, validBefore] = [args.number(64), args.number(96), args.number(128)];
   const terms = { from: args.address(0), to: args.address(32), value, validAfter, validBefore, nonce: args.hash(160) };
-  return { terms, signature: signatureOf(args, form === SELECTORS.byParts, 192) };
+  return { terms, signature: signatureOf(args, byParts, 192) };
 }
 
 function signatureOf(args: Reader, byParts: boolean, at: number): Buffer {
@@ -152,17 +164,16 @@ export function createToken(chainId: number) {
 
   const unused = (view: View, from: Hex, nonce: Hex): boolean => view.get(`authorization ${from}${nonce}`) !== true;
 
-  function transferAuthorized(env: Env, frame: Frame): void {
-    const read = readTransfer(frame.data);
-    if (!read) throw new Reverted('no such call');
-    const { terms, signature } = read;
+  function transferAuthorized(env: Env, frame: Frame, digestOf = transferDigest): void {
+    const { terms, signature } = readTerms(frame.data, frame.data.startsWith(SELECTORS.byParts, 2));
     const { from, to, value, nonce } = terms;
     checkOpen(env, [from, to]);
+    require(digestOf === transferDigest || frame.from === to, 'FiatTokenV2: caller must be the payee');
     require(BigInt(env.timestamp) > terms.validAfter, 'FiatTokenV2: authorization is not yet valid');
     require(BigInt(env.timestamp) < terms.validBefore, 'FiatTokenV2: authorization is expired');
     frame.used += GAS.read;
     require(unused(env.view, from, nonce), 'FiatTokenV2: authorization is used or canceled');
-    frame.used += checkSigned(env, frame, from, transferDigest(domain, terms), signature);
+    frame.used += checkSigned(env, frame, from, digestOf(domain, terms), signature);
     env.view.set(`authorization ${from}${nonce}`, true);
     env.log(USDC, [USED, topicOf(from), nonce], null);
     frame.used += GAS.use;
@@ -188,6 +199,9 @@ export function createToken(chainId: number) {
       case SELECTORS.byParts:
       case SELECTORS.byBytes:
         transferAuthorized(env, frame);
+        return '';
+      case SELECTORS.receive:
+        transferAuthorized(env, frame, receiveDigest);
         return '';
       case SELECTORS.cancelByParts:
       case SELECTORS.cancelByBytes:

@@ -1,0 +1,116 @@
+import type { Plant } from './plant.ts';
+
+const CHARGES = 'src/store/sqlite/channel-writes.ts';
+const SELLING = 'src/payment/rails/usdc-channels/sell-voucher.ts';
+const RULES = 'src/payment/rails/usdc-channels/voucher-rules.ts';
+const LIMITS = 'src/payment/rails/usdc-channels/refund-limits.ts';
+
+const PLANTS: readonly Plant[] = [
+  {
+    name: 'a charge is not compared with the charges before it',
+    file: CHARGES,
+    find: 'WHERE id = @channelId AND charged = @voucherMax - @price AND',
+    replace: 'WHERE id = @channelId AND',
+    breaks: ['a charge is never lost', 'a channel adds up'],
+  },
+  {
+    name: 'a ceiling above the charges is charged in full',
+    file: RULES,
+    find: 'if (max !== charged + price) return',
+    replace: 'if (max < charged + price) return',
+    and: [{ file: CHARGES, find: 'charged = @voucherMax - @price', replace: 'charged <= @voucherMax - @price' }],
+    breaks: ['a channel adds up'],
+  },
+  {
+    name: 'a pending withdrawal covers vouchers too',
+    file: RULES,
+    find: 'if (max <= balance - state.withdrawAmount) return null;',
+    replace: 'if (max <= balance) return null;',
+    and: [
+      {
+        file: CHARGES,
+        find: '@voucherMax <= balance - withdraw_amount',
+        replace: '@voucherMax <= balance',
+      },
+    ],
+    breaks: ['no answer without its full price', 'the escrow covers what is charged'],
+  },
+  {
+    name: 'the answer of a voucher is not kept',
+    file: CHARGES,
+    find: '      sql(KEEP_REPLY).run(sale.id, reply, keepUntil);\n',
+    replace: '      if (reply.length === 0) sql(KEEP_REPLY).run(sale.id, reply, keepUntil);\n',
+    breaks: ['who paid is served'],
+  },
+  {
+    name: 'nobody watches withdrawals',
+    file: 'src/payment/rails/usdc-channels/settling.ts',
+    find: 'const watched = withdrawals.run();',
+    replace: 'const watched = Promise.resolve(withdrawals).then(() => {});',
+    breaks: ['the escrow covers what is charged'],
+  },
+  {
+    name: 'a deposit counts twice',
+    file: 'src/store/sqlite/ledger-moves.ts',
+    find: 'CASE WHEN state_block < sale.block THEN sale.amount ELSE 0 END',
+    replace: 'sale.amount',
+    breaks: ['no deposit is made twice', 'no answer without its full price', 'the escrow covers what is charged'],
+  },
+  {
+    name: 'a refund gives back what is charged',
+    file: LIMITS,
+    find: 'const left = state.balance - charged;',
+    replace: 'const left = state.balance - state.totalClaimed;',
+    and: [
+      {
+        file: 'src/payment/rails/usdc-channels/refund.ts',
+        find: 'if (charged === state.totalClaimed || !signature) return refund;',
+        replace: 'if (charged === state.totalClaimed || !signature || signature.length > 0) return refund;',
+      },
+    ],
+    breaks: ['the escrow covers what is charged', 'no answer without its full price'],
+  },
+  {
+    name: 'a poisoned row holds up the others',
+    file: 'src/payment/rails/usdc-channels/claim-batch.ts',
+    find: 'if (some.length === 1 && only) return void bad.push({ due: only, reason });',
+    replace: 'if (only) return void bad.push(...some.map((one) => ({ due: one, reason })));',
+    breaks: ['every payment ends'],
+  },
+  {
+    name: 'a refund is made as often as it is asked for',
+    file: 'src/payment/rails/usdc-channels/refund.ts',
+    find: '    checkPause(await store.lastRefund(channelId), clock.nowMs());\n',
+    replace: '',
+    and: [
+      { file: LIMITS, find: 'if (ofPayer.count >= A_DAY.payer)', replace: 'if (ofPayer.count >= 1000 * A_DAY.payer)' },
+    ],
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: 'a voucher buys any request',
+    file: SELLING,
+    find: "if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;",
+    replace:
+      "if (sale?.state !== 'settled' || isSameRequest(sale, { ...order, requestHash: sale.nonce })) return null;",
+    breaks: ['no payment is sold twice', 'no answer without its full price'],
+  },
+  {
+    name: 'a voucher’s answer goes to anybody',
+    file: SELLING,
+    find: 'if (!isSameBuyer(sale, { ...order,',
+    replace: 'if (order.price < 0n && !isSameBuyer(sale, { ...order,',
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: 'a voucher of any form counts',
+    file: 'src/payment/rails/usdc-channels/voucher.ts',
+    find: '  const signer = recoverAddress(digest, voucher.signature);',
+    replace:
+      '  const v = voucher.signature[64] ?? 0;\n  const form = Buffer.from([...voucher.signature.subarray(0, 64), v < 27 ? v + 27 : v]);\n  const signer = recoverAddress(digest, form);',
+    breaks: ['no answer without its full price', 'a charge is never lost', 'every payment ends'],
+  },
+];
+
+/** On the rail of payment channels. */
+export const CHANNEL_PLANTS: readonly Plant[] = PLANTS.map((plant) => ({ ...plant, inChannels: true }));
