@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { jsonOrNull } from '../../../../lib/json-or-null.ts';
 import type { Upstream } from '../../../../upstream/client/http.ts';
 import { macaroonPermissions } from '../../../lnbtc/macaroon.ts';
-import { askNode, jsonOrNull } from './ask-node.ts';
+import { askNode } from './ask-node.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
 import type { Receiver } from './receiver.ts';
 
