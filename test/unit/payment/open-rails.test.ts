@@ -12,7 +12,7 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
 import type { OpenRail } from '../../../src/payment/rail.ts';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
 import type { Relaying, Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';

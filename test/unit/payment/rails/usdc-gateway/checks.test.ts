@@ -6,12 +6,10 @@ import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gate
 import {
   createGatewayCheck,
   createGatewaySignatureCheck,
-  gatewayExtra,
-  gatewayRequirement,
-  isGatewayAccepted,
 } from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
+import { gatewayExtra, gatewayRequirement } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
@@ -55,15 +53,6 @@ afterAll(async () => {
 });
 
 describe('the Gateway’s entry of a challenge', () => {
-  test('differs from the plain one in `extra` alone', () => {
-    expect(requirement).toEqual({
-      ...plain,
-      extra: { name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
-    });
-    expect([isGatewayAccepted({ ...requirement }), isGatewayAccepted({ ...plain })]).toEqual([true, false]);
-    for (const extra of [null, undefined, 'GatewayWalletBatched', 7]) expect(isGatewayAccepted({ extra })).toBe(false);
-  });
-
   test('is signed for under the Gateway Wallet’s domain, and no other signature passes', async () => {
     const check = createGatewaySignatureCheck(5042, WALLET);
     const key = newKey();

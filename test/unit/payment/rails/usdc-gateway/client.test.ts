@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
-import { gatewayExtra } from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
+import { gatewayExtra } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
