@@ -103,7 +103,7 @@ describe('the limit of one client', () => {
   });
 });
 
-describe('the total', () => {
+describe('the limit of all clients', () => {
   it.each([
     { greedy: 1, each: 240 },
     { greedy: 3, each: 120 },
@@ -145,7 +145,7 @@ describe('the total', () => {
     expect(await admitted(five, 'buyer', 1, true)).toBe(1);
   });
 
-  it('is not used up by who is refused, for whatever reason', async () => {
+  it('is not used up by a client that is refused, for whatever reason', async () => {
     const issue = createIssuance({ client: 1, total: 12 }, createManualClock(0));
     expect(await admitted(issue, 'greedy', 50)).toBe(1);
     const networks = Array.from({ length: 50 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
@@ -250,7 +250,7 @@ describe('an equal share', () => {
     expect(await admitted(issue, HONEST, 100)).toBe(40);
   });
 
-  it('is of the last minute, not of one before it', async () => {
+  it('follows a shortage of the last minute, and of no earlier one', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 0, total: 100 }, clock);
     for (const client of addresses(61)) await admitted(issue, client, 1);
@@ -258,7 +258,7 @@ describe('an equal share', () => {
     expect(await admitted(issue, HONEST, 100)).toBe(40);
   });
 
-  it('is of no minute that hears of a shortage only late, when the next has begun', async () => {
+  it('does not count a shortage that is reported after its minute is over', async () => {
     const clock = createManualClock(MINUTE_START);
     const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const windows = (name: string) => {
@@ -340,7 +340,7 @@ describe('a newcomer', () => {
     expect(all).toBe(60);
   });
 
-  it('that must wait is told when the next portion comes, and gets one then', async () => {
+  it('that must wait gets the time of the next portion, and an invoice then', async () => {
     const { clock, issue } = await startTaken();
     await served(issue, 50);
     await clock.advance(500);
@@ -419,7 +419,7 @@ describe('an invoice that was not made', () => {
   });
 });
 
-it('what cannot be counted is not let through', async () => {
+it('a request that cannot be counted is refused', async () => {
   const clock = createManualClock(0);
   const clients = createMinuteWindows(clock);
   let away = true;

@@ -195,7 +195,7 @@ describe('space for replies is free again', () => {
   });
 });
 
-describe('a count of the store', () => {
+describe('a count of the reply store', () => {
   test('at the start includes replies that no client of this process holds, until they are deleted', () => {
     const { quota, offer } = open(1000);
     quota.set({ all: 400, offered: 400 });

@@ -52,8 +52,8 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-describe('the Gateway’s entry of a challenge', () => {
-  test('is signed for under the Gateway Wallet’s domain, and no other signature passes', async () => {
+describe('a payment for the Gateway', () => {
+  test('must be signed under the Gateway Wallet’s domain, and no other signature passes', async () => {
     const check = createGatewaySignatureCheck(5042, WALLET);
     const key = newKey();
     expect(await reasonOf(check(pay(key)))).toBeNull();
@@ -69,7 +69,7 @@ describe('the Gateway’s entry of a challenge', () => {
   test.each<[string, Parameters<typeof signForGateway>[3]]>([
     ['invalid_exact_evm_payload_authorization_value_mismatch', { value: 999n }],
     ['authorization_validity_too_short', { validBefore: BigInt(now() + 604_700) }],
-  ])('%s is refused before anything is asked', async (reason, overrides) => {
+  ])('is refused with %s before the Gateway is asked', async (reason, overrides) => {
     const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
     const judged = async (authorization: Authorization) => check(authorization, requirement, now());
     expect(await reasonOf(judged(pay(newKey(), overrides)))).toBe(reason);
@@ -81,7 +81,7 @@ describe('the Gateway’s entry of a challenge', () => {
     [10_000, 604_815],
     [10_001, 604_816],
     [0, 604_805],
-  ])('must be good for a week, a handler’s %i ms and five seconds', async (handlerTimeoutMs, least) => {
+  ])('must be valid for a week, a handler’s %i ms and five seconds', async (handlerTimeoutMs, least) => {
     const check = createGatewayCheck({ handlerTimeoutMs });
     const at = now();
     const judged = async (seconds: number) =>
@@ -90,7 +90,7 @@ describe('the Gateway’s entry of a challenge', () => {
     expect(await reasonOf(judged(least))).toBeNull();
   });
 
-  test('must not be good for longer than clients sign for and ten minutes, because until then it may stay unknown', async () => {
+  test('must not be valid for longer than clients sign for and ten minutes, because until then it may stay unknown', async () => {
     const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
     const at = now();
     const judged = async (seconds: number) =>
@@ -115,8 +115,8 @@ describe('the Gateway’s client', () => {
   });
 });
 
-describe('the balances that the Gateway tells', () => {
-  test('are in base units, in the order in which they were asked for, and nothing of who never deposited', async () => {
+describe('the balances that the Gateway reports', () => {
+  test('are in base units, in the order of the question, and 0 for a payer that never deposited', async () => {
     const [rich, poor, stranger] = [newKey().address, newKey().address, newKey().address];
     gateway.deposit(rich, 12_345_678n);
     gateway.deposit(poor, 1n);
@@ -197,7 +197,7 @@ describe('the evidence of a Gateway payment', () => {
     expect((await evidence().lookup(authorization)).kind).toBe('failed');
   });
 
-  test('says of a payment whether the Gateway has any transfer with its nonce, to any recipient', async () => {
+  test('shows whether the Gateway has any transfer with the payment’s nonce, to any recipient', async () => {
     const buyer = newKey();
     gateway.deposit(buyer.address, 10_000n);
     const [authorization, other] = [pay(buyer), pay(buyer)];
@@ -288,7 +288,7 @@ describe('a settled Gateway payment', () => {
     await sales.close();
   });
 
-  test('shows a transaction’s hash or a transfer’s id, and nothing for one that was only handed over', () => {
+  test('shows a transaction’s hash or a transfer’s id, and neither before the Gateway has made a transfer', () => {
     expect(transactionText(Buffer.alloc(32, 1))).toBe(`0x${'01'.repeat(32)}`);
     const id = '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e';
     expect(transactionText(transferIdBytes(id.toUpperCase()))).toBe(id);

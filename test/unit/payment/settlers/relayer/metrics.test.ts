@@ -30,7 +30,7 @@ test('a batch counts once as a transaction, and once a payment in gas and cost',
   expect(got.get('relayer_cost_per_payment_usdc_sum{rail="a"}')).toBeCloseTo(0.016);
 });
 
-test('one that settled nothing costs, and is no payment', async () => {
+test('a transaction that settled nothing counts its cost, and no payment', async () => {
   const registry = new Registry();
   createRelayerMetrics(registry).mined({ payments: 1 }, [{ rail: 'a', wei: 1e15, gasUsed: 50_000, settled: 0 }]);
   const got = await samples(registry);
