@@ -178,7 +178,7 @@ describe('two API processes', () => {
     const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
     const before = await call(service.origin, '/v1/fees');
     await network.mine(3);
-    await until('both tell of new blocks', async () => {
+    await until('both report new blocks', async () => {
       const answers = await Promise.all(Array.from({ length: 20 }, () => call(service.origin, '/v1/fees')));
       const areNewer = answers.every((answer) => collectedOf(answer) > collectedOf(before));
       return areNewer && kindsOf(answers, servedBy).length === WORKERS;

@@ -325,11 +325,11 @@ describe('the rails', () => {
       undefined,
     ],
     ['nowhere', {}, undefined],
-    ['of nobody', { 'eip155:5042': [] }, undefined],
-  ])('report the sender of a facilitator’s settlements when /supported names a signer %s', async (_, told, sender) => {
+    ['of an empty list', { 'eip155:5042': [] }, undefined],
+  ])('report the sender of a facilitator’s settlements when /supported names a signer %s', async (_, got, sender) => {
     const { probe, close } = await open(facilitated());
     kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
-    signers = told;
+    signers = got;
     expect(await probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
     await close();
   });

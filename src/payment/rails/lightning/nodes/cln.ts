@@ -53,7 +53,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
       for (const method of SPENDING) {
         const may = await mayCall(method, signal);
         if (may) return [`the rune allows ${method}; ${NEED} are enough`];
-        if (may === null) return [`it cannot be told what the rune allows; ${NEED} are enough`];
+        if (may === null) return [`the node does not show what the rune allows; ${NEED} are enough`];
       }
       return [];
     },

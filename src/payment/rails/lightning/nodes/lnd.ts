@@ -63,7 +63,7 @@ export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
       }
       const answers = [await mayWrite('offchain', signal), await mayWrite('onchain', signal)];
       if (answers.includes(true)) return [tooWide('writing off-chain or on-chain')];
-      return answers.includes(null) ? [`it cannot be told what the macaroon allows; ${NEED} are enough`] : [];
+      return answers.includes(null) ? [`the node does not show what the macaroon allows; ${NEED} are enough`] : [];
     },
     createInvoice: async ({ amountMsat, requestHash, expirySeconds }, signal) => {
       const order = {

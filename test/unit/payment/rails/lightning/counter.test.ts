@@ -29,8 +29,8 @@ beforeEach(async () => {
   gate = createGate<null>({ counterOf: counterOf as never, protocol: httpProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
-    const told = error instanceof AppError ? error : null;
-    return reply.code(told?.status ?? 500).send({ code: told?.code ?? 'internal', detail: (error as Error).message });
+    const known = error instanceof AppError ? error : null;
+    return reply.code(known?.status ?? 500).send({ code: known?.code ?? 'internal', detail: (error as Error).message });
   });
   const judged = defineEndpoint({
     ...bench.endpoint,

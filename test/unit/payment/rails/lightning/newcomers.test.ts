@@ -8,14 +8,14 @@ const network = (number: number, site = 1) => `2001:db8:${site}:${number.toStrin
 function open(maxClients?: number) {
   const clock = createManualClock(1_700_000_000_000);
   const newcomers = createNewcomers(clock, maxClients);
-  /** What a client is told that asks so often, so far apart. */
+  /** Whether a client is new at each of so many requests, so far apart. */
   async function asks(client: string, times: number, everyMs: number): Promise<boolean[]> {
-    const told: boolean[] = [];
+    const isNew: boolean[] = [];
     for (let at = 0; at < times; at++) {
-      told.push(newcomers.asks(client));
+      isNew.push(newcomers.asks(client));
       await clock.advance(everyMs);
     }
-    return told;
+    return isNew;
   }
   return { clock, newcomers, asks };
 }
@@ -28,9 +28,9 @@ describe('a client of the Lightning routes', () => {
 
   test('that asks each second is new no longer after three times, for as long as it goes on', async () => {
     const { asks } = open();
-    const told = await asks(CLIENT, 120, 1000);
-    expect(told.slice(0, 3)).toEqual([true, true, true]);
-    expect(told.slice(3)).toEqual(Array(117).fill(false));
+    const isNew = await asks(CLIENT, 120, 1000);
+    expect(isNew.slice(0, 3)).toEqual([true, true, true]);
+    expect(isNew.slice(3)).toEqual(Array(117).fill(false));
   });
 
   test('that kept asking is new again after a minute without a request', async () => {
@@ -72,8 +72,8 @@ describe('a client of the Lightning routes', () => {
 describe('an IPv6 /48', () => {
   test('may ask as often as four clients, from however many of its networks', () => {
     const { newcomers } = open();
-    const told = Array.from({ length: 20 }, (_, at) => newcomers.asks(network(at)));
-    expect(told).toEqual([...Array(12).fill(true), ...Array(8).fill(false)]);
+    const isNew = Array.from({ length: 20 }, (_, at) => newcomers.asks(network(at)));
+    expect(isNew).toEqual([...Array(12).fill(true), ...Array(8).fill(false)]);
     expect(newcomers.asks(network(1, 2))).toBe(true);
   });
 

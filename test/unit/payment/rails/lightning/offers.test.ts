@@ -131,7 +131,7 @@ describe('no offer is made', () => {
     expect(found).toMatch('503 lightning_unavailable');
     const asked = bench.node.received.length;
     await bench.clock.advance(60_000);
-    // The client had its one invoice of the last minute; now it is told of the node before anything is counted.
+    // The client had its one invoice of the last minute; now the node's failure is reported before anything is counted.
     for (let at = 0; at < 3; at++) expect(await refused()).toMatch('503 lightning_unavailable');
     expect(bench.handler.runs).toEqual(['a']);
     expect(bench.node.received.slice(asked).filter(({ url }) => url === '/createinvoice')).toEqual([]);

@@ -62,7 +62,7 @@ function open(
   const config = loadConfig({ ...MINIMUM, ...selling, ...env });
   const log = {
     info: () => {},
-    // What the node's connection allows is the watch's to tell.
+    // The node watch reports what the node's connection allows.
     warn: ({ receiver, leases = '' }: Record<string, unknown>, message: string) => {
       if (receiver === undefined) warned.push(`${message} ${leases}`.trim());
     },
@@ -111,7 +111,7 @@ describe('the Lightning rail', () => {
     await open({}, { isAlone: false }).start();
     expect([await isFree('a'), warned]).toEqual([false, []]);
     await open().start();
-    expect(warned).toEqual(['gave back leases of a process that died 2']);
+    expect(warned).toEqual(['released the leases of a process that died 2']);
     expect([await isFree('a'), await isFree('b'), await isFree('c')]).toEqual([true, true, false]);
   });
 });

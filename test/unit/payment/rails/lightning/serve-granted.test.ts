@@ -131,7 +131,7 @@ describe('a granted claim', () => {
     bench.faults.releaseLease = async () => Promise.reject(new Error('disk'));
     expect(await serve()).toBe('{"text":"answer to a"}');
     const detail = { err: expect.objectContaining({ message: 'disk' }) };
-    expect(bench.warned).toEqual([['error', 'a lease was not given back; it ends by itself', detail]]);
+    expect(bench.warned).toEqual([['error', 'a lease was not released; it ends by itself', detail]]);
   });
 
   test('that is delivered is noted, with how long its answer can be fetched', async () => {

@@ -34,7 +34,7 @@ let clock: ManualClock;
 let promised: bigint;
 let asked: { key: PaymentKey; id: string }[];
 let codeRefused: string | null;
-/** What the evidence says instead of what the node tells; null leaves it to the node. */
+/** The evidence's verdict instead of the node's; null leaves it to the node. */
 let verdict: Verdict | null;
 let lookups: number[];
 /** How important each lookup is, and whether a payer that is read is known to have signed. */

@@ -10,7 +10,7 @@ const ID = '01234567-89ab-4cde-8f01-23456789abcd';
 const HASH = `0x${'ab'.repeat(32)}`;
 
 /** Looks once at one transfer that was looked at so often before; the Gateway answers so. */
-async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
+async function look(reported: Partial<GatewayTransfer> | Error, checks = 0) {
   const notes: [string, TransferNote][] = [];
   const errors: string[] = [];
   const warned: object[] = [];
@@ -18,8 +18,8 @@ async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
   const { round } = createGatewayBatches({
     client: {
       transfer: async () => {
-        if (told instanceof Error) throw told;
-        return { id: ID, ...told } as GatewayTransfer;
+        if (reported instanceof Error) throw reported;
+        return { id: ID, ...reported } as GatewayTransfer;
       },
     },
     store: { due: async () => [due], note: async (id, note) => void notes.push([id, note]) },
@@ -63,8 +63,8 @@ test('a transfer that the Gateway gives up after it had accepted it is logged as
 test.each<[string, Partial<GatewayTransfer> | Error]>([
   ['the Gateway does not show', new Error('away')],
   ['the Gateway confuses with another', { id: ID.replace('0', '9'), status: 'completed', txHash: HASH }],
-])('nothing is stored for a transfer that %s', async (_, told) => {
-  expect((await look(told)).note).toEqual({ status: null, transaction: null, nextCheckAt: NOW + 5000 });
+])('nothing is stored for a transfer that %s', async (_, reported) => {
+  expect((await look(reported)).note).toEqual({ status: null, transaction: null, nextCheckAt: NOW + 5000 });
 });
 
 test('a transfer that could not be looked up is logged with the payment that it belongs to', async () => {

@@ -117,16 +117,16 @@ describe('the Gateway’s client', () => {
 
 describe('the balances that the Gateway reports', () => {
   test('are in base units, in the order of the question, and 0 for a payer that never deposited', async () => {
-    const [rich, poor, stranger] = [newKey().address, newKey().address, newKey().address];
+    const [rich, poor, withoutDeposit] = [newKey().address, newKey().address, newKey().address];
     gateway.deposit(rich, 12_345_678n);
     gateway.deposit(poor, 1n);
-    expect(await client().balances([stranger, poor, rich, poor])).toEqual([0n, 1n, 12_345_678n, 1n]);
+    expect(await client().balances([withoutDeposit, poor, rich, poor])).toEqual([0n, 1n, 12_345_678n, 1n]);
     const asked = gateway.asked.at(-1);
     expect([asked?.method, asked?.path]).toEqual(['POST', '/v1/balances']);
     expect(asked?.headers.authorization).toBe('Bearer gw-token');
     expect(asked?.body).toEqual({
       token: 'USDC',
-      sources: [stranger, poor, rich, poor].map((depositor) => ({ domain: 26, depositor })),
+      sources: [withoutDeposit, poor, rich, poor].map((depositor) => ({ domain: 26, depositor })),
     });
   });
 
@@ -138,7 +138,7 @@ describe('the balances that the Gateway reports', () => {
     await service.stop();
     return balance ?? 'none';
   }
-  const told = (...balances: object[]) => ({ json: { balances: balances.map((one) => ({ domain: 26, ...one })) } });
+  const reported = (...balances: object[]) => ({ json: { balances: balances.map((one) => ({ domain: 26, ...one })) } });
   const depositor = `0x${'ab'.repeat(20)}`;
 
   test.each([
@@ -149,22 +149,24 @@ describe('the balances that the Gateway reports', () => {
     ['0', 0n],
     ['123456789012.123456', 123_456_789_012_123_456n],
   ])('%s USDC are %i base units', async (balance, units) => {
-    expect(await read(told({ depositor, balance }))).toBe(units);
+    expect(await read(reported({ depositor, balance }))).toBe(units);
   });
 
   test('count for an address however it is written, and not on another chain', async () => {
-    expect(await read(told({ depositor: depositor.toUpperCase().replace('0X', '0x'), balance: '1' }))).toBe(1_000_000n);
-    expect(await read(told({ depositor, balance: '1', domain: 0 }))).toBe(0n);
-    expect(await read(told({ depositor: `0x${'cd'.repeat(20)}`, balance: '1' }))).toBe(0n);
+    expect(await read(reported({ depositor: depositor.toUpperCase().replace('0X', '0x'), balance: '1' }))).toBe(
+      1_000_000n,
+    );
+    expect(await read(reported({ depositor, balance: '1', domain: 0 }))).toBe(0n);
+    expect(await read(reported({ depositor: `0x${'cd'.repeat(20)}`, balance: '1' }))).toBe(0n);
   });
 
   test.each<[string, Answered]>([
     ['has no such service', { status: 404, json: {} }],
     ['fails', { status: 500, json: {} }],
     ['answers without balances', { json: { token: 'USDC' } }],
-    ['tells a negative balance', told({ depositor, balance: '-1' })],
-    ['tells a balance past six places', told({ depositor, balance: '0.0000001' })],
-    ['tells no number', told({ depositor, balance: 'much' })],
+    ['reports a negative balance', reported({ depositor, balance: '-1' })],
+    ['reports a balance past six places', reported({ depositor, balance: '0.0000001' })],
+    ['reports no number', reported({ depositor, balance: 'much' })],
   ])('are an upstream failure where it %s', async (_, answered) => {
     expect(typeof (await read(answered))).toBe('string');
   });
@@ -219,7 +221,7 @@ describe('the evidence of a Gateway payment', () => {
     ['of another payer', [{ fromAddress: WALLET }]],
     ['more than one', [{}, {}]],
     ['without a readable id', [{ id: '42' }]],
-  ])('is not to be told from transfers %s', async (_, changes) => {
+  ])('is unknown for transfers %s', async (_, changes) => {
     const authorization = pay();
     const transfer: GatewayTransfer = {
       ...{ id: '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e', status: 'completed', amount: '1000' },

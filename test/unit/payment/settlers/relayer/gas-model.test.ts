@@ -79,9 +79,9 @@ describe('failed batches', () => {
   test('make the next ones smaller, to a minimum, so that less gas can be wasted, and good ones make them larger again', () => {
     const model = learned(80_000n);
     const before = model.most(BLOCK, 100);
-    model.spoilt(100);
+    model.failedBatch(100);
     expect(model.most(BLOCK, 100)).toBe(50);
-    for (let batch = 0; batch < 10; batch++) model.spoilt(8);
+    for (let batch = 0; batch < 10; batch++) model.failedBatch(8);
     expect(model.most(BLOCK, 100)).toBe(8);
     for (let batch = 0; batch < 60; batch++) model.learn(21_000n + 80_000n * 8n, transfers(8));
     expect(model.most(BLOCK, 100)).toBe(before);
@@ -90,7 +90,7 @@ describe('failed batches', () => {
   test('raise the budgets, because these may have been too small', () => {
     const model = learned(80_000n);
     const before = model.limit(transfers(10));
-    model.spoilt(10);
+    model.failedBatch(10);
     expect(model.limit(transfers(10))).toBeGreaterThan(before);
   });
 });
@@ -140,9 +140,9 @@ test('a budget falls by an eighth of the difference with each cheaper batch, and
 
 test('a failed batch halves the size of the next one at once, and good batches double it', () => {
   const model = learned(80_000n);
-  model.spoilt(41);
+  model.failedBatch(41);
   expect(model.most(BLOCK, 100)).toBe(20);
-  model.spoilt(100);
+  model.failedBatch(100);
   expect(model.most(BLOCK, 100)).toBe(10);
   model.learn(21_000n + 80_000n * 10n, transfers(10));
   expect(model.most(BLOCK, 100)).toBe(20);
@@ -150,9 +150,9 @@ test('a failed batch halves the size of the next one at once, and good batches d
 
 test('a failed batch raises a budget by a quarter, up to a lone payment’s', () => {
   const model = createGasModel(60);
-  model.spoilt(10);
+  model.failedBatch(10);
   expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(187_500n);
-  for (let batch = 0; batch < 5; batch++) model.spoilt(10);
+  for (let batch = 0; batch < 5; batch++) model.failedBatch(10);
   expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(SETTLE_GAS);
 });
 

@@ -20,10 +20,10 @@ beforeEach(() => {
 
 const feed = (event: Event): Effect[] => feedAt(state, nowMs, event);
 /** Answers the one effect of this kind. */
-function answer(effects: readonly Effect[], kind: Ask['kind'], told: unknown): Effect[] {
+function answer(effects: readonly Effect[], kind: Ask['kind'], reported: unknown): Effect[] {
   const asked = effects.filter((effect) => effect.kind === kind);
   expect(asked).toHaveLength(1);
-  return feed({ kind, effect: asked[0], answer: told } as Event);
+  return feed({ kind, effect: asked[0], answer: reported } as Event);
 }
 
 /** A transaction for these that is on its way since now. */
@@ -102,9 +102,11 @@ describe('the watch over what is in flight', () => {
 
 describe('a look', () => {
   test('that finds no receipt, or an error in its place, ends nothing and logs nothing', () => {
-    for (const told of [NONE, { error: new RpcError(-32000, 'busy') }, undefined]) {
+    for (const reported of [NONE, { error: new RpcError(-32000, 'busy') }, undefined]) {
       const flight = fly(randomJob());
-      expect(answer(look(), 'fetchReceipts', [...Array(state.flights.size() - 1).fill(NONE), told])).toEqual([POLL]);
+      expect(answer(look(), 'fetchReceipts', [...Array(state.flights.size() - 1).fill(NONE), reported])).toEqual([
+        POLL,
+      ]);
       expect(state.flights.has(flight)).toBe(true);
     }
   });

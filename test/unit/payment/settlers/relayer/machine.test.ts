@@ -130,7 +130,7 @@ function play(seed: string): { found: string[]; effects: string[] } {
         );
         const results = (count: number) =>
           Array.from({ length: count }, () => ({ success: random() < 0.9, returnData: '0x' as const }));
-        const simulated = effect.plan.guesses.map(({ length }) =>
+        const simulated = effect.plan.trialGroups.map(({ length }) =>
           outcome(
             length === 1 ? '0x' : encodeFunctionResult({ abi, functionName: 'aggregate3', result: results(length) }),
           ),

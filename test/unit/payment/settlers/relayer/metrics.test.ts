@@ -82,7 +82,10 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   createRelayerMetrics(unlimited).watchBudget({
     ...{ spentWei: () => 0n, dailyWei: null, failedWei: () => 0n, dailyFailuresWei: null },
   });
-  const told = await samples(unlimited);
-  expect([told.has('relayer_gas_budget_usdc'), told.has('relayer_gas_failed_budget_usdc')]).toEqual([false, false]);
-  expect(told.get('relayer_gas_failed_today_usdc')).toBe(0);
+  const answers = await samples(unlimited);
+  expect([answers.has('relayer_gas_budget_usdc'), answers.has('relayer_gas_failed_budget_usdc')]).toEqual([
+    false,
+    false,
+  ]);
+  expect(answers.get('relayer_gas_failed_today_usdc')).toBe(0);
 });

@@ -301,7 +301,7 @@ describe('among others, an operation', () => {
     expect(bed.state.flights.all().map((one) => newest(one).operationJob)).toEqual([second]);
   });
 
-  test('is never simulated for a price of gas that a contract could tell from the real one', async () => {
+  test('is never simulated for a price of gas that a contract could distinguish from the real one', async () => {
     const { bed, self } = await bench();
     const { job } = await self.launch();
     const to = bytesToHex(job.operation.to);

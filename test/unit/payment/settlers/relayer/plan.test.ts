@@ -59,7 +59,7 @@ async function bench() {
     check: createChainCheck(chain, USDC, () => RELAYER),
   };
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
-  /** Plans a round, tries it out where something must be known, and judges what was told. */
+  /** Plans a round, simulates it where that is needed, and judges the answers. */
   const run = async (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> => {
     const plan = planRound(jobs, {
       gas: 18_000_000n,
@@ -115,10 +115,10 @@ describe('a payment that waits alone', () => {
 
   test('of a plain account is simulated when it was in a failed batch, or when today’s failures have cost enough', async () => {
     const { trials, run } = await bench();
-    const [careful, spoilt] = jobs(2);
+    const [careful, suspected] = jobs(2);
     expect((await run([careful as Job], { isCareful: true })).groups).toEqual([[careful]]);
-    (spoilt as Job).wasInFailedBatch = true;
-    expect((await run([spoilt as Job])).groups).toEqual([[spoilt]]);
+    (suspected as Job).wasInFailedBatch = true;
+    expect((await run([suspected as Job])).groups).toEqual([[suspected]]);
     expect(trials).toHaveLength(2);
   });
 

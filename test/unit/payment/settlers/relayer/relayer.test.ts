@@ -334,16 +334,16 @@ describe('the relayer', () => {
     bed.self.hold = new Promise((resolve) => {
       answer = resolve;
     });
-    const told: string[] = [];
+    const reported: string[] = [];
     const [open] = bed.settle(randomIntent());
     await eventually(() => expect(bed.noted).toHaveLength(1));
-    const stopped = bed.relayer.stop().then(() => told.push('stopped'));
-    void open?.then(({ kind }) => told.push(kind));
+    const stopped = bed.relayer.stop().then(() => reported.push('stopped'));
+    void open?.then(({ kind }) => reported.push(kind));
     await new Promise((next) => setImmediate(next));
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     answer();
     await stopped;
-    expect([told, bed.pool.sent]).toEqual([['unknown', 'stopped'], []]);
+    expect([reported, bed.pool.sent]).toEqual([['unknown', 'stopped'], []]);
   });
 
   test('that stops while it waits for the chain ends what is queued as unknown', async () => {

@@ -31,8 +31,8 @@ function only(effects: readonly Effect[], kind: Ask['kind'], name?: string): Ask
   expect(asked).toHaveLength(1);
   return asked[0] as Ask;
 }
-const answer = (effects: readonly Effect[], kind: Ask['kind'], told: unknown, name?: string): Effect[] =>
-  feed({ kind, effect: only(effects, kind, name), answer: told } as Event);
+const answer = (effects: readonly Effect[], kind: Ask['kind'], got: unknown, name?: string): Effect[] =>
+  feed({ kind, effect: only(effects, kind, name), answer: got } as Event);
 const fail = (effects: readonly Effect[], kind: Ask['kind'], error: Error): Effect[] =>
   feed({ kind: 'failed', effect: only(effects, kind), error });
 

@@ -84,7 +84,7 @@ describe('the rune of a Core Lightning node', () => {
     ['the node says so with a status of success', { body: '{"valid":false}' }],
     ['its code alone says so', { status: 500, body: '{"code":1503,"message":"x"}' }],
     ['its status alone says so', { status: 403, body: '{}' }],
-    ['its status alone says that nobody was let in', { status: 401, body: '{}' }],
+    ['its status alone says that access was refused', { status: 401, body: '{}' }],
     ['it does not even allow the question', { status: 401, body: '{"code":1501,"message":"Not authorized"}' }],
   ])('is no cause for a word when %s', async (_what, answer) => {
     expect(await inspectWhen(() => answer)).toEqual([]);
@@ -93,9 +93,9 @@ describe('the rune of a Core Lightning node', () => {
   test.each([
     ['an old node does not know the question', { status: 500, body: '{"code":-32601,"message":"Unknown command"}' }],
     ['an answer of success says nothing', { body: '<html>' }],
-    ['another error is told', { status: 300, body: '{"valid":true}' }],
+    ['another error is reported', { status: 300, body: '{"valid":true}' }],
     ['the node answers nonsense', { status: 500, body: '<html>' }],
   ])('is said to be unknown when %s', async (_what, answer) => {
-    expect(await inspectWhen(() => answer)).toEqual([expect.stringContaining('cannot be told')]);
+    expect(await inspectWhen(() => answer)).toEqual([expect.stringContaining('does not show')]);
   });
 });

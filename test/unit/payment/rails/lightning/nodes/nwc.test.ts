@@ -139,7 +139,7 @@ describe('a failure of the wallet', () => {
     ['the wallet refuses', 'refusing', /nwc: the wallet refuses make_invoice \(RESTRICTED\)/],
     ['the answer has another shape', 'odd', /nwc: answered make_invoice with an unexpected shape/],
     ['the answer cannot be decrypted', 'garbled', /nwc: answered what cannot be read/],
-  ] as const)('is the node being away when %s, and never tells the secret', async (_what, mood, message) => {
+  ] as const)('counts as the node being away when %s, and never reveals the secret', async (_what, mood, message) => {
     // Only one that says nothing is waited for in vain.
     bench = connect(mood === 'silent' ? 150 : 10_000);
     wallet.mood = mood;

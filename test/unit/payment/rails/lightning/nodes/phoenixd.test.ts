@@ -63,7 +63,7 @@ describe('a phoenixd node', () => {
   });
 
   test('does not show which of its two passwords it got, so every start warns, and nothing is tried', async () => {
-    expect(await bench.receiver.inspect(signal)).toEqual([expect.stringContaining('cannot be told')]);
+    expect(await bench.receiver.inspect(signal)).toEqual([expect.stringContaining('does not show')]);
     expect(node.received).toEqual([]);
   });
 });
