@@ -37,7 +37,7 @@ export type End =
   | 'deposit sent, delivered again'
   | 'deposit not sent, bought again';
 
-/** A buyer with a channel at a service that is killed, and what it was told. It signs what a stock client would sign. */
+/** A buyer with a channel at a service that tests kill, and the answers that it got. It signs what a stock client would sign. */
 export async function newKillBuyer(network: EmbeddedNetwork, origin: string, random: () => number) {
   const { privateKey, address } = newKey();
   await network.fundUsdc(address, FUNDS);
@@ -90,7 +90,7 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
 
   return {
     ...{ id: bytesToHex(signer.id), address, privateKey, signer },
-    /** What the buyer was told: the channel's charges and its deposits, and the most that it has signed for a call that can succeed. */
+    /** The buyer's knowledge: the channel's charges and its deposits by the answers, and the most that it has signed for a call that can succeed. */
     told: () => ({ charged, deposited, highest }),
     funds: FUNDS,
     depositSize: DEPOSIT,
@@ -114,7 +114,7 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
         note(attempt, answer.body);
       }
     },
-    /** Settles what became of the call without an answer. `row`: its sale in the files of the dead service. */
+    /** Finds out how the call without an answer ended. `row`: its sale in the files of the dead service. */
     comeBack: async (find: (attempt: Attempt) => SaleLeft | null, context: string): Promise<End> => {
       const attempt = unheard;
       unheard = null;
@@ -123,7 +123,7 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
       const isCharged = row?.state === 'settled';
       const isTold = false;
       if (attempt.deposit === 0n && random() < 0.3) {
-        // Another call with the same voucher is sold, or is told the charges.
+        // Another call with the same voucher is sold, or its refusal names the charges.
         const other = { ...attempt, path: pathOfNext() };
         const answer = await show(other);
         expect(answer.status, `${context}: ${answer.body}`).toBe(isCharged ? 402 : 200);

@@ -81,7 +81,10 @@ export async function createLeaver(
     expect(await balanceOf(network, buyer.address), context).toBe(buyer.funds - charged);
   }
 
-  /** Asks to withdraw everything that is not claimed yet, what is charged too. A claim that is mined meanwhile makes the contract refuse that once. */
+  /**
+   * Asks to withdraw everything that is not claimed yet, charged amounts included. A claim that is mined meanwhile makes the contract refuse that
+   * once.
+   */
   async function withdrawAll(): Promise<void> {
     const rest = deposited - (await claimedOf(network, buyer.id));
     await write('initiateWithdraw', [config, rest]).catch(async () =>
