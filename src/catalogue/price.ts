@@ -14,6 +14,6 @@ export function priceFromUsd(usd: string): Price {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(usd);
   if (!match) throw new Error(`not a USD price with at most ${USDC_DECIMALS} decimals: ${usd}`);
   const units = BigInt(`${match[1]}${(match[2] ?? '').padEnd(USDC_DECIMALS, '0')}`);
-  if (units === 0n) throw new Error('a price is more than nothing');
+  if (units === 0n) throw new Error('a price must be more than 0');
   return Object.freeze({ usd, units });
 }

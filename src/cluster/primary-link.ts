@@ -106,7 +106,7 @@ function createMetricsLink(send: Channel['send'], clock: Clock) {
     const text = await Promise.race([answer, clock.sleep(METRICS_MS, late.signal).then(nothing, nothing)]);
     late.abort();
     readings.delete(ask);
-    if (text === null) throw new Unavailable('metrics_unavailable', 'The figures of all processes cannot be had now.');
+    if (text === null) throw new Unavailable('metrics_unavailable', 'The figures of all processes cannot be read now.');
     return text;
   }
 

@@ -19,7 +19,7 @@ interface RunOptions {
 export async function runPrimary(config: Config, { env, close, exit }: RunOptions): Promise<void> {
   const log = createLogger(config.logLevel);
   const onHopeless = () => {
-    log.fatal('an API process ended before any has served; leaving');
+    log.fatal('an API process ended before any has served; the service ends');
     exit(1);
   };
   const workers = createWorkers({ size: config.workers, onHopeless, env, clock: systemClock, log });

@@ -24,8 +24,8 @@ export function misfit(context: CollectorContext, first: LinkedHeader, last: Lin
 }
 
 /**
- * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` itself is right.
- * It stops at a stored block whose hash is the served one, or where nothing is stored. Blocks beyond a right one are right, because hashes chain them.
+ * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` itself is right. It stops at a stored block
+ * whose hash is the served one, or where nothing is stored. Blocks beyond a right one are right, because hashes chain them.
  */
 export async function findStale(
   context: CollectorContext,
@@ -75,6 +75,6 @@ export function alarm({ log, state }: CollectorContext, stale: Span): void {
   state.replacedBlocks += blocks;
   log.error(
     { from: stale.from, to: stale.to, blocks },
-    'ALARM: stored blocks are not the chain’s any more; reading them again',
+    'ALARM: stored blocks are no longer those of the chain; they are read again',
   );
 }

@@ -31,7 +31,7 @@ export interface GatewayConfig {
 export interface ChannelsConfig {
   /** Signs claims and refunds for the seller. It needs no money. Its address is part of each channel's id. */
   readonly authorizerKey: `0x${string}`;
-  /** Seconds between a payer's wish to withdraw and the withdrawal. It is part of each channel's id. */
+  /** Seconds between a payer's request to withdraw and the withdrawal. It is part of each channel's id. */
   readonly withdrawDelaySeconds: number;
   /** The least deposit, in USDC base units. */
   readonly minDeposit: bigint;

@@ -95,17 +95,18 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
     async read(signal) {
       try {
         const { listings, isCut } = await readAll(options, signal);
-        if (isCut) log.warn({ entries: listings.length }, 'the catalogue is larger than what is read of it');
+        if (isCut)
+          log.warn({ entries: listings.length }, 'the catalogue is larger than the limit; the rest is not read');
         if (isDoubtful(copy, listings.length, clock.nowMs())) {
           const had = copy?.listings.length;
-          log.warn({ entries: listings.length, had }, 'the catalogue has suddenly shrunk; the copy in hand is kept');
+          log.warn({ entries: listings.length, had }, 'the catalogue has suddenly shrunk; the last copy is kept');
           return false;
         }
         take(clock.nowMs(), listings);
         await save(clock.nowMs(), listings);
         return true;
       } catch (error) {
-        if (!signal.aborted) log.warn({ err: error }, 'the catalogue cannot be read; the copy in hand is kept');
+        if (!signal.aborted) log.warn({ err: error }, 'the catalogue cannot be read; the last copy is kept');
         return false;
       }
     },

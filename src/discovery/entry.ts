@@ -43,7 +43,7 @@ export const entrySchema = z.strictObject({
   plainNetworks: z.array(z.string()).meta({ description: 'Those payable without the gateway' }),
   online: z.boolean().meta({
     description:
-      'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, nobody called it',
+      'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, and was not called',
   }),
   score: z.number().meta({ description: 'Relevance; only comparable within one answer, 0 without a query' }),
 });

@@ -152,7 +152,7 @@ async function fillPools(rpc: Rpc, miner: Miner, deployer: Hex, dex: Dex): Promi
     ...{ from: deployer, to: poolManager, gas: toQuantity(500_000) },
     data: encodeFunctionData({ abi: POOL_MANAGER_ABI, functionName: 'initialize', args: [poolKey, price] }),
   });
-  const tell = (functionName: string, args: readonly unknown[]): SentTransaction => ({
+  const call = (functionName: string, args: readonly unknown[]): SentTransaction => ({
     ...{ from: deployer, to: trader, gas: toQuantity(1_000_000) },
     data: encodeFunctionData({ abi: artifacts.Trader.abi, functionName, args: [...args] }),
   });
@@ -166,12 +166,12 @@ async function fillPools(rpc: Rpc, miner: Miner, deployer: Hex, dex: Dex): Promi
     start(dex.projectV3, sqrtPriceX96(projectWorth(projectV3), projectV3)),
     startV4(dex.v4Key, sqrtPriceX96(v4, eurcWorth(v4))),
     startV4(dex.v4NativeKey, sqrtPriceX96(native, eurcWorth(v4Native))),
-    tell('addV2', [dex.v2, v2, eurcWorth(v2)]),
-    tell('addV2', [dex.projectV2, projectWorth(projectV2), projectV2]),
-    tell('addV3', [dex.v3, -FINE.end, FINE.end, liquidity(v3, eurcWorth(v3))]),
-    tell('addV3', [dex.projectV3, -COARSE.end, COARSE.end, liquidity(projectWorth(projectV3), projectV3)]),
-    tell('addV4', [poolManager, dex.v4Key, -FINE.end, FINE.end, liquidity(v4, eurcWorth(v4))]),
-    tell('addV4', [poolManager, dex.v4NativeKey, -FINE.end, FINE.end, liquidity(native, eurcWorth(v4Native))]),
+    call('addV2', [dex.v2, v2, eurcWorth(v2)]),
+    call('addV2', [dex.projectV2, projectWorth(projectV2), projectV2]),
+    call('addV3', [dex.v3, -FINE.end, FINE.end, liquidity(v3, eurcWorth(v3))]),
+    call('addV3', [dex.projectV3, -COARSE.end, COARSE.end, liquidity(projectWorth(projectV3), projectV3)]),
+    call('addV4', [poolManager, dex.v4Key, -FINE.end, FINE.end, liquidity(v4, eurcWorth(v4))]),
+    call('addV4', [poolManager, dex.v4NativeKey, -FINE.end, FINE.end, liquidity(native, eurcWorth(v4Native))]),
   ]);
 }
 

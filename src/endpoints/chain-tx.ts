@@ -31,7 +31,7 @@ const transfer = z.strictObject({
     .meta({ description: 'As the contract says, not proof of anything; null when it says none' }),
   decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
   from: addressField('Sender; the zero address when minted'),
-  to: addressField('Recipient; the zero address when burnt'),
+  to: addressField('Recipient; the zero address when burned'),
   amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
   amountRaw: bigInteger('In base units'),
   logIndex: z.int().nonnegative().meta({ description: 'Position of the log in its block' }),

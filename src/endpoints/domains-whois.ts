@@ -17,7 +17,7 @@ const result = z.strictObject({
     .string()
     .meta({ description: 'The name that was asked for; a name below a domain is reduced to the domain' }),
   registered: z.boolean().nullable().meta({
-    description: 'null when neither registry nor DNS knows of it and it still cannot be called free',
+    description: 'null when unknown: neither the registry nor the DNS has it, but it may be registered',
   }),
   looksAvailable: z.boolean().meta({
     description:

@@ -16,7 +16,11 @@ export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads
 /** The collector's position, and how far it is behind the chain. */
 export const freshness = z
   .strictObject({
-    head: z.int().nonnegative().nullable().meta({ description: 'The newest block of the chain, as last heard' }),
+    head: z
+      .int()
+      .nonnegative()
+      .nullable()
+      .meta({ description: 'The newest block of the chain, as a provider last reported it' }),
     collected: z.int().nonnegative().nullable().meta({ description: 'The newest block that was read' }),
     lagBlocks: z.int().nullable().meta({ description: 'Blocks between the two' }),
     lagSeconds: z

@@ -20,7 +20,7 @@ export const fxParams = z.object({
     .default('EURC')
     .meta({
       description:
-        'The base token, quoted in USDC; letter case does not matter. Another than those that are watched is 400 with their list',
+        'The base token, quoted in USDC; letter case does not matter. A symbol that is not watched gets 400 with the list of watched ones',
     }),
 });
 

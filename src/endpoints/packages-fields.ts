@@ -28,9 +28,9 @@ export function authorText(description: string) {
 /** Members that PyPI's and OSV's advisories share. */
 export const advisoryNames = {
   id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
-  aliases: z
-    .array(z.string())
-    .meta({ description: 'All other ids of the same flaw: it is told once, whoever reports it' }),
+  aliases: z.array(z.string()).meta({
+    description: 'All other ids of the same vulnerability, which is listed once even when several databases have it',
+  }),
   summary: z.string().nullable().meta({ description: 'null when no database gives one' }),
 };
 

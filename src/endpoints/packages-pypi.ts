@@ -28,7 +28,7 @@ const result = z.strictObject({
     description: 'SPDX expression where given (PEP 639), else the short licence text, else the classifiers',
   }),
   dependencies: z.array(dependency).nullable().meta({
-    description: 'null: the metadata names none, which PyPI says alike of none and of unknown',
+    description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
   }),
   yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
   advisories: z
@@ -38,7 +38,7 @@ const result = z.strictObject({
         fixedIn: z.array(z.string()).meta({ description: 'Ascending; empty: no fixed version is known' }),
       }),
     )
-    .meta({ description: 'Known flaws of exactly this release; withdrawn advisories are left out' }),
+    .meta({ description: 'Known vulnerabilities of exactly this release; withdrawn advisories are left out' }),
   summary: authorText('One line of the author'),
   homepage: authorText('As the author wrote it'),
   source: sourceSchema,

@@ -52,10 +52,10 @@ const result = z.strictObject({
   ecosystem: z.enum(NAMES),
   name: z.string().meta({ description: 'In the spelling under which advisories are filed' }),
   version: z.string().nullable().meta({ description: 'null: every published version' }),
-  count: z.int().nonnegative().meta({ description: '0 also for a package that the database has never heard of' }),
+  count: z.int().nonnegative().meta({ description: '0 also for a package that the database does not know' }),
   advisories: z.array(advisory).meta({
     description:
-      'Each flaw once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious packages',
+      'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious packages',
   }),
   source: sourceSchema,
 });

@@ -12,7 +12,7 @@ const securityHeaders = z.strictObject({
       name: z.string(),
       value: z.string().meta({ description: 'At most 500 characters of it' }),
       judgement: z.enum(['good', 'weak', 'invalid', 'ignored', 'obsolete']).meta({
-        description: 'ignored: browsers do not heed it over plain http; obsolete: nor anywhere any more',
+        description: 'ignored: browsers ignore it over plain http; obsolete: browsers ignore it everywhere',
       }),
     }),
   ),
@@ -20,7 +20,7 @@ const securityHeaders = z.strictObject({
     z.strictObject({
       name: z.string(),
       judgement: z.enum(['needed', 'advised', 'optional', 'covered', 'inapplicable']).meta({
-        description: 'covered: another header does its work; inapplicable: it would do nothing over plain http',
+        description: 'covered: another header has its effect; inapplicable: it has no effect over plain http',
       }),
     }),
   ),

@@ -29,14 +29,14 @@ export const titleParam = z
     context.addIssue({ code: 'custom', message: fault });
     return z.NEVER;
   })
-  .meta({ description: 'Title of the article, in any letter case that the edition forgives; redirects are followed' });
+  .meta({ description: 'Title of the article, in any letter case that the edition accepts; redirects are followed' });
 
 /** Checks MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because the title becomes part of a path. */
 function titleFault(title: string): string | null {
   if (title === '') return "an article's title";
   if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
-  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'holds characters that no title has';
-  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends as no title does';
+  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'contains characters that titles cannot have';
+  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends in a way that titles cannot';
   return null;
 }
 

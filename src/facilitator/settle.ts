@@ -14,7 +14,7 @@ const MARGIN_SECONDS = 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
 const STORE_RETRY_SECONDS = 5;
 
-/** x402's answer to a settle call. It has no `payer`, because nothing tells who paid a Lightning invoice. */
+/** x402's answer to a settle call. It has no `payer`, because nothing shows who paid a Lightning invoice. */
 export type SettleBody =
   | { readonly success: true; readonly transaction: string; readonly network: string }
   | { readonly success: false; readonly errorReason: string; readonly transaction: ''; readonly network: string };

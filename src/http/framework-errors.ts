@@ -24,7 +24,8 @@ export function asAppError(error: unknown): AppError {
   const known = KNOWN[code];
   if (known) return new AppError(...known);
   // A truncated body is an error of the connection, to which Fastify has given a status.
-  if (code === 'ECONNRESET' && statusCode === 400) return new AppError(400, 'bad_request', 'The body broke off.');
+  if (code === 'ECONNRESET' && statusCode === 400)
+    return new AppError(400, 'bad_request', 'The body ended before its announced length.');
   const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
   if (fromFramework) return new AppError(statusCode, 'bad_request', 'The request cannot be read.');
   return new AppError(500, 'internal', INTERNAL, { cause: error });

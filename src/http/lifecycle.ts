@@ -43,7 +43,7 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
     stopping = true;
     log.info({ reason }, 'stopping');
     const force = setTimeout(() => {
-      log.error({ graceMs }, 'not stopped in time; leaving');
+      log.error({ graceMs }, 'the service did not stop in time; the process ends');
       exit(1);
     }, graceMs);
     try {
@@ -63,7 +63,7 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
 export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
-      log.fatal({ err: error, event }, 'an error that nothing handled; leaving');
+      log.fatal({ err: error, event }, 'an error that no code handled; the process ends');
       exit(1);
     });
   }

@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import { hasOwnAddress } from '../lib/limits/client-identity.ts';
 
 const UNNAMED =
-  'a request came through a proxy that does not tell who sent it: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +
+  'a request came through a proxy that does not name the client: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +
   'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
 
 /**
- * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted: TRUSTED_PROXIES does not name the
- * proxy, or a client wrote the header. The peer's address in the warning shows which.
+ * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted: TRUSTED_PROXIES does not name
+ * the proxy, or a client wrote the header. The peer's address in the warning shows which.
  */
 export function watchProxies(log: Logger): (request: FastifyRequest) => void {
   let isWarned = false;

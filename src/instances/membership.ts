@@ -6,7 +6,10 @@ import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/in
 const HEARTBEAT_MS = 1000;
 /** A leader whose last heartbeat is older may be replaced. */
 const LEASE_MS = 6000;
-/** The leader steps down so much before its lease ends. So two instances lead at once only when clocks run at different speeds or a process was paused. */
+/**
+ * The leader steps down so much before its lease ends. So two instances lead at once only when clocks run at different speeds or a process was
+ * paused.
+ */
 const MARGIN_MS = 1500;
 /** When the ledger has not answered for this long, the leader's last report is no longer valid. */
 const HEARTBEAT_TIMEOUT_MS = 5000;
@@ -61,13 +64,13 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
 
   async function step(leading: Leading): Promise<void> {
     const standing = await lease.renew().catch((err: unknown) => {
-      log.warn({ err }, 'the ledger does not hear that this instance lives');
+      log.warn({ err }, 'the heartbeat of this instance did not reach the ledger');
       return null;
     });
     // The lease is checked again, because the process may have been paused after the answer.
     const fencingToken = lease.isHeld() ? (standing?.fencingToken ?? term.token()) : null;
     if (term.token() !== null && fencingToken !== term.token()) {
-      log.warn({ fencingToken: term.token() }, 'this instance leads no more');
+      log.warn({ fencingToken: term.token() }, 'this instance has stepped down');
       term.end(leading);
     }
     if (fencingToken === null || standing === null) return;
@@ -81,7 +84,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     while (!ended.signal.aborted) {
       await clock.sleep(HEARTBEAT_MS, ended.signal).catch(() => {});
       if (ended.signal.aborted) return;
-      await step(leading).catch((err: unknown) => log.warn({ err }, 'a turn of leading failed'));
+      await step(leading).catch((err: unknown) => log.warn({ err }, 'a term as leader failed'));
     }
   }
 
@@ -165,7 +168,7 @@ function createTakeOver(store: InstancesStore, log: MembershipOptions['log']) {
       await leading.takeOver(dead);
       for (const one of dead) await store.forget(one);
     } catch (err) {
-      log.warn({ err, instances: dead.length }, 'what dead instances left was not taken over');
+      log.warn({ err, instances: dead.length }, 'the open payments of dead instances were not taken over');
     } finally {
       running = null;
     }

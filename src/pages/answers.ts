@@ -70,7 +70,7 @@ export function createReadAnswer<S>({ config, catalogue, sources, log }: Answers
       // `runEndpoint` checked it against the endpoint's schema.
       return JSON.parse((await runEndpoint(endpoint, {}, context)).toString('utf8'));
     } catch (error) {
-      log.warn({ path, err: error }, 'a page goes without an answer');
+      log.warn({ path, err: error }, 'a page is shown without the answer of a route');
       return null;
     }
   };

@@ -38,7 +38,7 @@ export function createAdmission({ ledger, failures, unknown }: AdmissionOptions)
 
     asker,
 
-    /** The same for a payment that is known here and may have paid. Throws TooMany when the payer or the client has failed too often in this minute. */
+    /** The same for a payment that is known here and may have paid. Only the failures of this minute count. */
     askAgain<S>(order: Order<S>, signal: AbortSignal): Asker {
       const refusal = failures.refusalOfMinute(bytesToHex(order.authorization.from), order.client);
       if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
@@ -49,7 +49,7 @@ export function createAdmission({ ledger, failures, unknown }: AdmissionOptions)
     async checkCapacity<S>({ authorization: { from }, rail: { status }, client, key }: Order<S>): Promise<void> {
       checkFailures(from, client);
       const reason = status.refuses?.(from);
-      if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
+      if (reason) throw new TooMany('payer_refused', `payments of this payer are refused for now: ${reason}`, 3600);
       const shortage = status.unavailable();
       if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
       checkRoom();
@@ -93,7 +93,7 @@ function hasCostARead(error: unknown): boolean {
  * unless the service itself was short of something (Unavailable).
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
-  // A buyer whose state of a channel is old is told the new one.
+  // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
   if (error instanceof PaymentRefused) return isVerified || !error.correction?.hasPaid;
   return isVerified && !(error instanceof Unavailable);
 }

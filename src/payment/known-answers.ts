@@ -9,7 +9,7 @@ import { ALREADY_USED } from './settler.ts';
 export function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
   // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
   if (authorization.value === BigInt(requirement.amount)) return;
-  const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
+  const detail = 'this payment was taken for a call with other terms: present it for a call with the same price';
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 

@@ -151,7 +151,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   let mostBytes = storeBytes / sharedBy;
 
   /** Calls `onMove` for a move that was made. */
-  function tell(id: string, to: PaymentState | 'released', moved: boolean): boolean {
+  function report(id: string, to: PaymentState | 'released', moved: boolean): boolean {
     if (moved) onMove(id, to);
     return moved;
   }
@@ -184,10 +184,10 @@ export function createLedger(options: LedgerOptions): Ledger {
       onId?.(id);
       const row = { ...payment, id, bootId, reservedAt: clock.nowMs() };
       const reserved = await store.reserve(row, maxOpen, takeOver ? REVERTED : null);
-      return tell(id, 'reserved', reserved) ? id : null;
+      return report(id, 'reserved', reserved) ? id : null;
     },
-    release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
-    abandon: async (id) => tell(id, 'released', await store.release(id, ['reserved', 'settling'])),
+    release: async (id) => report(id, 'released', await store.release(id, ['reserved'])),
+    abandon: async (id) => report(id, 'released', await store.release(id, ['reserved', 'settling'])),
     charge: async (sale, body) => {
       if (!channels) throw new Error('no store of channels was given');
       if (replyBytes + body.length > mostBytes) throw replyStoreFull();
@@ -212,20 +212,20 @@ export function createLedger(options: LedgerOptions): Ledger {
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
       if (!moved) replyBytes -= body.length;
-      return tell(id, 'settling', moved);
+      return report(id, 'settling', moved);
     },
     settled: async (id, transaction, block, paid) => {
       const now = clock.nowMs();
       const change = { transaction, block, charged: paid, signature: null, calldata: null, reason: null, endedAt: now };
       const reply = { keepUntil: now + Math.max(UNDELIVERED_MS, keepMs) };
-      return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
+      return report(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
     failed: async (id, reason, fencingToken) => {
       const change = { reason, signature: null, calldata: null, endedAt: clock.nowMs() };
-      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fencingToken));
+      return report(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fencingToken));
     },
     ruleOut: (id, reason) => store.move(id, ['failed'], 'failed', { reason }),
-    unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
+    unknown: async (id) => report(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     delivered: (id) => store.delivered(id, clock.nowMs(), clock.nowMs() + keepMs),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
     waiting: async function* () {

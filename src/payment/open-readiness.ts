@@ -64,7 +64,7 @@ function withoutSender({ ok, detail }: RailProbe): Check {
 }
 
 function onlyShown({ ok, detail }: RailProbe): Check {
-  return ok ? { ok } : { ok: true, detail: `not offered well: ${detail}` };
+  return ok ? { ok } : { ok: true, detail: `no successful probe: ${detail}` };
 }
 
 function settlementState(shortage: string | null, note: string | null): Check {

@@ -49,8 +49,8 @@ export interface Operation extends ContractCall {
   /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */
   readReceipt(receipt: MinedTransaction): OperationDone | null;
   /**
-   * Returns the end that the chain shows, whoever sent the transaction. `failed`: no transaction can carry the operation out any more. Null when the
-   * chain shows no end. Rejects when the chain cannot be read.
+   * Returns the end that the chain shows, also by a third party's transaction. `failed`: no transaction can carry the operation out any more. Null
+   * when the chain shows no end. Rejects when the chain cannot be read.
    */
   lookUp(signal: AbortSignal): Promise<OperationDone | OperationFailed | null>;
   /** Writes the transaction to disk before it is sent. False when the operation no longer awaits its end and must not be sent. */

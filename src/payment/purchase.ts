@@ -179,7 +179,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       // A store that fails must not hide why the call failed, and reconciliation releases the reservation later. So the call's error is thrown, with
       // two exceptions: the intent may be stored, or LIVING_MS have passed since the reservation, so another process may have taken the row over.
       const isReleased = await ledger.abandon(id).catch((err) => {
-        log.error({ err, payment: id }, 'a reservation was not given back');
+        log.error({ err, payment: id }, 'a reservation was not released');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
       if (isReleased) verified?.giveBack?.();

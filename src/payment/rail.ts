@@ -54,7 +54,7 @@ export interface OpenRail {
 export interface Asker {
   /** The client's key in the limits. Clients take turns at reads that cost requests. */
   readonly client: string;
-  /** Whether calls of this client, or of its IPv6 /48, have failed uncharged in this minute: then others are looked at before it. */
+  /** Whether calls of this client, or of its IPv6 /48, have failed uncharged in this minute. Then other clients' reads come first. */
   readonly hasFailed: boolean;
   readonly signal: AbortSignal;
 }
@@ -178,8 +178,8 @@ export interface PurchaseRail {
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
   /**
-   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this price.
-   * By default the authorization's amount must be the price.
+   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this
+   * price. By default the authorization's amount must be the price.
    */
   checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */

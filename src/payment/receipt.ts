@@ -37,7 +37,7 @@ function plainReceipt(payment: Payment): SettleResponse {
   };
 }
 
-/** Returns the answer for delivery, which is then noted. Throws Underpaid, of which an operator hears. Amounts in USDC base units. */
+/** Returns the answer for delivery, which is then noted. Throws Underpaid and logs an alert for the operator. Amounts in USDC base units. */
 export function handOut(
   { ledger, log }: { ledger: Pick<Ledger, 'delivered'>; log: { error(detail: object, message: string): void } },
   payment: Payment,

@@ -1,11 +1,11 @@
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { Unavailable } from '../errors.ts';
 
-/** What the buyer must know to sign the next payment: members that are added to the `extra` of the offer's entry of this scheme. */
+/** What the buyer must know to sign the next payment. The members of `extra` are added to those of the offer's entry with this scheme. */
 export interface Correction {
   readonly scheme: string;
   readonly extra: Readonly<Record<string, unknown>>;
-  /** Whether the buyer has paid for a call here before. Then the refusal counts against nobody, unless the endpoint ran for it. */
+  /** Whether the buyer has paid for a call here before. Then the refusal is not counted as a failure, unless the endpoint ran for it. */
   readonly hasPaid: boolean;
 }
 
@@ -36,5 +36,5 @@ export class PaymentRefused extends Error {
 
 /** 503: the reply store has no space to keep another reply for redelivery. */
 export function replyStoreFull(): Unavailable {
-  return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
+  return new Unavailable('reply_store_full', 'There is no space to keep another reply; try again later.', 30);
 }

@@ -54,7 +54,7 @@ export function createRun(options: RunOptions) {
       if (error instanceof SelfTestFault) return failed(error.reason);
       // An interrupted call throws its own error, so the time limit is checked first.
       if (late.signal.aborted) return failed('timed_out');
-      log.warn({ err: error }, 'the self-test could not go on');
+      log.warn({ err: error }, 'a run of the self-test could not continue');
       return failed('internal_error');
     } finally {
       done.abort();

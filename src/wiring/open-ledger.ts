@@ -42,7 +42,10 @@ export interface Instance {
   readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
 }
 
-/** Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's retries. */
+/**
+ * Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's
+ * retries.
+ */
 export async function openLedger(
   config: Config,
   part: Part,
@@ -97,7 +100,9 @@ export async function openLedger(
 async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
   if (before !== '')
-    await store.markDead(before).catch((err: unknown) => log.warn({ err }, 'the last start was not marked dead'));
+    await store
+      .markDead(before)
+      .catch((err: unknown) => log.warn({ err }, 'the process of the last start was not marked dead'));
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);
 }

@@ -38,7 +38,7 @@ afterAll(async () => {
 type Method = 'release' | 'get' | 'move';
 
 /**
- * The real rail over the real store. Each named method fails once when told to, as on a disk that cannot be read for a moment.
+ * The real rail over the real store. Each named method fails once on demand, as on a disk that cannot be read for a moment.
  * With `after`, the first of them does its work and then fails, as when the answer to a commit is lost.
  */
 async function railThatFailsIn(methods: readonly Method[], { after = false } = {}) {

@@ -19,7 +19,7 @@ const LOGGED = 'what a log line says is read by an operator, and no promise hang
 // Also the name of what a node answered, with which such a sentence begins.
 const SENTENCE = 'the wording of a sentence for a person; the code, the status and the numbers beside it are mutated';
 
-/** Where a sentence stands that tells a person why: the member or the constant is called so. */
+/** The names of members and constants that hold a sentence for a person. */
 const NAMED = new Set(['detail', 'help', 'description']);
 
 function shouldIgnore(path: Path): string | undefined {

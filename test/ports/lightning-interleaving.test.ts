@@ -151,7 +151,7 @@ describeLedgers('the Lightning rail’s store', (adapter) => {
         model.prune(now);
       }
       const [is, wanted] = await readings(world);
-      // Node's own comparison is many times faster; the matcher tells the difference where there is one.
+      // Node's own comparison is many times faster; the matcher shows the difference where there is one.
       if (isDeepStrictEqual(is, wanted)) equal += 1;
       else expect(is, context).toEqual(wanted);
     }

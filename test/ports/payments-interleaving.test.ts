@@ -176,7 +176,7 @@ describeLedgers('the payments’ store', (adapter) => {
           if (all[at] !== false && all[at] !== null) met.add(what.replace(/^p\d+ |p\d+$| n\d| as \w+/g, ''));
         }
         const [is, wanted] = await readings(world);
-        // Node's own comparison is many times faster; the matcher tells the difference where there is one.
+        // Node's own comparison is many times faster; the matcher shows the difference where there is one.
         if (!isDeepStrictEqual(is, wanted)) expect(is, context).toEqual(wanted);
         // Now and then what ended goes, so that nonces and identifiers are free again.
         if (random() < 0.2) await forgetEnded(ledger, model);

@@ -16,7 +16,7 @@ interface Copying {
 }
 
 /**
- * Copies a ledger from a file into an empty database, and prints what both lockLedger. The file stays as it was.
+ * Copies a ledger from a file into an empty database, and prints what both hold. The file stays as it was.
  * Throws while a service uses the file, and for everything that `copyLedger` refuses.
  */
 export async function moveLedger({ from, url, nowMs, print, say }: Copying): Promise<void> {

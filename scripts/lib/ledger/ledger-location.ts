@@ -14,7 +14,7 @@ export function locateLedger(dataDir: string | undefined): LedgerLocation {
   return dataDir === undefined && url ? { url: postgresUrl(url, 'LEDGER_URL') } : { dataDir: dataDirectory(dataDir) };
 }
 
-/** Checks the URL of a database, which was given under `name`. The error does not repeat the text, because it may lockLedger a password. */
+/** Checks the URL of a database, which was given under `name`. The error does not repeat the text, because it may hold a password. */
 export function postgresUrl(text: string, name: string): string {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`${name} is not a postgres:// URL`);
   return text;

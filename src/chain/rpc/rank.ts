@@ -3,8 +3,8 @@
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
  * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that is presented again.
- * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately, or
- *   comes new and is one of the few that may go first.
+ * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately,
+ *   or for one of the few new clients that may go first.
  * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
@@ -24,8 +24,8 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
 };
 
 /**
- * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose allowance is used up, and every other
- * request is refused.
+ * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose allowance is used up, and every
+ * other request is refused.
  */
 export const WAIT_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,

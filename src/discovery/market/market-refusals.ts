@@ -15,7 +15,7 @@ export const HOST_FULL = new AppError(
   'host_full',
   'The registered domain of this host has as many listings as one may have; all names below it count, also where several owners share it.',
 );
-export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it takes.', 3600);
+export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it accepts.', 3600);
 
 /**
  * Converts a failed call to a named error: 502 for a fault of the seller's server or the network. An error that is named already is returned as it

@@ -46,7 +46,7 @@ export const ENTRY = object({
   plainNetworks: listOf(text, 'Those payable without the gateway'),
   online: described(
     'boolean',
-    'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, nobody called it',
+    'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, and was not called',
   ),
   score: described('number', 'Relevance; only comparable within one answer, 0 without a query'),
 });
@@ -72,7 +72,7 @@ const QUERY = {
   type: 'object',
   properties: {
     q: { ...text, maxLength: 200, default: '', description: 'What is looked for, in any words; empty: everything' },
-    maxPriceUsd: { ...PRICE, description: 'Nothing that costs more', examples: ['0.01'] },
+    maxPriceUsd: { ...PRICE, description: 'The highest price of an entry', examples: ['0.01'] },
     limit: { ...integer, minimum: 1, maximum: 50, default: 10, description: 'How many entries at most' },
     source: { ...SOURCE, description: 'Of this source alone' },
     seller: { ...text, maxLength: 253, description: 'Of this seller alone: its address (`payTo`) or its host' },
@@ -97,8 +97,8 @@ export const DISCOVERY_OPERATIONS: readonly Operation[] = [
       tags: ['market'],
       summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
       description:
-        'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. What fits ' +
-        'the question hardly at all is left out, so an answer may be empty. What two sources list under one host and path is listed once. ' +
+        'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. Entries ' +
+        'that hardly match the question are left out, so an answer may be empty. A route that two sources list under one host and path is listed once. ' +
         'Unknown parameters are ignored.',
       querystring: QUERY,
       response: {

@@ -37,7 +37,7 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     url: '/facilitator/supported',
     schema: {
       operationId: 'facilitatorSupported',
-      summary: 'Schemes and networks, as x402 facilitators tell them.',
+      summary: 'Schemes and networks, in the form of x402 facilitators.',
       response: { 200: json(object({ kinds: { type: 'array', items: { type: 'object' } } }), 'What is supported') },
     },
   },

@@ -9,11 +9,14 @@ const CALLS: Json = {
     description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
   },
   calls7d: { ...integer, description: 'How many calls that is of' },
-  medianLatencyMs: { type: ['integer', 'null'], description: 'From looking up the host to the 402, as seen from here' },
+  medianLatencyMs: {
+    type: ['integer', 'null'],
+    description: 'From the lookup of the host to the 402, measured from this service',
+  },
   listedAt: seconds('of the first submission'),
-  pricedAt: seconds('since when the price is what it is'),
+  pricedAt: seconds('since which the price has not changed'),
   checkedAt: seconds('of the last call'),
-  offlineAt: nullable(seconds('since when it is offline; null while it is online')),
+  offlineAt: nullable(seconds('since which it is offline; null while it is online')),
   problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
 };
 
@@ -29,8 +32,8 @@ function list(listing: Json): Operation {
   const members = {
     network: { type: 'string', description: 'CAIP-2' },
     count: { ...integer, description: 'Listings in this answer' },
-    total: { ...integer, description: 'Listings there are' },
-    online: { ...integer, description: 'Of all there are' },
+    total: { ...integer, description: 'Number of all listings' },
+    online: { ...integer, description: 'How many of all listings are online' },
     listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
     note: { type: 'string' },
     source: { type: 'object', description: 'Where the answer comes from' },
@@ -77,7 +80,7 @@ function submit(listing: Json): Operation {
       operationId: 'marketSubmit',
       summary: 'Lists a route, or brings its listing up to date; free.',
       description:
-        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, a POST of `{}` is tried. What is told of the route comes from its 402, its origin\u2019s /openapi.json and /.well-known/x402.',
+        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s /openapi.json and /.well-known/x402.',
       body: {
         type: 'object',
         properties: {

@@ -154,7 +154,7 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
     schema: {
       operationId: 'wellKnown',
       summary: 'The USDC routes with their terms, for crawlers; the same at /.well-known/x402.json.',
-      description: 'After drafts that are not settled. What binds is the 402 of a route.',
+      description: 'The form follows drafts that are not final. Only the 402 of a route is binding.',
       response: { 200: json(WELL_KNOWN, 'The manifest') },
     },
   },

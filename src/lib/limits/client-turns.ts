@@ -82,12 +82,12 @@ function createLines() {
 export function createClientTurns(limits: TurnLimits): ClientTurns {
   const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
   const places = createFairStock(running);
-  const room = createFairStock(waiting);
+  const waitingPlaces = createFairStock(waiting);
   const lines = createLines();
 
   function leave(client: string, waiter: Waiter, wasServed: boolean): void {
     lines.remove(client, waiter, wasServed);
-    room.give(client);
+    waitingPlaces.give(client);
   }
 
   /** Starts every waiter that may have a place now. */
@@ -101,7 +101,8 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
 
   /** Resolves when a place was taken for the client. */
   async function waitForPlace(client: string, signal: AbortSignal, spared: typeof reserved): Promise<void> {
-    if (room.held(client) >= waitingPerClient || !room.take(client, 1, spared.waiting)) throw new TurnRefused();
+    if (waitingPlaces.held(client) >= waitingPerClient || !waitingPlaces.take(client, 1, spared.waiting))
+      throw new TurnRefused();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const abort = (): void => {
       leave(client, waiter, false);

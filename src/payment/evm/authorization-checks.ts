@@ -27,7 +27,7 @@ interface AuthorizationChecksOptions {
   clock: Clock;
 }
 
-/** The checks of an authorization of the token itself, whatever call it is settled by. The chain decides about it. */
+/** The checks of an authorization of the token itself, whichever call settles it. The chain decides about it. */
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
 ): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
@@ -79,6 +79,6 @@ export function createAuthorizationChecks(
 
 /** A refusal from memory. The payer may have received money since, so the error does not say that it lacks any. */
 function shortOfFunds(waitSeconds: number): TooMany {
-  const detail = 'this payer held too little a moment ago; present the payment again';
+  const detail = 'the balance of this payer was too low a moment ago; present the payment again';
   return new TooMany('payer_short_of_funds', detail, waitSeconds);
 }

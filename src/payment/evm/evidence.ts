@@ -140,8 +140,8 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   }
 
   /**
-   * Settled where this transaction, which somebody has named, is mined and paid for the authorization; null where it does not show that, which
-   * proves nothing. One request, in place of the four of a search.
+   * Checks a transaction that a third party has named. Returns `settled` when it is mined and paid for the authorization. Null otherwise, which
+   * proves nothing. This takes one request, and a search takes four.
    */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const found = await chain.request('eth_getTransactionReceipt', [transaction], { rank: 'settle' });

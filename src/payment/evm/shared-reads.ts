@@ -26,9 +26,14 @@ interface Queue {
   readonly waitMs: number;
   /** The error for a question without a place, or with too long a wait. */
   refusal(): Error;
-  /** Whether a request failed only because no more may go now: its questions then wait for another one. None did, by default. */
+  /**
+   * Whether a request failed only because no more requests may be sent now. Its questions then wait for another request. By default no failure counts
+   * as such.
+   */
   isRefusal?(error: unknown): boolean;
-  /** Questions of this precedence and above are preferred: the last quarter of the places is theirs, and they may wait while no request can go. */
+  /**
+   * Questions of this precedence and above are preferred: the last quarter of the places is theirs, and they may wait while no request can be sent.
+   */
   readonly preferredFrom?: number;
 }
 
@@ -69,8 +74,8 @@ interface Waiting<Q, A> {
  * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them. With a queue, a request that
  *    failed only because no more may be sent now is made again: its questions have not had their turn, and wait on.
  * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may be sent by then, new questions are
- *    refused too, until a request is sent. Preferred questions may still wait, and a part of the places is only for them: a flood of the others
- *    must not take the places of those that have a chance.
+ *    refused too, until a request is sent. Preferred questions may still wait, and a part of the places is only for them. So a flood of
+ *    other questions cannot take the places of payments that are likely to be valid.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, batchWindowMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
@@ -199,7 +204,7 @@ function takePlace(
   return stock?.take(client, 1, spared) ?? true;
 }
 
-/** Who goes with the next request: those of the highest precedence first, and clients in turns. */
+/** The questions of the next request: those of the highest precedence first, and clients in turns. */
 function next<Q, A>(waiting: readonly Waiting<Q, A>[], most: number): readonly Waiting<Q, A>[] {
   const byPrecedence = [...Map.groupBy(waiting, ({ precedence }) => precedence)].sort(([a], [b]) => b - a);
   const taken: Waiting<Q, A>[] = [];

@@ -74,7 +74,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
     } catch (err) {
       const reason = String(err);
       if (reason !== refused)
-        log.warn({ err }, 'the copy of the chain database cannot be used; the one before is served on');
+        log.warn({ err }, 'the copy of the chain database cannot be used; the earlier copy is still served');
       refused = reason;
     }
   }

@@ -8,9 +8,9 @@ export interface ChannelConfig {
   /** The key that signs claims and refunds for the receiver. */
   readonly receiverAuthorizer: Uint8Array;
   readonly token: Uint8Array;
-  /** Seconds between the payer's wish to withdraw and the withdrawal. */
+  /** Seconds between the payer's request to withdraw and the withdrawal. */
   readonly withdrawDelay: number;
-  /** 32 bytes: tells channels of the same parties apart. */
+  /** 32 bytes. It distinguishes channels of the same parties. */
   readonly salt: Uint8Array;
 }
 

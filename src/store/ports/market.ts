@@ -6,7 +6,7 @@ export interface ListingRow {
   readonly domain: string;
   /** JSON. */
   readonly listing: string;
-  /** The method of our test calls. The listing may tell buyers another one. */
+  /** The method of our test calls. The listing may name another one for buyers. */
   readonly method: 'GET' | 'POST';
   /** When the price last changed. */
   readonly pricedAt: number;

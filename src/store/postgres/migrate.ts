@@ -53,7 +53,9 @@ export async function migrate({
       if (!next) return;
       await apply(client, next.version, readFileSync(next.path, 'utf8'), nowMs);
     }
-    throw new Error(`${name} could not be brought to version ${newest}: others are at it, and do not end`);
+    throw new Error(
+      `${name} could not be brought to version ${newest}: other instances are migrating it, and do not finish`,
+    );
   } catch (error) {
     throw asLedgerError(error);
   } finally {

@@ -49,8 +49,8 @@ export interface Registration {
 
 /** Whether the record is of the given domain (ASCII). Registries write names in any letter case. */
 export function isRecordOf(domain: string, { ldhName, unicodeName }: RdapDomain): boolean {
-  const said = ldhName ?? unicodeName;
-  return said !== undefined && domainToASCII(said.toLowerCase()).replace(/\.$/, '') === domain;
+  const name = ldhName ?? unicodeName;
+  return name !== undefined && domainToASCII(name.toLowerCase()).replace(/\.$/, '') === domain;
 }
 
 /** The facts of a record that a buyer asks for. */
@@ -81,9 +81,9 @@ function registrarOf({ entities = [] }: RdapDomain): Registration['registrar'] {
   const entity = entities.find(({ roles }) => roles?.includes('registrar'));
   if (!entity) return null;
   const properties = entity.vcardArray?.[1] ?? [];
-  const said = (name: string) => textOf(properties.find(([key]) => key === name)?.[3]);
+  const property = (name: string) => textOf(properties.find(([key]) => key === name)?.[3]);
   const id = entity.publicIds?.find(({ type }) => /^iana registrar id$/i.test(type));
-  return { name: said('fn') ?? said('org'), ianaId: textOf(id?.identifier) };
+  return { name: property('fn') ?? property('org'), ianaId: textOf(id?.identifier) };
 }
 
 /** RFC 3339. Some registries leave out the offset; the time is then read as UTC, as RDAP's dates are. */

@@ -37,7 +37,8 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
       if (status === 404) return { ...at, registration: null, retrievedAtMs };
       if (status !== 200) throw new UpstreamFailed(upstream.name, `${host} answered HTTP ${status}`);
       const record = parseJson(upstream.name, headers['content-type'], body, rdapDomainSchema);
-      if (!isRecordOf(domain, record)) throw new UpstreamFailed(upstream.name, `${host} told of another name`);
+      if (!isRecordOf(domain, record))
+        throw new UpstreamFailed(upstream.name, `${host} answered with the record of another name`);
       return { ...at, registration: registrationOf(record), retrievedAtMs };
     },
   };

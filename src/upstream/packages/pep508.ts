@@ -6,7 +6,7 @@ export interface Requirement {
   readonly extras: string[];
   /** For example `>=1.21.1,<3`; null: any version. */
   readonly specifier: string | null;
-  /** The extra of this package that requires the dependency; null when none does, or when the marker is too complex to tell. */
+  /** The extra of this package that requires the dependency; null when none does, or when the marker is too complex to evaluate. */
   readonly extra: string | null;
   /** The condition beside the extra, as written; null: none. */
   readonly marker: string | null;

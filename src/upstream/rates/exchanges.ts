@@ -105,6 +105,6 @@ async function attempt({ name, read }: Ticker): Promise<(BtcTicker & { name: str
 /** When at most one exchange failed, the other two did not agree. */
 function unavailable(reasons: readonly string[]): Unavailable {
   const why = reasons.length > 1 ? reasons : [...reasons, 'the other two exchanges are more than 2 % apart'];
-  const detail = `The bitcoin price cannot be told now, so nothing can be priced in sats (${why.join('; ')}).`;
+  const detail = `The bitcoin price is not known now, so nothing can be priced in sats (${why.join('; ')}).`;
   return new Unavailable('btc_rate_unavailable', detail, REST_SECONDS);
 }

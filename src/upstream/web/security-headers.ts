@@ -27,8 +27,8 @@ const MAX_VALUE = 500;
 const oneOf =
   (good: readonly string[], weak: readonly string[] = []) =>
   (value: string): Judgement => {
-    const said = value.trim().toLowerCase();
-    return good.includes(said) ? 'good' : weak.includes(said) ? 'weak' : 'invalid';
+    const word = value.trim().toLowerCase();
+    return good.includes(word) ? 'good' : weak.includes(word) ? 'weak' : 'invalid';
   };
 
 const crossOriginOpener = oneOf(['same-origin', 'same-origin-allow-popups', 'noopener-allow-popups'], ['unsafe-none']);

@@ -96,7 +96,7 @@ test.each([
   [['--every', '5'], /^usage: --every goes with --chain/],
   [['--chain', '--to', '.', '--every', '0'], /^usage: --every is a whole number of seconds/],
   [['--chain', '--to', '/data', '--data-dir', '/data'], /^usage: --to is the data directory/],
-])('backup %j is a usage error', async (args, word) => {
+])('the command backup refuses %j as a usage error', async (args, word) => {
   const ended = await runCommand('backup', args, { cwd: folder, env: {} });
   expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(word) });
 });

@@ -110,7 +110,7 @@ test('the traffic contains every kind of operation', () => {
   expect(tradesIn(network, blocks).filter(({ symbol }) => symbol === 'EURC').length).toBeGreaterThan(5);
 });
 
-test('network', async () => {
+test('network names the head, and that every block is collected', async () => {
   const reply = await get('/v1/network');
   expect(reply).toMatchObject({
     head: { number: head.number, hash: head.hash, at: head.at },
@@ -119,13 +119,13 @@ test('network', async () => {
   });
 });
 
-test('activity: blocks, transactions and operations of each hour', async () => {
+test('activity counts the blocks, transactions and operations of each hour', async () => {
   const { hours, freshness } = await get('/v1/activity');
   expect(hours.map(({ complete: _, ...hour }: Json) => hour)).toEqual(activityOf(blocks));
   expect(freshness.collected).toBe(head.number);
 });
 
-test('deploys: every contract, its code’s length, its symbol, and how many an hour', async () => {
+test('deploys lists every contract with the length of its code and its symbol, and counts them by the hour', async () => {
   const expected = createdIn(blocks);
   const { deploys, hours } = await buy('/deploys/history', { limit: '1000' });
   expect(deploys).toHaveLength(expected.length);
@@ -158,7 +158,7 @@ test('deploys: every contract, its code’s length, its symbol, and how many an 
 });
 
 describe('fees', () => {
-  test('now, floor and hours', async () => {
+  test('give the base fee of the head, the lowest fee and the fees of each hour', async () => {
     const reply = await get('/v1/fees');
     expect(reply.baseFee).toEqual({ wei: String(head.baseFee), gwei: gwei(head.baseFee), block: head.number });
     const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
@@ -179,7 +179,7 @@ describe('fees', () => {
     );
   });
 
-  test('forecast: band, trend and the cost of operations', async () => {
+  test('forecast the band, the trend and the cost of each kind of operation from the blocks', async () => {
     const reply = await buy('/fees/forecast');
     const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
     expect(reply.band24h).toEqual({
@@ -215,48 +215,51 @@ describe('fees', () => {
 });
 
 describe('fx', () => {
-  test.each(['EURC', 'CALL'])('%s: last, window, sizes and venues', async (symbol) => {
-    const all = tradesIn(network, blocks).filter((trade) => trade.symbol === symbol);
-    // The network's prices stay within the band, so only dust trades are left out.
-    const counted = all.filter(({ usdcE9 }) => usdcE9 >= ONE);
-    const [usdc, base] = [sum(counted.map(({ usdcE9 }) => usdcE9)), sum(counted.map(({ baseE9 }) => baseE9))];
-    const reply = await buy('/fx/execution', { symbol, window: '1440' });
-    const last = counted.at(-1)!;
-    // Compared without rounding. So a rate's position does not depend on its eighth decimal.
-    const rates = [...counted].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
-    const rate = (trade: Trade) => rateOf(trade.usdcE9, trade.baseE9);
-    expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
-    expect(reply.window).toEqual({
-      ...{ minutes: 1440, trades: counted.length, excluded: all.length - counted.length, complete: true },
-      ...{ volumeBase: decimal(base, 9), volumeUsdc: decimal(usdc, 9), vwap: rateOf(usdc, base) },
-      ...{ low: rate(rates[0]!), high: rate(rates.at(-1)!) },
-    });
-    const free = await get(`/v1/fx?symbol=${symbol}&window=1440`);
-    expect(free).toMatchObject({ symbol, last: reply.last, window: reply.window });
+  test.each(['EURC', 'CALL'])(
+    '%s has the last rate, the window, the sizes and the venues of the chain’s own trades',
+    async (symbol) => {
+      const all = tradesIn(network, blocks).filter((trade) => trade.symbol === symbol);
+      // The network's prices stay within the band, so only dust trades are left out.
+      const counted = all.filter(({ usdcE9 }) => usdcE9 >= ONE);
+      const [usdc, base] = [sum(counted.map(({ usdcE9 }) => usdcE9)), sum(counted.map(({ baseE9 }) => baseE9))];
+      const reply = await buy('/fx/execution', { symbol, window: '1440' });
+      const last = counted.at(-1)!;
+      // Compared without rounding. So a rate's position does not depend on its eighth decimal.
+      const rates = [...counted].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
+      const rate = (trade: Trade) => rateOf(trade.usdcE9, trade.baseE9);
+      expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
+      expect(reply.window).toEqual({
+        ...{ minutes: 1440, trades: counted.length, excluded: all.length - counted.length, complete: true },
+        ...{ volumeBase: decimal(base, 9), volumeUsdc: decimal(usdc, 9), vwap: rateOf(usdc, base) },
+        ...{ low: rate(rates[0]!), high: rate(rates.at(-1)!) },
+      });
+      const free = await get(`/v1/fx?symbol=${symbol}&window=1440`);
+      expect(free).toMatchObject({ symbol, last: reply.last, window: reply.window });
 
-    const vwap = Number(usdc) / Number(base);
-    for (const { fromUsdc, toUsdc, trades: count, slippageBps, vwap: own } of reply.sizes) {
-      const within = counted.filter(
-        ({ usdcE9 }) => usdcE9 >= BigInt(fromUsdc) * ONE && (toUsdc === null || usdcE9 < BigInt(toUsdc) * ONE),
-      );
-      expect(count).toBe(within.length);
-      if (within.length === 0) continue;
-      expect(own).toBe(rateOf(sum(within.map(({ usdcE9 }) => usdcE9)), sum(within.map(({ baseE9 }) => baseE9))));
-      const fair = within.map(({ baseE9 }) => Number(baseE9) * vwap);
-      const off = within.reduce((total, { usdcE9 }, index) => total + Math.abs(Number(usdcE9) - fair[index]!), 0);
-      expect(slippageBps).toBeCloseTo((off / fair.reduce((total, value) => total + value, 0)) * 10_000, 1);
-    }
-    const venues = Map.groupBy(counted, ({ venue, address }) => `${venue} ${address}`);
-    expect(reply.venues).toHaveLength(venues.size);
-    for (const { name, address, trades: count, volumeUsdc, share } of reply.venues) {
-      const within = venues.get(`${name} ${address}`)!;
-      const volume = sum(within.map(({ usdcE9 }) => usdcE9));
-      expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: decimal(volume, 9) });
-      expect(share).toBeCloseTo(Number(volume) / Number(usdc), 3);
-    }
-  });
+      const vwap = Number(usdc) / Number(base);
+      for (const { fromUsdc, toUsdc, trades: count, slippageBps, vwap: own } of reply.sizes) {
+        const within = counted.filter(
+          ({ usdcE9 }) => usdcE9 >= BigInt(fromUsdc) * ONE && (toUsdc === null || usdcE9 < BigInt(toUsdc) * ONE),
+        );
+        expect(count).toBe(within.length);
+        if (within.length === 0) continue;
+        expect(own).toBe(rateOf(sum(within.map(({ usdcE9 }) => usdcE9)), sum(within.map(({ baseE9 }) => baseE9))));
+        const fair = within.map(({ baseE9 }) => Number(baseE9) * vwap);
+        const off = within.reduce((total, { usdcE9 }, index) => total + Math.abs(Number(usdcE9) - fair[index]!), 0);
+        expect(slippageBps).toBeCloseTo((off / fair.reduce((total, value) => total + value, 0)) * 10_000, 1);
+      }
+      const venues = Map.groupBy(counted, ({ venue, address }) => `${venue} ${address}`);
+      expect(reply.venues).toHaveLength(venues.size);
+      for (const { name, address, trades: count, volumeUsdc, share } of reply.venues) {
+        const within = venues.get(`${name} ${address}`)!;
+        const volume = sum(within.map(({ usdcE9 }) => usdcE9));
+        expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: decimal(volume, 9) });
+        expect(share).toBeCloseTo(Number(volume) / Number(usdc), 3);
+      }
+    },
+  );
 
-  test('a symbol that is not watched is 400 with the list of watched ones', async () => {
+  test('answers 400 with the list of watched symbols for a symbol that is not watched', async () => {
     const { status, body } = await service.get('/v1/fx?symbol=DOGE');
     expect([status, JSON.parse(body).errors]).toEqual([
       400,
@@ -265,7 +268,7 @@ describe('fx', () => {
   });
 });
 
-test('token: burns, payouts and price', async () => {
+test('token sums the burns and payouts, and shows the last price', async () => {
   const moved = transfersIn(blocks);
   const burns = moved.filter(({ address, to }) => address === network.projectToken && to.endsWith('dead'));
   const payouts = moved.filter(({ address, from }) => address === network.usdc && from === DISTRIBUTOR);
@@ -281,7 +284,7 @@ test('token: burns, payouts and price', async () => {
   });
 });
 
-test('rpc: both endpoints by name, at the head', async () => {
+test('rpc names both providers, and shows that one fails', async () => {
   let endpoints: Reply[] = [];
   await until(async () => {
     ({ endpoints } = await get('/v1/rpc'));
@@ -298,7 +301,7 @@ test('rpc: both endpoints by name, at the head', async () => {
   expect(report[1].errorRate).toBeCloseTo(report[1].errors.rpcError / report[1].probes, 3);
 });
 
-test('bytes and ETag stay while nothing is written, and change with the next block', async () => {
+test('a free answer keeps its bytes and ETag until the collector writes, and changes with the next block', async () => {
   // The probe writes too. Between two of its rounds there is no write.
   await until(async () => {
     const first = await service.get('/v1/activity');

@@ -62,7 +62,7 @@ function expectOracle({ db, collector }: Collecting, chain: ReturnType<typeof cr
 
 describe('a reorg, which Arc rules out', () => {
   test.each([6, 12, 60])(
-    '%i blocks deep: it raises an alarm, and the tables become those of the true chain',
+    'of %i blocks raises an alarm, and the tables become those of the true chain',
     async (depth) => {
       const { clock, chain, start, pass } = await begin();
       const collecting = start();
@@ -77,7 +77,7 @@ describe('a reorg, which Arc rules out', () => {
     },
   );
 
-  test('of blocks that were shown but not yet stored: nothing is replaced, and the true blocks are stored', async () => {
+  test('of blocks that were shown but not stored yet replaces nothing, and the true blocks are stored', async () => {
     const { clock, chain, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -87,7 +87,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(collecting, chain);
   });
 
-  test('while the process was down: it is noticed at the first block that does not follow', async () => {
+  test('while the process was down is noticed at the first block that does not follow', async () => {
     const { clock, chain, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -100,7 +100,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(second, chain);
   });
 
-  test('while the process was down and the head moved far ahead: it is noticed where the gap is filled', async () => {
+  test('while the process was down and the head moved far ahead is noticed where the gap is filled', async () => {
     const { clock, chain, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -114,7 +114,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(second, chain);
   });
 
-  test('to a shorter chain: the head goes back, and so do the tables', async () => {
+  test('to a shorter chain moves the head back, and the tables too', async () => {
     const { clock, chain, nodes, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -129,7 +129,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(collecting, chain);
   });
 
-  test('none, on a chain that only grows: there is no alarm', async () => {
+  test('is never reported on a chain that only grows', async () => {
     const { chain, start, pass } = await begin();
     const collecting = start();
     await pass(60);
@@ -152,7 +152,7 @@ describe('an answer that is wrong', () => {
     ['nullBlock', 'missing'],
     ['otherBlock', 'number'],
     ['staleHead', 'staleHead'],
-  ])('%s: it is refused as %s, and the next provider’s answer is stored', async (fault, reason) => {
+  ])('(%s) is refused as %s, and the next provider’s answer is stored', async (fault, reason) => {
     const { chain, nodes, start, pass } = await begin({ nodes: 2 });
     const collecting = start();
     await pass(20);
@@ -167,7 +167,7 @@ describe('an answer that is wrong', () => {
     expectOracle(collecting, chain);
   });
 
-  test('of another chain, once: it is refused, and nothing is replaced', async () => {
+  test('because it is of another chain, once, is refused and replaces nothing', async () => {
     const { chain, nodes, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -178,7 +178,7 @@ describe('an answer that is wrong', () => {
     expectOracle(collecting, chain);
   });
 
-  test('a head that stands still at one provider: the provider that is ahead is used', async () => {
+  test('because the head of one provider stands still is passed over for the provider that is ahead', async () => {
     const { chain, clock, nodes, start, pass } = await begin({ nodes: 2 });
     const collecting = start();
     await pass(20);
@@ -195,7 +195,7 @@ describe('an answer that is wrong', () => {
 });
 
 describe('a chain that stops', () => {
-  test('shows the head’s age, and two polls after it goes on everything is collected', async () => {
+  test('has a head that ages, and is collected completely two polls after it goes on', async () => {
     const { chain, clock, start, pass } = await begin();
     const collecting = start();
     await pass(20);

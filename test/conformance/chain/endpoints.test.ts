@@ -90,7 +90,7 @@ function units(text: string, decimals: number): bigint {
 const transfer = (to: Hex, amount: bigint) =>
   encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'transfer', args: [to, amount] });
 
-test('network', async () => {
+test('network gives the chain’s own genesis, head, block time and rate of transactions', async () => {
   const reply = await ask<{
     chainId: number;
     asOfBlock: number;
@@ -117,14 +117,17 @@ test('network', async () => {
 });
 
 describe('fees/estimate', () => {
-  test.each(['/v1/fees/estimate', '/v1/paid/fees/estimate'])('%s: gas times the base fee, exact', async (path) => {
-    const reply = await ask<{ asOfBlock: number; baseFeeGwei: string; costUsdc: string }>(path, { gas: '112519' });
-    const baseFee = BigInt((await blockAt(reply.asOfBlock)).baseFeePerGas);
-    expect(units(reply.baseFeeGwei, 9)).toBe(baseFee);
-    expect(units(reply.costUsdc, 18)).toBe(112_519n * baseFee);
-  });
+  test.each(['/v1/fees/estimate', '/v1/paid/fees/estimate'])(
+    '%s multiplies the gas by the base fee exactly',
+    async (path) => {
+      const reply = await ask<{ asOfBlock: number; baseFeeGwei: string; costUsdc: string }>(path, { gas: '112519' });
+      const baseFee = BigInt((await blockAt(reply.asOfBlock)).baseFeePerGas);
+      expect(units(reply.baseFeeGwei, 9)).toBe(baseFee);
+      expect(units(reply.costUsdc, 18)).toBe(112_519n * baseFee);
+    },
+  );
 
-  test('the percentiles are those of the blocks themselves', async () => {
+  test('the percentiles equal those of the blocks themselves', async () => {
     const reply = await ask<{
       asOfBlock: number;
       gas: number;
@@ -153,7 +156,7 @@ describe('chain/wallet', () => {
     };
   const read = async (address: Hex) => await ask<Wallet>('/v1/paid/chain/wallet', { address });
 
-  test('a wallet, as of its block and not a later one', async () => {
+  test('shows a wallet as it was at the named block, and not at a later one', async () => {
     const reply = await read(holder);
     await send({ to: chainNode.usdc, data: transfer(recipient, 1_000_000n) });
     const at = `0x${reply.asOfBlock.toString(16)}`;
@@ -165,7 +168,7 @@ describe('chain/wallet', () => {
     expect(units((await read(recipient)).usdc, 6)).toBe(1_000_000n);
   });
 
-  test('a contract has its code’s length; a delegated wallet stays a wallet', async () => {
+  test('shows the length of a contract’s code, and calls a delegated wallet a wallet', async () => {
     const code = await chainNode.rpc<Hex>('eth_getCode', [token, 'latest']);
     expect(await read(token)).toMatchObject({ type: 'contract', codeBytes: (code.length - 2) / 2 });
     const delegated = createAccount().address;
@@ -180,7 +183,7 @@ describe('chain/token', () => {
     ['Token', () => token, { name: 'Test Token', symbol: 'TST', decimals: 8 }],
     ['LegacyToken', () => legacy, { name: 'Legacy', symbol: 'OLD', decimals: 18 }],
     ['Usdc', () => chainNode.usdc, { symbol: 'USDC', decimals: 6 }],
-  ] as const)('%s', async (_name, addressOf, expected) => {
+  ] as const)('%s has its own name, symbol, decimals and supply', async (_name, addressOf, expected) => {
     const address = addressOf();
     const reply = await ask<{
       asOfBlock: number;
@@ -198,10 +201,10 @@ describe('chain/token', () => {
 
   test.each([
     ['a wallet', () => holder],
-    ['a contract that is no token', () => chainNode.multicall3],
+    ['another contract', () => chainNode.multicall3],
     ['the identity precompile', () => `0x${'4'.padStart(40, '0')}` as const],
     ['the SHA-256 precompile', () => `0x${'2'.padStart(40, '0')}` as const],
-  ])('%s is 404', async (_what, addressOf) => {
+  ])('%s is no token and gets 404', async (_what, addressOf) => {
     await expect(ask('/v1/paid/chain/token', { address: addressOf() })).rejects.toBeInstanceOf(NotFound);
   });
 });
@@ -242,7 +245,7 @@ describe('chain/tx', () => {
     return receipt;
   }
 
-  test('a USDC transfer is listed once, although the chain logs it twice', async () => {
+  test('lists a USDC transfer once, although the chain logs it twice', async () => {
     const hash = await send({ to: chainNode.usdc, data: transfer(recipient, 2_500_000n) });
     const reply = await read(hash);
     const { logs } = await checkMined(hash, reply);
@@ -262,7 +265,7 @@ describe('chain/tx', () => {
     ]);
   });
 
-  test('a token transfer, a native send, a deployment', async () => {
+  test('names a token transfer, a native transfer and a deployment as what they are', async () => {
     const tokenHash = await send({ to: token, data: transfer(recipient, 12_345_678n) });
     const moved = await read(tokenHash);
     await checkMined(tokenHash, moved);
@@ -283,14 +286,14 @@ describe('chain/tx', () => {
     expect(created).toMatchObject({ kind: 'deploy', to: null, contractCreated: contractAddress!.toLowerCase() });
   });
 
-  test('reverted: the fee was paid, nothing moved', async () => {
+  test('shows the fee and no transfer of a transaction that reverted', async () => {
     const hash = await send({ to: token, data: transfer(recipient, 10n ** 30n), gas: '0x186a0' });
     const reply = await read(hash);
     await checkMined(hash, reply);
     expect(reply).toMatchObject({ status: 'reverted', transfers: [] });
   });
 
-  test('pending until it is mined; an unknown hash is 404', async () => {
+  test('is pending until the transaction is mined, and 404 for an unknown hash', async () => {
     await chainNode.pauseMining();
     const hash = await chainNode.rpc<Hex>('eth_sendTransaction', [
       { from: holder, to: recipient, value: '0x1', ...AMPLE_FEE },

@@ -34,7 +34,7 @@ async function until(status: string, withinMs = 10_000): Promise<void> {
   }
 }
 
-test('503 with its own body while the head does not move, and 200 within two polls of the next block', async () => {
+test('health answers 503 with its own body while the head does not move, and 200 within two polls of the next block', async () => {
   service = await startService(network, { env: { COLLECTOR_POLL_MS: String(POLL_MS), HEALTH_STALLED_SECONDS: '2' } });
   await until('ok');
   expect((await health()).code).toBe(200);
@@ -51,7 +51,7 @@ test('503 with its own body while the head does not move, and 200 within two pol
   await network.resumeMining();
 });
 
-test('503 while the collector is behind a head that moved far ahead, and 200 after it has caught up', async () => {
+test('health answers 503 while the collector is behind a head that moved far ahead, and 200 after it has caught up', async () => {
   service = await startService(network, {
     env: { COLLECTOR_REQUESTS_PER_SECOND: '3', COLLECTOR_POLL_MS: '300', HEALTH_LAG_BLOCKS: '10' },
   });

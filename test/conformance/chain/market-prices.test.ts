@@ -44,7 +44,7 @@ interface Pair {
   change24h: string | null;
 }
 
-test('every pair equals a recount of the chain', async () => {
+test('market/prices gives for every pair what a recount of the chain gives', async () => {
   const sources = service.deps.sources;
   const reply = marketPrices.result.parse(await marketPrices.run({}, sources, AbortSignal.timeout(10_000)));
   const pairs = reply.pairs as Pair[];

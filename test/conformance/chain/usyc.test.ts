@@ -75,7 +75,7 @@ function growthOver(history: Reply['history'], days: number): number {
   return Math.expm1(Math.log(Number(last!.usd) / Number(since.usd)) / years) * 100;
 }
 
-test('with nine weeks of prices the last 35 rounds, growth and supply equal the contracts’', async () => {
+test('usyc shows the last 35 rounds, the growth and the supply as the contracts have them', async () => {
   const reply = await ask();
   expect(reply.history).toHaveLength(35);
   expect(reply.history[0]).toEqual({ round: reply.round, at: reply.updatedAt, usd: reply.priceUsd });
@@ -91,7 +91,7 @@ test('with nine weeks of prices the last 35 rounds, growth and supply equal the 
   expect(Number(annualised30d)).toBeLessThan(4);
 });
 
-test('a new round is in the next answer, and the others move back by one', async () => {
+test('usyc shows a new round in its next answer, and moves the others back by one', async () => {
   const before = await ask();
   await publish(usyc.oracle, 2n * E18, before.updatedAt + DAY);
   const after = await ask();
@@ -100,12 +100,12 @@ test('a new round is in the next answer, and the others move back by one', async
   expect(after.asOfBlock).toBeGreaterThan(before.asOfBlock);
 });
 
-describe('other oracles', () => {
+describe('usyc over another oracle', () => {
   const deploy = (decimals: number, phase: number, answers: bigint[], times: number[]) =>
     network.deploy('Oracle', [decimals, phase, answers, times.map(BigInt)]);
   const T = 1_790_000_000;
 
-  test('with 8 decimals, in the second phase of a proxy: its history begins with the phase', async () => {
+  test('with 8 decimals, in the second phase of a proxy, begins the history with that phase', async () => {
     const oracle = await deploy(8, 2, [113_000_000n, 113_000_001n, 113_826_451n], [T, T + DAY, T + 2 * DAY]);
     const reply = await ask({ ...usyc, oracle });
     const first = (2n << 64n) + 1n;
@@ -117,12 +117,12 @@ describe('other oracles', () => {
     expect(reply.growth).toEqual({ annualised7d: null, annualised30d: null });
   });
 
-  test('a round without a price ends the history', async () => {
+  test('ends the history at a round without a price', async () => {
     const oracle = await deploy(18, 0, [E18, 0n, E18, 2n * E18], [T, T + DAY, T + 2 * DAY, T + 10 * DAY]);
     expect((await ask({ ...usyc, oracle })).history.map(({ round }) => round)).toEqual(['4', '3']);
   });
 
-  test('a price that falls has a negative growth', async () => {
+  test('shows a negative growth for a price that falls', async () => {
     const oracle = await deploy(18, 0, [E18, (E18 * 999n) / 1000n], [T, T + 7 * DAY]);
     const { growth } = await ask({ ...usyc, oracle });
     expect(Number(growth.annualised7d)).toBeCloseTo(Math.expm1(Math.log(0.999) * (365 / 7)) * 100, 3);
@@ -130,14 +130,14 @@ describe('other oracles', () => {
 
   test.each([
     ['an oracle without a round', () => deploy(18, 0, [], [])],
-    ['one whose price is negative', () => deploy(18, 0, [-1n], [T])],
+    ['an oracle whose price is negative', () => deploy(18, 0, [-1n], [T])],
     ['a token', async () => usyc.token],
     ['an account without code', async () => PUBLISHER],
-  ])('%s is a failing source, not an answer', async (_what, where) => {
+  ])('treats %s as a failing source, and gives no answer', async (_what, where) => {
     await expect(ask({ ...usyc, oracle: await where() })).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('an address without a token makes the supply unknown', async () => {
+  test('shows an unknown supply where the address has no token', async () => {
     const { round, priceUsd } = await ask();
     expect(await ask({ ...usyc, token: PUBLISHER })).toMatchObject({ supplyOnChain: null, round, priceUsd });
   });

@@ -44,7 +44,7 @@ function openMarket(caip2: string) {
   return { market, schedule: createMarketSchedule({ store, caller, clock, intervalMs, log }), store, clock, db };
 }
 
-test('every route that we sell is listed as our catalogue describes it', async () => {
+test('the market lists every route that we sell as our catalogue describes it', async () => {
   const { market, clock, db } = openMarket(service.config.network.caip2);
   const paths = entriesOn(service.deps.catalogue, 'paid').filter(({ path }) => !path.startsWith('/selftest'));
   const sold = new Map(paths.map((endpoint) => [SELLER + pathOn(endpoint, 'paid'), endpoint]));
@@ -64,7 +64,7 @@ test('every route that we sell is listed as our catalogue describes it', async (
   db.close();
 });
 
-test('and the background job calls it again and finds it online', async () => {
+test('the market’s background job calls a listed route again and finds it online', async () => {
   const { market, schedule, store, clock, db } = openMarket(service.config.network.caip2);
   await market.submit(`${SELLER}/v1/paid/fees/estimate`, '192.0.2.1');
   const place = 'percall.example/v1/paid/fees/estimate';
@@ -76,7 +76,7 @@ test('and the background job calls it again and finds it online', async () => {
   db.close();
 });
 
-test('a market of another chain refuses it, and its free routes too', async () => {
+test('a market of another chain refuses our priced routes, and every market our free ones', async () => {
   const { market, db } = openMarket('eip155:1');
   const refused = (path: string) => market.submit(SELLER + path, '192.0.2.1').catch(({ code }) => code);
   expect(await refused('/v1/paid/fees/estimate')).toBe('not_payable_here');

@@ -29,7 +29,7 @@ test('the ten lines of TypeScript buy a call, and the printed hash is its transf
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 describe.skipIf(!hasCurl)(`curl${hasCurl ? '' : ' (skipped: it is not installed)'}`, () => {
-  test('shows the terms of the 402', async () => {
+  test('as documented shows the terms of the 402', async () => {
     const { network } = examples;
     const { stdout } = await run('sh', ['-c', await shown('ask-curl')]);
     const [requirement] = JSON.parse(stdout).accepts;
@@ -45,7 +45,7 @@ describe.skipIf(!hasCurl)(`curl${hasCurl ? '' : ' (skipped: it is not installed)
 
 const hasPython = spawnSync('python3', ['-c', 'import urllib.request']).status === 0;
 describe.skipIf(!hasPython)(`Python${hasPython ? '' : ' (skipped: it is not installed)'}`, () => {
-  test('reads a free route with its standard library', async () => {
+  test('as documented reads a free route with its standard library', async () => {
     const file = examples.write('read.py', await shown('read-python'));
     const fees = async () => JSON.parse((await examples.service.get('/v1/fees')).body);
     await expect.poll(async () => (await fees()).baseFee).not.toBeNull();

@@ -155,7 +155,7 @@ async function recount(hash: Hex) {
   return { block, token, baseE9, usdcE9: e9(change < 0n ? -change : change, 18) };
 }
 
-describe('trades', () => {
+describe('of the trades that the collector stores', () => {
   beforeAll(async () => {
     const scanner = scannerOn(db);
     // As at a first start: the filters contain the pools only after they were asked for.
@@ -179,7 +179,7 @@ describe('trades', () => {
     }
   });
 
-  test('every pool had swaps, with an exact amount in or out, dust and large ones', async () => {
+  test('every pool has swaps with an exact amount in or out, of dust and of large amounts', async () => {
     const ids = [dex.v2, dex.v3, dex.v4PoolId, dex.v4NativePoolId, dex.projectV2, dex.projectV3];
     const rows = storedTrades();
     expect(new Set(rows.map(({ pool }) => bytesToHex(pool)))).toEqual(new Set(ids));
@@ -197,7 +197,7 @@ describe('trades', () => {
     expect(amounts.some((amount) => amount > 0n)).toBe(true);
   });
 
-  test('each price is the pool’s own: the mean of before and after, within the fee', async () => {
+  test('each price is the mean of the pool’s own prices before and after, within the fee', async () => {
     const seen = { bought: 0, sold: 0 };
     for (const { block, pool, base, usdc } of storedTrades()) {
       const id = bytesToHex(pool);
@@ -233,7 +233,7 @@ async function midPrice(id: Hex, block: number): Promise<number> {
   return 1 / (id === dex.v4NativePoolId ? perFirst * 1e12 : perFirst);
 }
 
-test('the pools are the same, whether they are asked for or come from events', async () => {
+test('the collector finds the same pools, whether it asks the contracts or reads events', async () => {
   const poolsOf = (from: Sqlite) =>
     from
       .prepare(
@@ -270,7 +270,7 @@ function muteVenues(): OpenChainClient['batch'] {
   };
 }
 
-test('reads burns of the project token and the distributor’s payouts, and nothing else', async () => {
+test('the collector reads burns of the project token and the distributor’s payouts, and nothing else', async () => {
   const { abi } = artifacts.Token;
   const transfer = (from: Hex, to: Hex, recipient: Hex, amount: bigint) =>
     send(network.rpc, {

@@ -62,7 +62,7 @@ describe('the seller’s node behaves like LND', () => {
   test.each([
     ['without', null],
     ['with another', 'ab'.repeat(32)],
-  ])('accepts no request with %s macaroon', async (_name, macaroon) => {
+  ])('accepts no request %s macaroon', async (_name, macaroon) => {
     for (const [method, path] of [
       ['GET', '/v1/getinfo'],
       ['POST', '/v1/invoices'],
@@ -103,8 +103,8 @@ describe('the seller’s node behaves like LND', () => {
   });
 });
 
-describe('the buyer’s node pays over HTTP', () => {
-  test('an invoice once: a second or simultaneous request returns the same preimage', async () => {
+describe('the buyer’s node', () => {
+  test('pays an invoice once: a second or simultaneous request returns the same preimage', async () => {
     const invoice = await issue({ value_msat: '1' });
     const answers = await Promise.all([pay({ invoice }), pay({ invoice })]);
     answers.push(await pay({ invoice }));
@@ -115,14 +115,14 @@ describe('the buyer’s node pays over HTTP', () => {
     expect((await stateOf(invoice)).amt_paid_msat).toBe('1');
   });
 
-  test('many invoices at once, each with its own preimage', async () => {
+  test('pays many invoices at once, each with its own preimage', async () => {
     const invoices = await Promise.all(Array.from({ length: 30 }, (_, i) => issue({ value_msat: `${1000 + i}` })));
     const preimages = await Promise.all(invoices.map((invoice) => lightning.pay(invoice)));
     const hashes = preimages.map((preimage) => createHash('sha256').update(preimage, 'hex').digest('hex'));
     expect(hashes).toEqual(invoices.map(hashOf));
   });
 
-  test('but no invoice that cannot be paid', async () => {
+  test('refuses an invoice that cannot be paid, and says why', async () => {
     expect(await pay({ invoice: 'lnbc1' })).toEqual({ status: 402, body: { error: 'not a BOLT11 invoice' } });
     // More than the channel holds.
     const large = await issue({ value_msat: '2000000000000' });
@@ -137,7 +137,7 @@ describe('the buyer’s node pays over HTTP', () => {
   });
 });
 
-test('the service sells through it: the demonstration’s purchase succeeds, and shows no preimage', async () => {
+test('the service sells through the embedded Lightning network: the demonstration’s purchase succeeds, and shows no preimage', async () => {
   const lines: string[] = [];
   const wallet = (address: string) => `/v1/lightning/chain/wallet?address=${address}`;
   await buyOverLightning({
@@ -154,19 +154,19 @@ test('the service sells through it: the demonstration’s purchase succeeds, and
   expect(output).not.toContain(await lightning.pay(String(invoice)));
 });
 
-test('the bitcoin price can be set', async () => {
+test('the embedded bitcoin price can be set', async () => {
   lightning.exchanges.set('32000');
   const answer = await fetch(`${lightning.exchanges.urls.coinbase}/products/BTC-USD/ticker`);
   expect(await answer.json()).toMatchObject({ price: '32000' });
 });
 
-test('a network has no Lightning unless it is asked for', async () => {
+test('the embedded network has no Lightning unless it is asked for', async () => {
   const plain = await startEmbeddedNetwork();
   expect(plain.lightning).toBeNull();
   await plain.stop();
 });
 
-test('its time moves on demand; expired invoices are not paid; after the stop no node answers', async () => {
+test('the embedded Lightning network moves its time on demand, pays no expired invoice, and answers nothing after its stop', async () => {
   const own = await startEmbeddedLightning({ network: 'testnet' });
   const face = { headers: { 'Grpc-Metadata-macaroon': own.macaroon }, method: 'POST', body: JSON.stringify(order()) };
   const make = async () => {

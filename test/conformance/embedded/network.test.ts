@@ -53,7 +53,7 @@ describe('a network with traffic', () => {
     ).toEqual(stamps);
   });
 
-  test('the traffic holds transfers of three kinds, deployments, swaps, burns and payouts; none failed and none offered too low a fee', async () => {
+  test('sends transfers of three kinds, deployments, swaps, burns and payouts, none of which fails or offers too low a fee', async () => {
     const seen = { native: 0, usdc: 0, token: 0, deploy: 0, swap: 0, burn: 0, payout: 0 };
     // The first blocks prepare the pools.
     const first = 6;
@@ -104,7 +104,7 @@ function kindOf({ from, to, input }: Block['transactions'][number]) {
   return to === network.projectToken && input.slice(34, 74).endsWith('dead') ? 'burn' : 'token';
 }
 
-describe('parts', () => {
+describe('in the embedded network', () => {
   const multicall = artifacts.Multicall3.abi as Abi;
   const balanceOf = (account: Hex) =>
     encodeFunctionData({ abi: artifacts.Usdc.abi, functionName: 'balanceOf', args: [account] });
@@ -129,7 +129,7 @@ describe('parts', () => {
     await expect(aggregate3(strict)).rejects.toThrow('Multicall3: call failed');
   });
 
-  test('funding adds to an account’s balance, on both interfaces of USDC', async () => {
+  test('funding adds to an account’s balance in both interfaces of USDC', async () => {
     await Promise.all([network.fundUsdc(network.seller, 5n), network.fundUsdc(network.seller, 6n)]);
     const data = balanceOf(network.seller);
     expect(BigInt(await network.rpc<Hex>('eth_call', [{ to: network.usdc, data }, 'latest']))).toBe(11n);
@@ -138,7 +138,7 @@ describe('parts', () => {
     expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.buyer.address, 'latest']))).toBe(0n);
   });
 
-  test('paused, only requested blocks are mined; resumed, blocks are mined regularly again', async () => {
+  test('only requested blocks are mined while mining is paused, and blocks are mined regularly again afterwards', async () => {
     await network.pauseMining();
     const before = await height();
     await delay(1200);
@@ -200,7 +200,7 @@ test('a port in use is reported with the node’s own message', async () => {
   await expect(startEmbeddedNetwork({ port })).rejects.toThrow(/did not start.*address.*in use/is);
 });
 
-test('stop leaves no process and no directory behind, and may be called twice', async () => {
+test('the stop of the embedded network leaves no process and no directory behind, and may be called twice', async () => {
   const short = await startEmbeddedNetwork({ traffic: true });
   expect(process.kill(short.pid, 0)).toBe(true);
   await Promise.all([short.stop(), short.stop()]);

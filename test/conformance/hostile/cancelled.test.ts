@@ -47,7 +47,7 @@ describeServices('a payment that its payer cancels', (ledgerEnv) => {
 
   const buy = (payment: Payment): Promise<Answer> => present(service.origin, latch.path, payment);
 
-  test('after nodes had refused it under another nonce comes to its end, and sales go on', async () => {
+  test('after nodes have refused it under another nonce comes to its end, and sales go on', async () => {
     const [outsider, other, hostile] = await Promise.all([newOutsider(network), newBuyer(network), newBuyer(network)]);
     const [beside, cancelled] = [
       await other.sign(service.origin, latch.path),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';

@@ -92,7 +92,7 @@ const LINES: [string, string][] = [
   ['forwarded prefix', get('/chain/latch', 'X-Forwarded-Prefix: /v1/paid\r\n')],
   ['empty payment', get(path, 'PAYMENT-SIGNATURE: \r\n')],
   ['garbage payment', get(path, 'PAYMENT-SIGNATURE: paid\r\n')],
-  ['payment that says null', get(path, 'PAYMENT-SIGNATURE: bnVsbA==\r\n')],
+  ['payment of null', get(path, 'PAYMENT-SIGNATURE: bnVsbA==\r\n')],
   ['two payments', get(path, 'PAYMENT-SIGNATURE: e30=\r\nPAYMENT-SIGNATURE: e30=\r\n')],
   ['version 1 payment', get(path, 'X-PAYMENT: e30=\r\n')],
   ['settlement override', get(path, 'Settlement-Overrides: {"amount":"0"}\r\n')],
@@ -103,7 +103,7 @@ const LINES: [string, string][] = [
   ['expect', get(path, 'Expect: 100-continue\r\n')],
 ];
 
-test.each(LINES)('%s does not reach the handler without a payment', async (_, line) => {
+test.each(LINES)('a request of an unusual form (%s) does not reach the handler without a payment', async (_, line) => {
   const status = await raw(line);
   expect([0, 204, 400, 402, 404, 405, 417, 426, 505]).toContain(status);
   expect(latch.runs()).toBe(0);

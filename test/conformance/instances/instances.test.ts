@@ -11,7 +11,7 @@ import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 const PATH = '/v1/paid/fees/estimate';
 
 describePostgres('instances over one ledger', () => {
-  describe.each(process.env.SLOW ? [2, 4] : [4])('%i of them', (count) => {
+  describe.each(process.env.SLOW ? [2, 4] : [4])('(%i of them)', (count) => {
     let network: EmbeddedNetwork;
     let postgres: Postgres;
     let service: Instances;
@@ -29,7 +29,7 @@ describePostgres('instances over one ledger', () => {
       await network?.stop();
     });
 
-    test('one of them leads, and all report ready', async () => {
+    test('have one leader, and all report ready', async () => {
       await until('all know each other, and one leads', async () => {
         const answers = await Promise.all(service.origins.map((origin) => call(origin, '/readyz')));
         const standing = answers.map(({ body }) => JSON.parse(body).checks.instances);
@@ -39,7 +39,7 @@ describePostgres('instances over one ledger', () => {
       expect(await leaderOf(service)).toBe(0);
     });
 
-    test('128 presentations of one payment over all of them are one sale', async () => {
+    test('make one sale of 128 presentations of one payment over all of them', async () => {
       const payment = await buyer.sign(service.origin, PATH);
       const answers = await Promise.all(
         Array.from({ length: 128 }, () => present(service.origin, PATH, payment).catch(() => null)),
@@ -57,7 +57,7 @@ describePostgres('instances over one ledger', () => {
       expect(rows).toEqual([{ n: '1' }]);
     });
 
-    test("each sells, whichever one settles, and the sum of all sales is the seller's balance", async () => {
+    test("all sell, whichever one settles, and the sum of all sales is the seller's balance", async () => {
       const payments = await Promise.all(Array.from({ length: count * 6 }, () => buyer.sign(service.origin, PATH)));
       const answers = await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
       expect(new Set(answers.map(servedBy)).size).toBe(count);
@@ -67,7 +67,7 @@ describePostgres('instances over one ledger', () => {
       expect(BigInt(sum?.sum ?? 0)).toBe(await balanceOf(network, network.seller));
     });
 
-    test('one Lightning proof is claimed once, and a client’s minute is counted across all', async () => {
+    test('claim one Lightning proof once, and count a client’s minute across all', async () => {
       const proof = proofNow();
       const ends = await settleOver(
         service.origin,

@@ -99,7 +99,7 @@ describe('two API processes', () => {
   });
   afterAll(end);
 
-  test('both sell, each redelivers what the other sold, and the chain agrees with the ledger', async () => {
+  test('sell and redeliver what the other one sold, and the chain agrees with the ledger', async () => {
     const answers = [];
     for (let round = 0; round < 4; round++) {
       const payment = await sign();
@@ -116,7 +116,7 @@ describe('two API processes', () => {
     expect(chain - before).toBe(ledger);
   });
 
-  test('128 simultaneous presentations of one payment, over both: one charge and one answer', async () => {
+  test('charge once and answer once for 128 simultaneous presentations of one payment over both', async () => {
     const payment = await sign();
     const answers = await Promise.all(Array.from({ length: 128 }, () => show(payment)));
     expect(kindsOf(answers, servedBy)).toHaveLength(WORKERS);
@@ -130,7 +130,7 @@ describe('two API processes', () => {
     expect(await usesOf(network, payment)).toBe(1);
   });
 
-  test('a hundred different payments at once all settle, whichever process serves them', async () => {
+  test('settle a hundred different payments at once, whichever process serves them', async () => {
     const payments = await signMany(100);
     const answers = await Promise.all(payments.map(show));
     expect(kindsOf(answers, ({ status }) => status)).toEqual([200]);
@@ -139,7 +139,7 @@ describe('two API processes', () => {
     expect(chain - before).toBe(ledger);
   });
 
-  test('a balance for one of two payments buys one answer', async () => {
+  test('sell one answer for a balance that covers one of two payments', async () => {
     const poor = await newBuyer(network, 500n);
     const payments = await Promise.all([poor.sign(service.origin, PATH), poor.sign(service.origin, PATH)]);
     const answers = await Promise.all(payments.map(show));
@@ -150,7 +150,7 @@ describe('two API processes', () => {
     expect(uses).toEqual(statuses.map((status) => (status === 200 ? 1 : 0)));
   });
 
-  test('a proof that is brought to the facilitator 128 times, over both, is claimed once; the limit per minute is shared', async () => {
+  test('claim a proof once that is brought to the facilitator 128 times over both, and share the limit per minute', async () => {
     const ends = await settleOver(service.origin, Array(128).fill(proofNow()), 64);
     expect(ends.filter((one) => one === 'success')).toHaveLength(1);
     expect(ends.filter((one) => one === 'duplicate_settlement')).toHaveLength(127);
@@ -159,7 +159,7 @@ describe('two API processes', () => {
     expect(more.filter((one) => one === 'rate_limited')).toHaveLength(64 - (PER_MINUTE - 128));
   });
 
-  test('a Lightning proof is claimed once, and both give its one answer', async () => {
+  test('claim a Lightning proof once, and both give its one answer', async () => {
     const path = '/v1/lightning/rpc/health';
     const proof = await payFor(network.lightning!.pay, service.origin, path);
     const answers = await Promise.all(Array.from({ length: 32 }, () => presentProof(service.origin, path, proof)));
@@ -172,11 +172,11 @@ describe('two API processes', () => {
     expect(ask<number>(file, claims)).toBe(1);
   });
 
-  test('both read the collected data, and the figures of either are those of all', async () => {
+  test('read the same collected data, and each reports the figures of all', async () => {
     const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
     const before = await call(service.origin, '/v1/fees');
     await network.mine(3);
-    await until('both tell of new blocks', async () => {
+    await until('both report new blocks', async () => {
       const answers = await Promise.all(Array.from({ length: 20 }, () => call(service.origin, '/v1/fees')));
       const areNewer = answers.every((answer) => collectedOf(answer) > collectedOf(before));
       return areNewer && kindsOf(answers, servedBy).length === WORKERS;
@@ -189,18 +189,18 @@ describe('two API processes', () => {
     expect(checks).toMatchObject({ primary: { ok: true }, settlement: { ok: true } });
   });
 
-  test('no other service can use the data directory', async () => {
+  test('share a data directory that no other service can use', async () => {
     const second = await createProcess(network, folder, { WORKERS: '1' });
     await expect(second.start()).rejects.toThrow(/another process serves the ledger/);
   });
 });
 
-describe('when a process dies', () => {
+describe('kill -9', () => {
   // Each test but the last leaves it running.
   beforeAll(() => start({ LIGHTNING_RECEIVER: '' }));
   afterAll(end);
 
-  test('an API process, by kill -9: the others serve on, it is replaced, and every charged payment is answered', async () => {
+  test('of an API process stops no other process; it is replaced, and every charged payment is answered', async () => {
     let charged = 0;
     // In a single round every buyer may have had its answer already, because a block can be mined at any moment.
     let unanswered = 0;
@@ -223,7 +223,7 @@ describe('when a process dies', () => {
     expect(await metric('api_process_restarts_total')).toBe(3);
   });
 
-  test('the primary, by kill -9: its API processes end, and the next start finishes every payment', async () => {
+  test('of the primary ends its API processes, and the next start finishes every payment', async () => {
     for (const afterMs of [60, 350]) {
       const orphans = workers();
       const payments = await signMany(12);
@@ -238,7 +238,7 @@ describe('when a process dies', () => {
     }
   });
 
-  test('a primary that is started again at once waits for the API processes of the last one', async () => {
+  test('of a primary that is started again at once lets the new one wait for the old API processes', async () => {
     const orphans = workers();
     // Too busy to notice that the primary is gone, like a process that waits for a disk.
     for (const pid of orphans) process.kill(pid, 'SIGSTOP');
@@ -251,7 +251,7 @@ describe('when a process dies', () => {
     expect(orphans.some(isAlive)).toBe(false);
   });
 
-  test('none: a stop completes every answer first and exits with 0', async () => {
+  test('is not needed: a stop completes every answer first and exits with 0', async () => {
     const pids = workers();
     const payments = await signMany(8);
     const answers = payments.map(show);

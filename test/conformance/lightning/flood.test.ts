@@ -173,8 +173,8 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
     }));
 });
 
-describe('a client that comes new is served', () => {
-  test('in its turn, after as long as it is told to wait, while 60 others that keep asking have all but the reserve', () =>
+describe('a new client is served', () => {
+  test('in its turn, after the wait that its answer names, while 60 others that keep asking have all but the reserve', () =>
     withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '60' }, async (shop) => {
       // The minute's ordinary invoices, and the first portion of those for newcomers: each of the 60 came new once.
       for (const _ of range(8)) await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));

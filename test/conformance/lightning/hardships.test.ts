@@ -159,7 +159,7 @@ describe('a claim stays valid', () => {
     );
   });
 
-  test('whatever happens to the node: another one, on another network, or none', async () => {
+  test('when the node is replaced, moves to another network, or is gone', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
     const env = { PUBLIC_ORIGIN: 'http://shop.example' };
     const [granted, paid, later, unpaid] = [fresh(), fresh(), fresh(), fresh()];
@@ -220,7 +220,7 @@ describe('a claim stays valid', () => {
 describe('an error to a buyer who has paid says what is true', () => {
   const SEVEN_DAYS = '7 days';
 
-  test('before the claim: the proof must be presented again before the invoice expires', async () => {
+  test('before the claim, where the proof must be presented again before the invoice expires', async () => {
     await withShop(async (shop) => {
       const path = fresh();
       const proof = await buy(path, shop);
@@ -236,7 +236,7 @@ describe('an error to a buyer who has paid says what is true', () => {
     });
   });
 
-  test("after a bug of ours: the code of every bug, without the bug's message", async () => {
+  test("after a bug of ours, with the code of every bug and without the bug's message", async () => {
     const path = fresh();
     const proof = await buy(path);
     loseKeptReply(proof);
@@ -249,7 +249,7 @@ describe('an error to a buyer who has paid says what is true', () => {
     expect((await present(path, proof)).status).toBe(200);
   });
 
-  test('while a shared node cannot confirm: the proof is kept for seven days, and served once the node can', async () => {
+  test('while a shared node cannot confirm, where the proof is kept for seven days and served once the node can', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
     const env = { PUBLIC_ORIGIN: 'http://shop.example', LIGHTNING_NODE_SHARED: 'true' };
     let shiftMs = 0;
@@ -337,7 +337,7 @@ describe('one proof is one answer', () => {
     expect([page?.status, page?.body.startsWith('<!doctype html>')]).toEqual([200, true]);
   });
 
-  test('for pipelined requests on one connection: one run, and both get the bytes or are told to wait', async () => {
+  test('for pipelined requests on one connection, which cause one run and get the bytes or are asked to wait', async () => {
     const path = fresh();
     const proof = await buy(path);
     moody.slow(100);

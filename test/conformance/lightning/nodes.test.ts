@@ -117,7 +117,7 @@ describe('a real payment proves nothing else', () => {
     return verdict.ok ? null : verdict.reason;
   }
 
-  test('unchanged, it proves the payment', () => {
+  test('although it proves its own payment', () => {
     expect(reasonFor({})).toBeNull();
   });
 
@@ -127,16 +127,16 @@ describe('a real payment proves nothing else', () => {
     ['payee', 'invalid_exact_lnbtc_invoice_payee_mismatch', () => ({ payTo: nodes.testnet.nodeId }), {}],
     ['currency', 'invalid_exact_lnbtc_invoice_currency_mismatch', () => ({ network: nodes.testnet.network }), {}],
     ['request', 'invalid_exact_lnbtc_invoice_request_mismatch', () => ({}), { requestHash: hex(bindingOf('B').hash) }],
-  ])('another %s: %s', (_name, reason, changes, extra) => {
+  ])('and fails for another %s with %s', (_name, reason, changes, extra) => {
     expect(reasonFor(changes(), extra)).toBe(reason);
   });
 
-  test('another payment’s preimage: invalid_exact_lnbtc_preimage_hash_mismatch', async () => {
+  test('and fails with another payment’s preimage as invalid_exact_lnbtc_preimage_hash_mismatch', async () => {
     const other = await nodes.mainnet.pay(await issue('mainnet'));
     expect(reasonFor({}, {}, other)).toBe('invalid_exact_lnbtc_preimage_hash_mismatch');
   });
 
-  test('too late or too early: expired after the allowed skew, created in the future before it', () => {
+  test('and fails when it is presented too late or too early, beyond the allowed skew', () => {
     const { createdAt, expirySeconds } = decodeInvoice(invoice)!;
     const last = createdAt + expirySeconds + 60;
     expect(reasonFor({}, {}, preimage, last)).toBeNull();
@@ -144,7 +144,7 @@ describe('a real payment proves nothing else', () => {
     expect(reasonFor({}, {}, preimage, createdAt - 61)).toBe('invalid_exact_lnbtc_invoice_created_in_future');
   });
 
-  test('an invoice of the test network that claims to be the main network’s', async () => {
+  test('and fails when an invoice of the test network claims to be of the main network', async () => {
     const text = await issue('testnet');
     const terms = { ...termsFor('testnet', text), network: nodes.mainnet.network };
     const payment = { accepted: terms, payload: { preimage: await nodes.testnet.pay(text) } };
@@ -152,7 +152,7 @@ describe('a real payment proves nothing else', () => {
     expect(checkProof(payment, terms, { now: now() })).toEqual({ ok: false, reason });
   });
 
-  test('a changed character of an invoice: invalid_exact_lnbtc_invoice_decode_failed', () => {
+  test('and fails with a changed character of the invoice as invalid_exact_lnbtc_invoice_decode_failed', () => {
     const random = seededRandom('lightning-nodes/flip');
     for (let i = 0; i < 50; i++) {
       const at = 4 + Math.floor(random() * (invoice.length - 4));

@@ -66,7 +66,7 @@ const left = () => readdirSync(folder).map((name) => join(folder, name));
 const proofIn = (path: string) =>
   JSON.parse(readFileSync(path, 'utf8')) as { preimage: string | null; invoice: string };
 
-describe('a call is bought over Lightning', () => {
+describe('npm run pay buys a call over Lightning', () => {
   test('for the requested URL, with the answer on standard output and no file left behind', async () => {
     const { code, stdout, stderr } = await pay([fresh()]);
     expect(code, stderr).toBe(0);
@@ -89,7 +89,7 @@ describe('a call is bought over Lightning', () => {
   });
 });
 
-describe('nothing is paid', () => {
+describe('npm run pay pays nothing', () => {
   test.each<[string, () => string[], Record<string, string> | undefined, number, string]>([
     ['in a dry run', () => [fresh(), '--dry-run'], {}, 0, 'dry run'],
     ['above the ceiling', () => [fresh(), '--max-sats', '0'], undefined, 1, '1 sat is above the ceiling of 0 sat'],
@@ -118,7 +118,7 @@ describe('nothing is paid', () => {
   });
 });
 
-test('nothing is paid for an offer that names another URL', async () => {
+test('npm run pay pays nothing for an offer that names another URL', async () => {
   const url = fresh();
   seller.sellAs(`${url}&more=1`);
   const { code, stdout, stderr } = await pay([url]);
@@ -130,7 +130,7 @@ test('nothing is paid for an offer that names another URL', async () => {
 });
 
 describe('a buyer who paid can redeem later', () => {
-  test('when the seller fails: the proof is saved for its owner only, and buys the answer', async () => {
+  test('when the seller fails, because the proof is saved for its owner only and buys the answer', async () => {
     seller.refuseProofs(402, 1);
     const failed = await pay([fresh()]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
@@ -146,7 +146,7 @@ describe('a buyer who paid can redeem later', () => {
     expect(left()).toEqual([]);
   });
 
-  test('a proof that was changed is not presented', async () => {
+  test('but a proof that was changed is not presented', async () => {
     seller.refuseProofs(402, 1);
     await pay([fresh()]);
     const [path = ''] = left();
@@ -239,7 +239,7 @@ describe('an LND node that pays', () => {
   });
 });
 
-test('a file without a proof is reported, and so is a proof with a URL beside it', async () => {
+test('npm run pay reports a file without a proof, and a proof with a URL beside it', async () => {
   const path = join(folder, 'other.json');
   writeFileSync(path, '{"url":"http://127.0.0.1"}');
   expect(await pay(['--proof', path])).toMatchObject({ code: 1, stderr: expect.stringContaining('holds no proof') });

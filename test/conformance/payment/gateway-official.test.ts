@@ -5,14 +5,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
-import {
-  createGatewayCheck,
-  createGatewaySignatureCheck,
-  gatewayExtra,
-  gatewayRequirement,
-} from '../../../src/payment/rails/usdc-gateway/checks.ts';
+import { createGatewayCheck, createGatewaySignatureCheck } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient } from '../../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../../src/payment/rails/usdc-gateway/evidence.ts';
+import { gatewayExtra, gatewayRequirement } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { transactionText } from '../../../src/payment/transaction-id.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';

@@ -109,7 +109,7 @@ describe('in USDC, the official clients', () => {
     expect(await payer.balance()).toBe(before - PRICE);
   });
 
-  test('are refused on replay: for another request, for another tool, from another address', async () => {
+  test('are refused when they replay a payment for another request, for another tool or from another address', async () => {
     const payer = await newPayer();
     const given = fresh();
     const meta = await payer.pay(TOOL, given);
@@ -186,7 +186,7 @@ describe('in USDC, the official clients', () => {
     expect(await payer.balance()).toBe(before - PRICE);
   });
 
-  test('a refused payment gets x402’s own reason, and a new offer', async () => {
+  test('get x402’s own reason and a new offer for a refused payment', async () => {
     const payer = await newPayer();
     const before = await payer.balance();
     const given = fresh();
@@ -206,7 +206,7 @@ describe('in USDC, the official clients', () => {
   });
 });
 
-describe('over Lightning', () => {
+describe('over Lightning,', () => {
   const LIGHTNING = { 'percall/rail': 'lightning' };
   const offeredBy = (result: Awaited<ReturnType<typeof mcp.call>>) => {
     const [requirement] = demandOf(result).accepts as (PaymentRequirements & { extra: { invoice: string } })[];
@@ -273,7 +273,7 @@ describe('over Lightning', () => {
     await expect.poll(state).toBe('delivered');
   });
 
-  test('a proof buys its own call only: not other arguments, another tool or the route', async () => {
+  test('a proof buys its own call only, and no other arguments, no other tool and not the route', async () => {
     const given = { tag: '7000' };
     const { meta, requirement, preimage } = await pay(TOOL, given);
     const elsewhere = async () => [
@@ -336,7 +336,7 @@ describe('over Lightning', () => {
   });
 });
 
-describe('hostile input', () => {
+describe('a hostile tool call', () => {
   const RUNS = process.env.SLOW ? 5000 : 400;
   const random = seededRandom('mcp');
   const below = (limit: number) => Math.floor(random() * limit);

@@ -40,7 +40,7 @@ const CONFLICT = [409, 'payment_identifier_conflict', false];
 /** For a payment that the ledger knows, because its money may have moved. */
 const KNOWN_CONFLICT = [409, 'payment_identifier_conflict', 'unknown'];
 
-test('with the same payload brings the same answer again, to another client too, and charges once', async () => {
+test('a payment identifier with the same payload brings the same answer again, to another client too, and charges once', async () => {
   const payment = under(id, await newPayment());
   const first = await buy(payment);
   expect(first.status).toBe(200);
@@ -52,7 +52,7 @@ test('with the same payload brings the same answer again, to another client too,
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('with another authorization is 409, for the same payer or another, and nothing runs or moves', async () => {
+test('a payment identifier with another authorization gets 409, for the same payer or another, and nothing runs or moves', async () => {
   const buyer = await newBuyer(network);
   const [first, second] = [await buyer.sign(service.origin, latch.path), await buyer.sign(service.origin, latch.path)];
   const foreign = await newPayment();
@@ -68,14 +68,14 @@ test('with another authorization is 409, for the same payer or another, and noth
   expect(await transfersOf(network, first)).toBe(2);
 });
 
-test('with the same authorization for another request is 409; for the same request it is served', async () => {
+test('a payment identifier with the same authorization for another request gets 409, and for the same request it is served', async () => {
   const payment = under(id, await newPayment());
   const first = await buy(payment, '?tag=one');
   expect(codeOf(await buy(payment, '?tag=two'))).toEqual(KNOWN_CONFLICT);
   expect(await buy(payment, '?tag=one')).toMatchObject({ status: 200, body: first.body });
 });
 
-test('of another payment, presented with one that is being served or is paid, does not say that nothing was charged', async () => {
+test('a payment identifier of another payment, presented with one that is being served or is paid, does not say that nothing was charged', async () => {
   expect(await buy(under(id, await newPayment()))).toMatchObject({ status: 200 });
   const payment = await newPayment();
   latch.close();
@@ -89,7 +89,7 @@ test('of another payment, presented with one that is being served or is paid, do
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('conflicts before the signature is checked', async () => {
+test('a payment identifier conflicts before the signature is checked', async () => {
   const [payment, forged] = [await newPayment(), await newPayment()];
   const signature = signAuthorization(newKey().privateKey, forged.requirement).signature;
   const broken = { ...forged, authorization: { ...forged.authorization, signature } };
@@ -99,7 +99,7 @@ test('conflicts before the signature is checked', async () => {
   expect(codeOf(await buy(under(id, broken)))).toEqual(CONFLICT);
 });
 
-test('while its payment is being served: the same payload is in flight, another is a conflict', async () => {
+test('a payment identifier whose payment is being served answers the same payload as in flight, and another one as a conflict', async () => {
   const [payment, other] = [under(id, await newPayment()), under(id, await newPayment())];
   latch.close();
   const started = latch.started();
@@ -113,7 +113,7 @@ test('while its payment is being served: the same payload is in flight, another 
   expect(await answer).toMatchObject({ status: 200 });
 });
 
-test('that 32 payments bring at once goes to exactly one of them', async () => {
+test('a payment identifier that 32 payments bring at once goes to exactly one of them', async () => {
   const payments = await Promise.all(Array.from({ length: 32 }, async () => under(id, await newPayment())));
   const runs = latch.runs();
   const answers = await Promise.all(payments.map((payment) => buy(payment)));
@@ -124,7 +124,7 @@ test('that 32 payments bring at once goes to exactly one of them', async () => {
   expect(moved.reduce((sum, transfers) => sum + transfers, 0)).toBe(1);
 });
 
-test('is free again when its reservation was released', async () => {
+test('a payment identifier is free again when its reservation was released', async () => {
   const penniless = await buy(under(id, await newPayment(0n)));
   expect([penniless.status, decoded(penniless, 'payment-required').error]).toEqual([
     402,
@@ -133,7 +133,7 @@ test('is free again when its reservation was released', async () => {
   expect(await buy(under(id, await newPayment()))).toMatchObject({ status: 200 });
 });
 
-test('is free again when its payment failed, because nothing was charged', async () => {
+test('a payment identifier is free again when its payment failed, because nothing was charged', async () => {
   const buyer = await newBuyer(network);
   const cancelled = await buyer.sign(service.origin, latch.path);
   const outsider = await newOutsider(network);
@@ -154,7 +154,7 @@ test('is free again when its payment failed, because nothing was charged', async
 });
 
 test.each(['too-short', 'with a space in it', 'x'.repeat(129), 7])(
-  'that is malformed (%s) is 400, and the payment stays valid',
+  'a payment identifier that is malformed (%s) gets 400, and the payment stays valid',
   async (identifier) => {
     const payment = await newPayment();
     const answer = await buy(under(identifier, payment));

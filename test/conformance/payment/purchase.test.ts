@@ -66,7 +66,7 @@ describe('the stock client', () => {
   });
 });
 
-describe('without paying', () => {
+describe('without paying,', () => {
   const priced = () => entriesOn(service.deps.catalogue, 'paid');
 
   test.each(['', '?nonsense=1', '?address=', '?gas=abc&gas=2', '?address=0x1&hash=%00'])(
@@ -95,13 +95,13 @@ describe('without paying', () => {
     },
   );
 
-  test('a version 1 header gets that reason', async () => {
+  test('a version 1 header gets 402 with the reason that its version is not supported', async () => {
     const answer = await service.get('/v1/paid/fees/estimate', { headers: { 'x-payment': 'e30=' } });
     expect(answer.status).toBe(402);
     expect(decoded(answer, 'payment-required').error).toMatch(/version 2.*PAYMENT-SIGNATURE/);
   });
 
-  test('HEAD with a payment is 402 and moves nothing', async () => {
+  test('HEAD gets 402 even with a payment, which moves nothing', async () => {
     const buyer = await newBuyer(network);
     const payment = await buyer.sign(service.origin, '/v1/paid/fees/estimate');
     const answer = await service.get('/v1/paid/fees/estimate', {
@@ -143,7 +143,7 @@ describe('a payment', () => {
     expect(await balanceOf(network, buyer.address)).toBe(1000n);
   });
 
-  test('that is not found costs nothing', async () => {
+  test('for what is not found costs nothing', async () => {
     const buyer = await newBuyer(network);
     const path = `/v1/paid/chain/tx?hash=0x${'ab'.repeat(32)}`;
     const payment = await buyer.sign(service.origin, path);
@@ -151,7 +151,7 @@ describe('a payment', () => {
     expect(await transfersOf(network, payment)).toBe(0);
   });
 
-  test('without the balance is 402 with that reason', async () => {
+  test('whose payer lacks the balance gets 402 with that reason', async () => {
     const buyer = await newBuyer(network, 499n);
     const payment = await buyer.sign(service.origin, '/v1/paid/fees/estimate');
     const answer = await present(service.origin, '/v1/paid/fees/estimate', payment);

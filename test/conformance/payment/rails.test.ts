@@ -274,7 +274,7 @@ describe('the Gateway beside our relayer', () => {
     expect((await present(off.origin, PATH, await buyer.sign(off.origin, PATH))).status).toBe(200);
     await until(
       'the Gateway was asked',
-      async () => (await readiness(off)).checks.gateway.detail !== 'not offered well: not asked yet',
+      async () => (await readiness(off)).checks.gateway.detail !== 'no successful probe: not asked yet',
     );
     expect(await readiness(off)).toMatchObject({ status: 200, checks: { gateway: { ok: true } } });
     await off.stop();

@@ -63,7 +63,7 @@ describe('one payment', () => {
     expect(await transfersOf(network, payment)).toBe(1);
   });
 
-  test('buys nothing else: another request, another client, or another client with the chain’s calldata', async () => {
+  test('buys nothing for another request, for another client, or for a client that copied it from the chain', async () => {
     const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
     const first = await buy(payment);
     const runs = latch.runs();

@@ -90,12 +90,12 @@ function read<T>(functionName: string, args: readonly unknown[] = []): Promise<T
 const pay = async (auth: Authorization) =>
   call('transferWithAuthorization', [...terms(auth), await signTransfer(auth)]);
 
-describe('identity', () => {
-  test('the domain separator on chain 5042 is the one published for Arc', async () => {
+describe('the identity of USDC', () => {
+  test('has on chain 5042 the domain separator that is published for Arc', async () => {
     expect(await read('DOMAIN_SEPARATOR')).toBe('0x940506929bba468048a19b567f4f0d534714bc06604b5c3017e5d16785ccdf84');
   });
 
-  test('names, decimals and type hashes are those of FiatToken', async () => {
+  test('has the names, decimals and type hashes of FiatToken', async () => {
     const hashes = ['TRANSFER_WITH', 'RECEIVE_WITH', 'CANCEL'].map((kind) => `${kind}_AUTHORIZATION_TYPEHASH`);
     const getters = ['name', 'symbol', 'version', 'decimals', ...hashes];
     expect(await Promise.all(getters.map((getter) => read(getter)))).toEqual([
@@ -120,7 +120,7 @@ describe('transferWithAuthorization', () => {
     expect(await read('authorizationState', [auth.from, auth.nonce])).toBe(true);
   });
 
-  test('logs AuthorizationUsed, then the system in 18 decimals, then the token in 6', async () => {
+  test('logs AuthorizationUsed, then the system’s transfer in 18 decimals, then the token’s in 6', async () => {
     const auth = authorization({ value: 7n });
     const receipt = await pay(auth);
     const logs = parseEventLogs({ abi: abi as Abi, logs: receipt.logs });
@@ -132,9 +132,9 @@ describe('transferWithAuthorization', () => {
   });
 
   test.each([
-    ['nothing', { value: 0n }],
-    ['oneself', { to: payer.address }],
-  ])('the system does not log a transfer of or to %s, the token does', async (_case, changes) => {
+    ['of nothing', { value: 0n }],
+    ['to the payer itself', { to: payer.address }],
+  ])('is not logged by the system as a transfer %s, but by the token', async (_case, changes) => {
     const { logs } = await pay(authorization(changes));
     expect(logs.map((log) => log.address)).toEqual([USDC, USDC]);
   });
@@ -165,13 +165,13 @@ describe('transferWithAuthorization', () => {
     expect(await read('authorizationState', [auth.from, auth.nonce])).toBe(false);
   });
 
-  test('a changed amount is refused', async () => {
+  test('is refused with a changed amount', async () => {
     const auth = authorization();
     const args = [...terms({ ...auth, value: 2000n }), await signTransfer(auth)];
     await expect(call('transferWithAuthorization', args)).rejects.toThrow('FiatTokenV2: invalid signature');
   });
 
-  test('the mirrored signature (high s) is refused', async () => {
+  test('is refused with the mirrored signature (high s)', async () => {
     const auth = authorization();
     const { r, s, yParity } = parseSignature(await signTransfer(auth));
     const mirrored: Hex = `0x${(CURVE_ORDER - BigInt(s)).toString(16).padStart(64, '0')}`;
@@ -183,7 +183,7 @@ describe('transferWithAuthorization', () => {
     }
   });
 
-  test('v of 0 or 1, and any length but 65 bytes, are refused', async () => {
+  test('is refused with a v of 0 or 1, and with any length but 65 bytes', async () => {
     const auth = authorization();
     const [v, r, s] = split(await signTransfer(auth));
     await expect(call('transferWithAuthorization', [...terms(auth), v - 27, r, s])).rejects.toThrow(
@@ -195,7 +195,7 @@ describe('transferWithAuthorization', () => {
     );
   });
 
-  test('gas stays within what Arc charges for it', async () => {
+  test('uses no more gas than Arc charges for it', async () => {
     const first = await pay(authorization({ to: createAccount().address }));
     const second = await pay(authorization());
     // 112,519 were observed on mainnet, whose token is behind a proxy and checks a blocklist.
@@ -205,7 +205,7 @@ describe('transferWithAuthorization', () => {
 });
 
 describe('cancelAuthorization', () => {
-  test.each(['bytes', 'v, r, s'])('with the signature as %s, the authorization can never be used', async (form) => {
+  test.each(['bytes', 'v, r, s'])('with the signature as %s ends the authorization for ever', async (form) => {
     const auth = authorization();
     const signature = await sign('CancelAuthorization', { authorizer: auth.from, nonce: auth.nonce });
     const last = form === 'bytes' ? [signature] : split(signature);
@@ -219,7 +219,7 @@ describe('cancelAuthorization', () => {
     await expect(pay(auth)).rejects.toThrow('FiatTokenV2: authorization is used or canceled');
   });
 
-  test('another account cannot cancel', async () => {
+  test('is refused for another account', async () => {
     const signature = await sign('CancelAuthorization', { authorizer: seller, nonce: authorization().nonce });
     await expect(call('cancelAuthorization', [seller, authorization().nonce, signature])).rejects.toThrow(
       'FiatTokenV2: invalid signature',
@@ -228,7 +228,7 @@ describe('cancelAuthorization', () => {
 });
 
 describe('receiveWithAuthorization', () => {
-  test.each(['bytes', 'v, r, s'])('only the payee may call it, with the signature as %s', async (form) => {
+  test.each(['bytes', 'v, r, s'])('with the signature as %s may be called by the payee alone', async (form) => {
     const mine = authorization({ to: relayer.account.address });
     const signature = await sign('ReceiveWithAuthorization', { ...mine });
     const last = form === 'bytes' ? [signature] : split(signature);
@@ -240,21 +240,21 @@ describe('receiveWithAuthorization', () => {
     expect(await read('authorizationState', [mine.from, mine.nonce])).toBe(true);
   });
 
-  test('a signature for one function is invalid for the others', async () => {
+  test('takes no signature for another function, and no other function takes its signature', async () => {
     const auth = authorization({ to: relayer.account.address });
     const signature = await sign('ReceiveWithAuthorization', { ...auth });
     await expect(call('transferWithAuthorization', [...terms(auth), signature])).rejects.toThrow('invalid signature');
   });
 });
 
-describe('payers with code (ERC-1271)', () => {
+describe('for a payer with code (ERC-1271)', () => {
   let wallet: Hex;
   beforeAll(async () => {
     wallet = await network.deploy('SmartWallet', [payer.address]);
     await network.fundUsdc(wallet, 5000n);
   });
 
-  test('the wallet pays with its owner’s signature', async () => {
+  test('the owner’s signature pays', async () => {
     const auth = authorization({ from: wallet });
     expect((await pay(auth)).status).toBe('success');
     expect(await read('balanceOf', [wallet])).toBe(4000n);
@@ -278,7 +278,7 @@ describe('payers with code (ERC-1271)', () => {
 });
 
 describe('ERC-20', () => {
-  test('approve and transferFrom keep the allowance, and refuse beyond it', async () => {
+  test('keeps the allowance through approve and transferFrom, and refuses beyond it', async () => {
     const owner = createAccount();
     await network.fundUsdc(owner.address, 5000n);
     await network.fundNative(owner.address, 10n ** 18n);
@@ -293,7 +293,7 @@ describe('ERC-20', () => {
     );
   });
 
-  test('only the token may write the system log', async () => {
+  test('lets only the token write the system log', async () => {
     const args = [payer.address, seller, 1n];
     const request = { address: SYSTEM_LOG, abi: artifacts.SystemLog.abi, functionName: 'record', args };
     await expect(chain.simulateContract({ ...request, account: relayer.account })).rejects.toThrow('only the token');

@@ -67,7 +67,7 @@ async function buy(): Promise<bigint> {
   return cost;
 }
 
-test('claim refuses beside a running service, and claims what a killed one has left, once', async () => {
+test('the ledger command refuses to claim beside a running service, and claims what a killed one has left, once', async () => {
   const cost = await buy();
   const before = await balanceOf(network, network.seller);
   const beside = await claim();

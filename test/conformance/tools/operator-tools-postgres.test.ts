@@ -71,13 +71,13 @@ describePostgres('a ledger that outgrows its machine', () => {
     }
   };
 
-  test('a file that a service uses is not copied', async () => {
+  test('is not copied while a service uses its file', async () => {
     const refused = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first/);
   });
 
-  test('the ledger of a killed service is copied row by row, every table, and the counts are printed', async () => {
+  test('is copied from a killed service row by row and table by table, and the counts are printed', async () => {
     const buyer = await newBuyer(network);
     sold = [];
     for (let at = 0; at < 3; at++) {
@@ -116,7 +116,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     );
   });
 
-  test('status, list and export report the same for both', async () => {
+  test('has the same status, list and export in both databases', async () => {
     const both = async (...args: string[]) => [await run('ledger', args), await run('ledger', args, shared())];
     for (const args of [['list'], ['list', '--state', 'settled', '--json', '--limit', '2'], ['export', '--csv']]) {
       const [here, there] = await both(...args);
@@ -131,7 +131,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(text?.stdout).toContain('oldest open payment: ');
   });
 
-  test('a target with rows, a source of another version and a target without a ledger are refused with a reason', async () => {
+  test('is not copied to a target with rows or without a ledger, nor from another version, and the reason is given', async () => {
     const again = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toMatch(/is not empty \(usdc_payments has rows\)/);
@@ -157,7 +157,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect([wrong.code, wrong.stderr]).toEqual([1, 'failed: --to is not a postgres:// URL\n']);
   });
 
-  test('a copy that fails at its last tables leaves the target empty, and a repeated copy succeeds', async () => {
+  test('leaves the target empty when the copy fails at its last tables, and is copied by a repeated copy', async () => {
     const broken = join(folder, 'broken.db');
     copyFileSync(file, broken);
     const db = new Database(broken);
@@ -173,7 +173,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(9);
   });
 
-  test('reconcile finishes the payments that the dead service left, in the database', async () => {
+  test('is reconciled in the new database: the payments that the dead service left are finished', async () => {
     const early = await run('ledger', ['reconcile', '--timeout', '2'], shared());
     expect(early.code, early.stderr).toBe(1);
     expect(early.stdout.match(/ still unknown\n/g)).toHaveLength(2);
@@ -185,7 +185,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await ask('SELECT * FROM instances')).toEqual([]);
   });
 
-  test('a service on the copy redelivers what was paid for, and refuses used payments', async () => {
+  test('serves on from the copy: what was paid for is redelivered, and used payments are refused', async () => {
     instance = await createProcess(network, join(folder, 'instance'), { ...shared(), COLLECTOR: 'off' });
     await instance.start();
     const { origin } = instance;
@@ -203,7 +203,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await balanceOf(network, network.seller)).toBe(5n * PRICE);
   });
 
-  test('beside it reconcile and copy refuse, reading commands work, and backup names the tools to use', async () => {
+  test('is read beside a running service, where reconcile and copy refuse and backup names the tools to use', async () => {
     const refused = await run('ledger', ['reconcile'], shared());
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^failed: a service is running over .*stop it first\n$/);

@@ -196,7 +196,7 @@ test('a backup made under load restores to a ledger that charges no payment twic
   await service.start();
 });
 
-test('the ledger is reported while the service runs: counts, payments without their payers, income that adds up, and the bought routes', async () => {
+test('the ledger command reports, while the service runs, the counts, payments without their payers, income that adds up and the bought routes', async () => {
   const settled = rows<{ n: number }>(
     ledgerFile(),
     "SELECT count(*) AS n FROM usdc_payments WHERE state = 'settled'",
@@ -227,13 +227,13 @@ test('the ledger is reported while the service runs: counts, payments without th
   expect((await run('ledger', ['export', '--csv', '--to', '2020-01-01'])).stdout.split('\r\n')).toHaveLength(2);
 });
 
-test('reconcile refuses beside a running service', async () => {
+test('the ledger command refuses to reconcile beside a running service', async () => {
   const refused = await run('ledger', ['reconcile']);
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first\n$/);
 });
 
-test('reconcile finishes the payments that a killed service left, and says so when the chain does not answer', async () => {
+test('the ledger command reconciles the payments that a killed service left, and says when the chain does not answer', async () => {
   const hung = await hangInFlight(2);
   await service.kill();
   for (const { answer } of hung) expect(await answer).toBeNull();
@@ -276,7 +276,7 @@ test.each([
   ],
   ['backup', ['--data-dir', '/nonexistent'], 1, /^$/, /^failed: there is no ledger\.db in \/nonexistent.*\n$/],
   ['ledger', ['reconcile'], 1, /^$/, /^failed: the configuration has [^\n]*SELLER_ADDRESS is missing[^\n]*\n$/],
-] as const)('%s %j ends with %i and a reason', async (script, args, code, stdout, stderr) => {
+] as const)('the command %s %j ends with status %i and says why', async (script, args, code, stdout, stderr) => {
   const ended = await run(script, [...args], { SELLER_ADDRESS: '' });
   expect(ended.code, ended.stderr).toBe(code);
   expect(ended.stdout).toMatch(stdout);

@@ -5,7 +5,7 @@ import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';
 
 describeSamples(
-  'recorded answers: DNS',
+  'domains/dns over recorded answers',
   {
     folders: ['dns'],
     notAskedFor: ['dns/cloudflare-DS.json', 'dns/cloudflare-RRSIG-servfail.json', 'dns/google-RRSIG-servfail.json'],
@@ -32,7 +32,7 @@ describeSamples(
       ['www-A-cname-chain', { aliases: UNSIGNED_CHAIN, dnssecValidated: false, records: { A: { length: 2 } } }],
       ['www-AAAA-cname-nodata', { exists: true, aliases: [{ ttl: 287 }], records: { AAAA: [] } }],
       ['www-CNAME', { dnssecValidated: true, aliases: UNSIGNED_CHAIN, records: { CNAME: { length: 1 } } }],
-    ])('Cloudflare: %s', async (name, expected) => {
+    ])('understands Cloudflare’s answer %s', async (name, expected) => {
       samples.serve('/cloudflare', `dns/cloudflare-${name}.json`, 'application/dns-json');
       expect(await askRecorded(samples, `dns/cloudflare-${name}.json`)).toMatchObject({
         ...expected,
@@ -52,7 +52,7 @@ describeSamples(
       ['example.com-A', { dnssecValidated: true, records: { A: { length: 2 } } }],
       ['nxdomain', { status: 'NXDOMAIN', exists: false, dnssecValidated: false }],
       ['www-A-cname-chain', { aliases: UNSIGNED_CHAIN, records: { A: { length: 2 } } }],
-    ])('Google: %s', async (name, expected) => {
+    ])('understands Google’s answer %s, when Cloudflare fails', async (name, expected) => {
       samples.world.answers.set('/cloudflare', { status: 503, body: '' });
       samples.serve('/google', `dns/google-${name}.json`);
       expect(await askRecorded(samples, `dns/google-${name}.json`)).toMatchObject({
@@ -61,14 +61,14 @@ describeSamples(
       });
     });
 
-    test('a refused query is our failure to ask, not an answer', async () => {
+    test('treats a refused query as a failure of ours, and gives no answer', async () => {
       samples.serve('/cloudflare', 'dns/cloudflare-error-400.json', 'application/json', 400);
       await expect(ask(samples.world, '/domains/dns', { name: 'example.com', type: 'A' })).rejects.toMatchObject({
         status: 502,
       });
     });
 
-    test('CAA in both forms', async () => {
+    test('reads both forms of a CAA record as the same record', async () => {
       for (const { data, means } of samples.parsed('dns/caa-data-strings.json') as { data: string; means: string }[]) {
         const answer = (text: string) => ({
           ...{ Status: 0, TC: false, RD: true, RA: true, AD: false, CD: false },

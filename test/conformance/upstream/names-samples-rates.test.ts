@@ -4,7 +4,7 @@ import { describeSamples } from '../../support/upstream/name-samples.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';
 
 describeSamples(
-  'recorded answers: reference rates',
+  'currency/rates over recorded answers',
   {
     folders: ['ecb', 'frankfurter'],
     notAskedFor: [
@@ -31,7 +31,7 @@ describeSamples(
       });
     };
 
-    test('the daily and the 90-day file of June 2018', async () => {
+    test('gives the rates of the daily file, and of the 90-day file for a past day', async () => {
       samples.world.time.nowMs = Date.parse('2018-06-11T18:00:00Z');
       samples.serve('/ecb/eurofxref-daily.xml', 'ecb/eurofxref-daily-2018-06-11.xml', 'text/xml');
       samples.serve('/ecb/eurofxref-hist-90d.xml', 'ecb/eurofxref-hist-90d-excerpt.xml', 'text/xml');
@@ -51,7 +51,7 @@ describeSamples(
       ['2023-01-01', '2022-12-30', { HRK: expect.any(String) }],
       ['2022-03-01', '2022-03-01', { RUB: expect.any(String) }],
       ['1999-01-04', '1999-01-04', { USD: '1.1789' }],
-    ])('the history: on %s the rates of %s', async (date, day, expected) => {
+    ])('gives for %s the rates of %s, from the history', async (date, day, expected) => {
       samples.world.time.nowMs = Date.parse('2026-04-13T18:00:00Z');
       const head =
         '<Envelope><Cube><Cube time="2026-04-13"><Cube currency="USD" rate="1.1684"/></Cube></Cube></Envelope>';
@@ -64,7 +64,7 @@ describeSamples(
       expect(Object.values(reply.rates)).not.toContain('N/A');
     });
 
-    test('a page instead of XML: Frankfurter answers; when it fails too, the error names both', async () => {
+    test('asks Frankfurter when the ECB sends a page instead of XML, and names both when both fail', async () => {
       samples.serve('/ecb/eurofxref-daily.xml', 'ecb/not-xml.html', 'text/xml');
       samples.serve('/frankfurter/v1', 'frankfurter/v1-latest-base-USD.json');
       const reply = await rates({ base: 'USD' });
@@ -78,7 +78,7 @@ describeSamples(
     test.each([
       ['v1-latest-USD-EUR', '2026-07-31', '0.8707'],
       ['v1-latest-USD-EUR-2026-10-02', '2026-10-02', '0.89087'],
-    ])('Frankfurter: %s', async (file, date, rate) => {
+    ])('understands Frankfurter’s answer %s', async (file, date, rate) => {
       samples.serve('/frankfurter/v1', `frankfurter/${file}.json`);
       const reply = await rates({ base: 'USD', symbols: 'EUR' });
       expect([reply.date, reply.rates]).toEqual([date, { EUR: rate }]);

@@ -6,7 +6,7 @@ import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';
 
 describeSamples(
-  'recorded answers: RDAP',
+  'domains/whois over recorded answers',
   { folders: ['rdap'], notAskedFor: ['rdap/iana-dns-bootstrap.headers.json', 'rdap/verisign-google.com.headers.json'] },
   (samples) => {
     const PROTECTED = ['delete', 'transfer', 'update'];
@@ -85,7 +85,7 @@ describeSamples(
         'microsoft.click',
         { registrar: { name: 'MarkMonitor Inc.' }, createdAt: seconds('2014-11-12T19:15:55Z') },
       ],
-    ])('%s', async (file, domain, expected) => {
+    ])('understands the record %s', async (file, domain, expected) => {
       registryOf(samples, domain);
       samples.serve(`/registry/domain/${domain}`, `rdap/${file}.json`, 'application/rdap+json');
       expect(await ask(samples.world, '/domains/whois', { domain })).toMatchObject({
@@ -100,7 +100,7 @@ describeSamples(
       ['search-with-redaction.json', 200],
       ['error-501-ripe.json', 501],
       ['error-501-ripe.json', 200],
-    ])('%s with HTTP %i is a failure', async (file, status) => {
+    ])('treats %s with HTTP %i as a failure', async (file, status) => {
       registryOf(samples, 'example.com');
       samples.serve('/registry/domain/example.com', `rdap/${file}`, 'application/rdap+json', status);
       await expect(ask(samples.world, '/domains/whois', { domain: 'example.com' })).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describeSamples(
     };
 
     test.each(['iana-dns-bootstrap.json', 'iana-dns-bootstrap-2025-11-06.json'])(
-      '%s: every top-level domain has the server of the file',
+      'finds for every top-level domain the server that %s names',
       async (file) => {
         samples.serve('/iana/dns.json', `rdap/${file}`);
         const bootstrap = bootstrapOf();
@@ -133,7 +133,7 @@ describeSamples(
       },
     );
 
-    test('a malformed list: its usable entries are used', async () => {
+    test('uses the usable entries of a malformed list', async () => {
       samples.serve('/iana/dns.json', 'rdap/bootstrap-bad-url.json');
       const bootstrap = bootstrapOf();
       expect((await bootstrap.serverFor('a.cz'))?.url).toBe('https://rdap.nic.cz/');
@@ -141,7 +141,7 @@ describeSamples(
       expect(await bootstrap.serverFor('a.example')).toBeNull();
     });
 
-    test.each([200, 404])('a page instead of the list, with HTTP %i: the bundled copy is used', async (status) => {
+    test.each([200, 404])('uses the bundled list when IANA sends a page with HTTP %i instead', async (status) => {
       samples.serve('/iana/dns.json', 'rdap/iana-404.html', 'text/html', status);
       const bootstrap = bootstrapOf();
       expect((await bootstrap.serverFor('a.com'))?.url).toBe('https://rdap.verisign.com/com/v1/');

@@ -6,7 +6,7 @@ import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';
 
 describeSamples(
-  'recorded answers: Wikipedia',
+  'wiki/* over recorded answers',
   {
     folders: ['wikipedia'],
     notAskedFor: ['wikipedia/action-extracts-python.headers.json', 'wikipedia/action-langlinks-python.json'],
@@ -20,7 +20,7 @@ describeSamples(
     const summary = (title: string) => ask(samples.world, '/wiki/summary', { title });
     const article = (title: string) => ask<{ text: string }>(samples.world, '/wiki/article', { title });
 
-    test('REST search', async () => {
+    test('gives the titles, excerpts and descriptions of a REST search', async () => {
       samples.serve(REST_SEARCH, 'wikipedia/rest-search-page-Avatar.json');
       const { results } = await search();
       expect(results.map(({ url }) => url)).toEqual(
@@ -32,7 +32,7 @@ describeSamples(
       expect(results[1]?.description).toBe('2022 American film by James Cameron');
     });
 
-    test('REST search by title, whose pages have the same shape; one page of the documentation', async () => {
+    test('understands a REST search by title and the page that the documentation shows', async () => {
       samples.serve(REST_SEARCH, 'wikipedia/rest-search-title-Paris.json');
       expect((await search()).results).toMatchObject([
         { title: 'Paris', description: 'Capital and largest city of France' },
@@ -48,7 +48,7 @@ describeSamples(
     test.each([
       ['action-search-python.json', 3, 'Python (programming language)'],
       ['action-search-EUR-2026-10-05.json', 10, 'Euro'],
-    ])('the action API in place of REST: %s', async (file, length, title) => {
+    ])('asks the action API when REST fails (%s)', async (file, length, title) => {
       samples.world.answers.set(REST_SEARCH, { status: 503, body: '' });
       samples.serve(ACTION, `wikipedia/${file}`);
       const { results } = await search();
@@ -61,7 +61,7 @@ describeSamples(
       ['rest-summary-standard', { disambiguation: false, image: null, updatedAt: seconds('2026-03-28T18:24:07Z') }],
       ['rest-summary-disambiguation', { disambiguation: true, summary: 'Dart or DART may refer to:', image: null }],
       ['rest-summary-with-image-2019', { title: 'Physics', image: { width: 320, height: 231 } }],
-    ])('%s', async (file, expected) => {
+    ])('gives the summary of %s', async (file, expected) => {
       samples.serve(SUMMARY, `wikipedia/${file}.json`);
       const page = samples.parsed<{ extract: string; content_urls: { desktop: { page: string } } }>(
         `wikipedia/${file}.json`,
@@ -70,14 +70,14 @@ describeSamples(
       expect(reply).toMatchObject({ summary: page.extract, url: page.content_urls.desktop.page, ...expected });
     });
 
-    test('no such page', async () => {
+    test('answers 404 for a page that does not exist', async () => {
       samples.serve(SUMMARY, 'wikipedia/rest-error-404-summary.json', 'application/problem+json', 404);
       await expect(summary('X')).rejects.toBeInstanceOf(NotFound);
       samples.serve(ACTION, 'wikipedia/action-missing-page.json');
       await expect(article('X')).rejects.toBeInstanceOf(NotFound);
     });
 
-    test('a long article, cut at the 20,000th character', async () => {
+    test('cuts a long article at the 20,000th character', async () => {
       samples.serve(ACTION, 'wikipedia/action-extracts-python.json');
       const reply = await article('Python');
       expect(reply).toMatchObject({
@@ -90,12 +90,12 @@ describeSamples(
       expect(reply.text).toMatch(/^Python is a high-level/);
     });
 
-    test('a page without its text is a failure', async () => {
+    test('treats an article without its text as a failure', async () => {
       samples.serve(ACTION, 'wikipedia/action-info-python.json');
       await expect(article('Python')).rejects.toMatchObject({ status: 502 });
     });
 
-    test('the editions are the open ones of the list', () => {
+    test('knows exactly the editions that are open', () => {
       expect([...WIKI_EDITIONS].sort()).toEqual(
         [...samples.parsed<{ open: string[] }>('wikipedia/open-wikipedia-subdomains.json').open].sort(),
       );

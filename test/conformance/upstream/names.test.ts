@@ -38,7 +38,7 @@ beforeEach(async () => {
 
 const buy = (path: string) => buyOnce(network, service.origin, path);
 
-describe('bought', () => {
+describe('a call that is answered', () => {
   test.each([
     ['/domains/dns?name=example.com', 1000n, { exists: true, records: { A: [{ address: '192.0.2.1' }] } }],
     ['/domains/whois?domain=www.example.com', 3000n, { domain: 'example.com', registered: true }],
@@ -47,14 +47,14 @@ describe('bought', () => {
     ['/wiki/search?q=jupiter', 1000n, { results: [{ title: 'Jupiter (planet)' }, { title: 'Io' }] }],
     ['/wiki/summary?title=Jupiter', 1000n, { summary: 'Jupiter is the fifth planet.' }],
     ['/wiki/article?title=Jupiter', 3000n, { characters: 35, licence: 'CC BY-SA 4.0' }],
-  ])('%s for %d', async (path, price, expected) => {
+  ])('%s costs %d base units', async (path, price, expected) => {
     const { answer, body, paid, transfers } = await buy(`/v1/paid${path}`);
     expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
     expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
   });
 });
 
-describe('never charged', () => {
+describe('a call that fails', () => {
   test.each([
     ['/domains/dns?name=10.0.0.1', 400, 'bad_parameter'],
     ['/domains/dns?name=example.com&type=ANY', 400, 'bad_parameter'],
@@ -65,13 +65,13 @@ describe('never charged', () => {
     ['/currency/convert?from=EUR&to=USD&amount=1e3', 400, 'bad_parameter'],
     ['/wiki/search?q=jupiter&lang=xx', 400, 'bad_parameter'],
     ['/wiki/summary?title=Nothing', 404, 'not_found'],
-  ])('%s is %d', async (path, status, code) => {
+  ])('%s gets %d and is never charged', async (path, status, code) => {
     const { answer, body, paid, transfers } = await buy(`/v1/paid${path}`);
     expect([answer.status, paid, transfers]).toEqual([status, 0n, 0]);
     expect(body).toMatchObject({ status, code, charged: false });
   });
 
-  test('whichever way the sources fail', async () => {
+  test('is never charged, however the sources fail', async () => {
     // The ECB's files are cached already, so currencies are tested elsewhere.
     const paths = [
       ...['/domains/dns?name=other.example.com', '/domains/whois?domain=other.com'],

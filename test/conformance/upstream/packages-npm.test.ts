@@ -5,7 +5,7 @@ import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstr
 const { serve, server, sources } = usePackages();
 const { sample, unused } = samplesOf('npm');
 
-describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are absent)', () => {
+describe.skipIf(!SAMPLES_PRESENT)('npm’s source over recorded answers (skipped where the samples are absent)', () => {
   test.each([
     [
       'packument-full-opn-deprecated',
@@ -96,14 +96,14 @@ describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are 
     ['packument-abbrev-@types-eslint-scope', '@types/eslint-scope', '3.7.0', null, {}],
     ['packument-abbrev-@types-babel__template', '@types/babel__template', '7.0.3', null, {}],
     ['packument-test-latest-is-prerelease', 'latest-is-prerelease', '1.0.0-beta-rc.3', null, { licence: null }],
-  ] as const)('%s', async (file, name, version, published, expected) => {
+  ] as const)('understands %s', async (file, name, version, published, expected) => {
     serve(`GET /${name.replace('/', '%2f')}`, sample(`${file}.json`));
     const found = await sources().npm.latest(name);
     expect(found).toMatchObject({ name, version, publishedAt: at(published), ...expected });
     expect(server().received[0]?.headers['user-agent']).toBe('percall-test');
   });
 
-  test('unpublished: not found, whether npm answers 404 or 200', async () => {
+  test('does not find an unpublished package, whether npm answers 404 or 200', async () => {
     const body = sample('unpublished-404-scrollreveal-2015.json');
     serve('GET /scrollreveal', body, 404);
     expect(await sources().npm.latest('scrollreveal')).toBeNull();
@@ -123,14 +123,14 @@ describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are 
       { version: '6.0.0', deprecated: 'The package has been renamed to `open`', licence: 'MIT' },
     ],
     ['@types/babel__template', 'manifest-latest-@types-babel__template.json', { version: '7.0.3', licence: 'MIT' }],
-  ])('%s by its latest version alone, when the whole answer is too large', async (name, file, expected) => {
+  ])('reads %s by its latest version alone, when the whole answer is too large', async (name, file, expected) => {
     const path = `GET /${name.replace('/', '%2f')}`;
     serve(path, Buffer.alloc(5 * 1024 * 1024, ' '));
     serve(`${path}/latest`, sample(file));
     expect(await sources().npm.latest(name)).toMatchObject({ name, publishedAt: null, ...expected });
   });
 
-  test('and then its publish time from deps.dev', async () => {
+  test('asks deps.dev for the publish time, when the whole answer is too large', async () => {
     serve('GET /lodash', Buffer.alloc(5 * 1024 * 1024, ' '));
     serve('GET /lodash/latest', Buffer.from('{"name":"lodash","version":"4.17.20"}'));
     serve('GET /v3/systems/npm/packages/lodash/versions/4.17.20', sample('depsdev-npm-lodash-4.17.20.json'));
@@ -141,12 +141,12 @@ describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are 
     ['downloads-last-week-express-2026-08', 200, 132239265],
     ['downloads-last-week-express-2026-09', 200, 161638384],
     ['downloads-error-bulk-scoped', 400, null],
-  ])('%s', async (file, status, downloads) => {
+  ])('understands %s', async (file, status, downloads) => {
     serve('GET /downloads/point/last-week/express', sample(`${file}.json`), status);
     expect(await sources().npmDownloads('express')).toBe(downloads);
   });
 
-  test('every sample was used', () => {
+  test('has a test for every recorded answer', () => {
     expect(unused()).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstr
 const { serve, sources, open } = usePackages();
 const { sample, unused } = samplesOf('pypi');
 
-describe.skipIf(!SAMPLES_PRESENT)('PyPI, recorded (skipped where the samples are absent)', () => {
+describe.skipIf(!SAMPLES_PRESENT)('PyPI’s source over recorded answers (skipped where the samples are absent)', () => {
   test.each([
     [
       'docs-project-sampleproject',
@@ -38,12 +38,12 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI, recorded (skipped where the samples are
     ],
     ['release-poetry-core-2.1.3', 'poetry-core', { licence: 'MIT', dependencies: null }],
     ['release-zipp-3.5.0', 'zipp', { licence: 'MIT License' }],
-  ])('%s', async (file, name, expected) => {
+  ])('understands %s', async (file, name, expected) => {
     serve(`GET /pypi/${name}/json`, sample(`${file}.json`));
     expect(await sources().pypi.latest(name)).toMatchObject({ name, ...expected });
   });
 
-  test('requirements in both spellings, with extras and markers', async () => {
+  test('reads requirements in both spellings, with extras and markers', async () => {
     serve('GET /pypi/black/json', sample('release-black-21.11b0.json'));
     const { dependencies } = (await sources().pypi.latest('Black'))!;
     expect(dependencies).toHaveLength(16);
@@ -70,7 +70,7 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI, recorded (skipped where the samples are
     });
   });
 
-  test('six advisories that are four vulnerabilities; a withdrawn one does not count', async () => {
+  test('merges six advisories into four vulnerabilities, and leaves a withdrawn one out', async () => {
     const body = sample('release-django-3.0-vulns-excerpt.json');
     serve('GET /pypi/django/json', body);
     const { advisories } = (await sources().pypi.latest('Django'))!;
@@ -88,7 +88,7 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI, recorded (skipped where the samples are
     });
   });
 
-  test('every sample was used', () => {
+  test('has a test for every recorded answer', () => {
     expect(unused()).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstr
 const { serve, sources } = usePackages();
 const { sample, unused } = samplesOf('osv');
 
-describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are absent)', () => {
+describe.skipIf(!SAMPLES_PRESENT)('OSV’s source over recorded answers (skipped where the samples are absent)', () => {
   const V31 = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:';
   test.each([
     [
@@ -66,7 +66,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
       ['0.8.7'],
     ],
     ['crates.io-GHSA-wcg3-cvx6-7396', 'crates.io', 'time', { label: 'medium', score: null, vector: null }, ['0.2.23']],
-  ] as const)('%s', async (file, ecosystem, name, severity, fixedIn) => {
+  ] as const)('understands the record %s', async (file, ecosystem, name, severity, fixedIn) => {
     const record = sample(`vuln-${file}.json`);
     serve('POST /v1/query', Buffer.concat([Buffer.from('{"vulns":['), record, Buffer.from(']}')]));
     const { advisories } = await sources().osv.advisories({ ecosystem, name, version: null });
@@ -76,7 +76,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     ]);
   });
 
-  test('one version of guzzle gets the fix of its release line', async () => {
+  test('names for a version the fix of its own release line', async () => {
     const record = sample('vuln-Packagist-GHSA-f2wf-25xc-69c9-guzzle.json');
     serve('POST /v1/query', Buffer.concat([Buffer.from('{"vulns":['), record, Buffer.from(']}')]));
     const ask = (version: string) =>
@@ -85,7 +85,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     expect((await ask('7.4.3')).advisories).toMatchObject([{ fixedIn: ['7.4.4'] }]);
   });
 
-  test('GitHub and RustSec on one vulnerability: one advisory; a withdrawn record: none', async () => {
+  test('merges what GitHub and RustSec say of one vulnerability, and leaves a withdrawn record out', async () => {
     const both = ['vuln-crates.io-RUSTSEC-2022-0013.json', 'vuln-crates.io-GHSA-m5pq-gvj9-9vr8.json']
       .map(sample)
       .join();
@@ -115,18 +115,21 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
       15,
       ['GHSA-p67v-3w7g-wjg7', 'low', 1.7, ['1.19.4']],
     ],
-  ] as const)('%s', async (file, ecosystem, name, version, count, [id, label, score, fixedIn]) => {
-    serve('POST /v1/query', sample(`${file}.json`));
-    const { advisories } = await sources().osv.advisories({ ecosystem, name, version });
-    expect(advisories).toHaveLength(count);
-    expect(advisories.find((one) => one.id === id)).toMatchObject({
-      severity: { label, score },
-      fixedIn,
-      modifiedAt: null,
-    });
-  });
+  ] as const)(
+    'understands the answer %s',
+    async (file, ecosystem, name, version, count, [id, label, score, fixedIn]) => {
+      serve('POST /v1/query', sample(`${file}.json`));
+      const { advisories } = await sources().osv.advisories({ ecosystem, name, version });
+      expect(advisories).toHaveLength(count);
+      expect(advisories.find((one) => one.id === id)).toMatchObject({
+        severity: { label, score },
+        fixedIn,
+        modifiedAt: null,
+      });
+    },
+  );
 
-  test('nothing known; and a query that OSV refuses', async () => {
+  test('gives no advisory where OSV knows none, and fails where OSV refuses the query', async () => {
     serve('POST /v1/query', sample('query-no-match.json'));
     const ask = (name: string) => sources().osv.advisories({ ecosystem: 'npm', name, version: null });
     expect((await ask('left-pad')).advisories).toEqual([]);
@@ -134,7 +137,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     await expect(ask('right-pad')).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('every sample was used, except those of batch queries, which we do not make', () => {
+  test('has a test for every recorded answer, except those to batch queries, which it does not make', () => {
     expect(unused().filter((file) => !file.startsWith('querybatch-'))).toEqual([]);
   });
 });

@@ -31,21 +31,21 @@ beforeEach(() => upstream.setFault(null));
 
 const buy = (path: string) => buyOnce(network, service.origin, path);
 
-describe('bought', () => {
+describe('a call that is answered', () => {
   test.each([
     ['/v1/paid/packages/npm?name=@example/modern', 2000n, { version: '2.1.0', weeklyDownloads: 1234567 }],
     ['/v1/paid/packages/npm?name=%40example%2Fmodern', 2000n, { version: '2.1.0' }],
     ['/v1/paid/packages/pypi?name=Flask.Thing', 2000n, { version: '2.0.1', licence: 'MIT OR Apache-2.0' }],
     ['/v1/paid/packages/vulns?name=@example/modern', 4000n, { count: 2, version: null }],
     ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.0', 4000n, { count: 2, version: '2.0.0' }],
-  ])('%s for %d', async (path, price, expected) => {
+  ])('%s costs %d base units', async (path, price, expected) => {
     const { answer, body, paid, transfers } = await buy(path);
     expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
     expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
   });
 });
 
-describe('never charged', () => {
+describe('a call that fails', () => {
   test.each([
     ['/v1/paid/packages/npm?name=absent', 404],
     ['/v1/paid/packages/pypi?name=absent', 404],
@@ -53,7 +53,7 @@ describe('never charged', () => {
     ['/v1/paid/packages/npm?name=express&version=1.0.0', 400],
     ['/v1/paid/packages/vulns?name=lodash&version=%5E4', 400],
     ['/v1/paid/packages/vulns?name=lodash&ecosystem=deb', 400],
-  ])('%s is %d', async (path, status) => {
+  ])('%s gets %d and is never charged', async (path, status) => {
     const { answer, body, paid, transfers } = await buy(path);
     expect([answer.status, paid, transfers]).toEqual([status, 0n, 0]);
     expect(body).toMatchObject({ status, charged: false });
@@ -63,7 +63,7 @@ describe('never charged', () => {
     ['npm?name=other', 'npm'],
     ['pypi?name=other', 'pypi'],
     ['vulns?name=other', 'osv'],
-  ])('%s while its upstream is down is 502 and names it', async (query, name) => {
+  ])('%s gets 502 while its source is down, names the source, and is never charged', async (query, name) => {
     await upstream.setFault('500');
     const { answer, body, paid, transfers } = await buy(`/v1/paid/packages/${query}`);
     expect([answer.status, paid, transfers]).toEqual([502, 0n, 0]);

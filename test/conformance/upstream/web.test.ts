@@ -37,8 +37,8 @@ const check = (url: string) => `/v1/paid/web/check?url=${encodeURIComponent(url)
 
 const buy = (path: string) => buyOnce(network, service.origin, path);
 
-describe('bought', () => {
-  test('web/extract', async () => {
+describe('a call that is answered', () => {
+  test('web/extract follows the redirect and gives the text of the page', async () => {
     const { answer, body, paid, transfers } = await buy(extract('http://good.example/moved'));
     expect([answer.status, paid, transfers]).toEqual([200, 5000n, 1]);
     expect(body).toMatchObject({
@@ -57,7 +57,7 @@ describe('bought', () => {
     expect(body.characters).toBe(body.text.length);
   });
 
-  test('web/check', async () => {
+  test('web/check follows the redirect and shows status, timings and security headers', async () => {
     const { answer, body, paid, transfers } = await buy(check('http://good.example/moved'));
     expect([answer.status, paid, transfers]).toEqual([200, 2000n, 1]);
     expect(body).toMatchObject({
@@ -72,31 +72,31 @@ describe('bought', () => {
     expect(body.securityHeaders.present).toEqual([{ name: 'x-frame-options', value: 'DENY', judgement: 'good' }]);
   });
 
-  test('a page that is down gets an answer', async () => {
+  test('web/check is paid for a page that is down, because that is the answer', async () => {
     await pages.setFault('500');
     const { answer, body, paid } = await buy(check('http://good.example/page'));
     expect([answer.status, paid, body.status, body.up]).toEqual([200, 2000n, 500, false]);
   });
 });
 
-describe('never charged', () => {
+describe('a call that fails', () => {
   test.each([
-    ['a literal', extract('http://127.0.0.1/'), 400, 'url_not_public'],
-    ['a name', check('http://localhost/'), 400, 'url_not_public'],
-    ['a redirect inside', extract('http://good.example/inside'), 400, 'url_not_public'],
-    ['a scheme', check('ftp://good.example/'), 400, 'url_not_public'],
-    ['a port', check('http://good.example:8080/'), 400, 'url_not_public'],
-    ['no URL', extract('good.example/page'), 400, 'bad_parameter'],
+    ['a private address', extract('http://127.0.0.1/'), 400, 'url_not_public'],
+    ['a private name', check('http://localhost/'), 400, 'url_not_public'],
+    ['a redirect to a private address', extract('http://good.example/inside'), 400, 'url_not_public'],
+    ['a scheme other than HTTP', check('ftp://good.example/'), 400, 'url_not_public'],
+    ['a port other than the scheme’s', check('http://good.example:8080/'), 400, 'url_not_public'],
+    ['a text that is no URL', extract('good.example/page'), 400, 'bad_parameter'],
     ['a URL that is too long', extract(`http://good.example/${'p'.repeat(2048)}`), 400, 'bad_parameter'],
-    ['a page that is not there', extract('http://good.example/gone'), 404, 'page_not_found'],
-    ['a page that is none', extract('http://good.example/file.pdf'), 502, 'upstream_failed'],
-  ])('%s', async (_what, path, status, code) => {
+    ['a page that does not exist', extract('http://good.example/gone'), 404, 'page_not_found'],
+    ['a file that is no page', extract('http://good.example/file.pdf'), 502, 'upstream_failed'],
+  ])('for %s is never charged', async (_what, path, status, code) => {
     const { answer, body, paid, transfers } = await buy(path);
     expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([status, code, false, 0n, 0]);
   });
 
   test.each(['refused', 'reset', 'time-out', 'slow-body', 'huge', 'encoding-lie'] as const)(
-    'a page that fails: %s',
+    'for a page that fails (%s) is never charged',
     async (fault) => {
       await pages.setFault(fault);
       const { answer, body, paid, transfers } = await buy(extract('http://good.example/page'));
@@ -105,7 +105,7 @@ describe('never charged', () => {
     },
   );
 
-  test('more requests to one host than the limit', async () => {
+  test('beyond the limit of requests to one host is never charged', async () => {
     const { web } = service.deps.sources;
     const signal = new AbortController().signal;
     for (let call = 0; call < 40; call++) await web.check('http://limited.example/page', signal);

@@ -32,7 +32,7 @@ export async function recordUsdcSales(t: Transcript, { network, origin }: Shop):
   const { transaction } = decodedIn(first, 'payment-response');
   await t.ask('the lookup by transaction', origin, `/v1/payments/${transaction}`);
   await t.ask('the lookup by nonce', origin, `/v1/payments/${bytesToHex(payment.authorization.nonce)}`);
-  await t.ask('the lookup of a hash that nobody knows', origin, `/v1/payments/0x${'0'.repeat(64)}`);
+  await t.ask('the lookup of an unknown hash', origin, `/v1/payments/0x${'0'.repeat(64)}`);
   await t.ask('the lookup of what is no identifier', origin, '/v1/payments/nothing');
 
   const id = 'an-identifier-of-the-buyer';

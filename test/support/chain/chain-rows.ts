@@ -55,7 +55,7 @@ export function putBlocks(db: Sqlite, blocks: readonly BlockFixture[]): void {
   }
 }
 
-/** Says that these blocks were read: `full`, `fees` or `logs`. */
+/** Marks these blocks as read: `full`, `fees` or `logs`. */
 export function putCoverage(
   db: Sqlite,
   kind: 'full' | 'fees' | 'logs',

@@ -164,7 +164,7 @@ export function rateOf(usdc: bigint, base: bigint): string {
 export const sum = (values: readonly bigint[]) => values.reduce((total, value) => total + value, 0n);
 export const ONE = 10n ** 9n;
 
-/** Every ERC-20 movement, as the tokens' own logs tell it. */
+/** Every ERC-20 movement, from the tokens' own logs. */
 export function transfersIn(blocks: readonly Block[]): { address: Hex; from: string; to: string; amount: bigint }[] {
   const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
   const logs = blocks.flatMap(({ receipts }) => receipts.flatMap((receipt) => receipt.logs));
@@ -183,7 +183,7 @@ export async function symbolOf(network: EmbeddedNetwork, address: Hex): Promise<
   return answer === '0x' ? null : Buffer.from(answer.slice(130, 130 + 2 * length), 'hex').toString();
 }
 
-/** What `/v1/activity` says of each hour. */
+/** The figures of `/v1/activity` for each hour. */
 export function activityOf(blocks: readonly Block[]) {
   return [...Map.groupBy(blocks, ({ at }) => hourOf(at))].map(([at, own]) => {
     const kinds = own.flatMap(({ transactions }) => transactions.map(kindOf));

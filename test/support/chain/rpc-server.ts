@@ -40,7 +40,7 @@ export interface RpcServer {
   readonly port: number;
   /** Answers by method; eth_chainId says 5042 unless replaced. */
   readonly methods: Record<string, Method>;
-  /** Set to fail every request, or by a function those that it picks; null is well. */
+  /** The fault of every request, or a function that picks the faulty ones; null for none. */
   fault: Fault | null | ((requests: readonly RpcRequest[]) => Fault | null);
   /** Parsed bodies as they came: an array is a batch. */
   readonly bodies: unknown[];

@@ -53,7 +53,7 @@ export interface Trading {
   readonly steady?: boolean | undefined;
 }
 
-/** A buyer with a channel at a service that is killed, and what it was told. It signs what a stock client would sign. */
+/** A buyer with a channel at a service that tests kill, and the answers that it got. It signs what a stock client would sign. */
 export async function newKillBuyer(network: EmbeddedNetwork, origin: string, random: () => number) {
   const { privateKey, address } = newKey();
   await network.fundUsdc(address, FUNDS);

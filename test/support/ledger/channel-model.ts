@@ -1,4 +1,4 @@
-/** A channel by name, with the sales that it paid and what holds it. */
+/** A channel by name, with the sales that it paid and the open row that holds it. */
 interface ModelChannel {
   charged: bigint;
   writtenOff: bigint;
@@ -17,7 +17,7 @@ const left = ({ charged, claimed, writtenOff }: ModelChannel): bigint => charged
 const most = (one: bigint, other: bigint): bigint => (one > other ? one : other);
 const least = (one: bigint, other: bigint): bigint => (one < other ? one : other);
 
-/** What the channels' store should do when one call follows the other, in a map and without a disk. */
+/** A model of the channels' store in a map, without a disk. Its calls run one after the other. */
 export function createChannelModel() {
   const channels = new Map<string, ModelChannel>();
   const of = (name: string) => channels.get(name);

@@ -12,16 +12,16 @@ import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { freshDatabase } from '../postgres/postgres-run.ts';
 
-/** A ledger without rows; what is opened of it is closed with it. */
+/** A ledger without rows. `close` closes everything that was opened of it. */
 export interface OpenLedger {
   readonly stores: LedgerStores;
   /** The same ledger as another instance opens it. */
   another(): Promise<LedgerStores>;
   /** Closes the stores and opens them again. */
   reopen(): Promise<LedgerStores>;
-  /** Plain SQL past the stores, as another program would run it. */
+  /** Plain SQL without the stores, as another program would run it. */
   sql(text: string): Promise<Record<string, unknown>[]>;
-  /** How many transactions were run anew because of another one's. */
+  /** How many transactions were run again because another one conflicted with them. */
   retries(): number;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export interface Adapter {
 }
 
 interface OpenOptions {
-  /** False where a test makes thousands of writes and asks nothing of a power cut; SQLite then leaves the sync to the system. */
+  /** False where a test makes thousands of writes and does not test a power cut. SQLite then leaves the sync to the system. */
   readonly synced?: boolean;
 }
 
@@ -50,19 +50,19 @@ export const adapters: readonly Adapter[] = [
   { name: 'postgres', missing, open: openPostgres },
 ];
 
-/** States what holds on PostgreSQL alone. */
+/** Runs tests for PostgreSQL alone. */
 export function describePostgres(title: string, suite: () => void): void {
   describe.skipIf(missing !== null)(title, suite);
 }
 
-/** States properties of the ledger's ports, for every adapter that can be had, or for the one of this name. */
+/** Runs tests of the ledger's ports for every adapter that this machine has, or for the one of this name. */
 export function describeLedgers(title: string, suite: (adapter: Adapter) => void, only?: Adapter['name']): void {
   for (const adapter of adapters.filter(({ name }) => name === (only ?? name))) {
     describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
   }
 }
 
-/** A ledger of its own for each test of a suite, closed after it: what is asked of the returned one is asked of the running test's. */
+/** Opens a ledger for each test of a suite, and closes it after the test. The returned object always stands for the running test's ledger. */
 export function useLedger(adapter: Adapter, options?: OpenOptions): OpenLedger {
   let open: OpenLedger;
   beforeEach(async () => {
@@ -72,7 +72,7 @@ export function useLedger(adapter: Adapter, options?: OpenOptions): OpenLedger {
   return ofNow(() => open);
 }
 
-/** Stands for what `find` gives at the moment when it is used: for names of a suite whose tests have each their own. */
+/** Stands for the object that `find` returns at the time of each use, because each test of a suite has its own. */
 export function ofNow<T extends object>(find: () => T): T {
   return new Proxy({} as T, {
     get: (_, name) => Reflect.get(find(), name),
@@ -81,7 +81,7 @@ export function ofNow<T extends object>(find: () => T): T {
   });
 }
 
-/** What is opened of one database, one after the other or side by side. */
+/** The stores that are opened over one database, one after the other or at the same time. */
 async function ledgerOf(
   open: () => Promise<LedgerStores>,
   database: Pick<OpenLedger, 'sql' | 'retries'> & { remove?(): void },
@@ -136,10 +136,10 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
   });
 }
 
-/** One database for each test file: wiping it costs less than making another. */
+/** One database for each test file, because emptying it costs less than creating another. */
 let database: Promise<string> | null = null;
 
-/** What PostgreSQL's ledger is opened with in tests, unless a test is about just that. */
+/** The default options of a ledger on PostgreSQL in tests. */
 export const POSTGRES_LIMITS = { poolSize: 8, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000 };
 
 async function openPostgres(): Promise<OpenLedger> {
@@ -165,7 +165,7 @@ async function query(url: string, text: string): Promise<Record<string, unknown>
   }
 }
 
-/** Empties every table but those whose one row is part of the schema, which go back to what the migrations made of it. */
+/** Empties every table. A table whose one row is part of the schema gets the row back as the migrations made it. */
 async function wipe(url: string): Promise<void> {
   const rows = await query(url, "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");
   const kept = ['ledger_migrations', 'ledger_turns', 'lightning_facilitator_totals', 'market_state'];

@@ -1,10 +1,10 @@
 import type { PaymentState } from '../../../src/store/ports/sales.ts';
 
-/** A row by names: its nonce stands for its key. */
+/** A row with names in place of bytes; its nonce stands for its key. */
 export interface ModelRow {
   id: string;
   nonce: string;
-  /** Stands for all that the authorization is. */
+  /** Stands for the whole content of the authorization. */
   authorization: string;
   payer: string;
   identifier: string | null;
@@ -22,7 +22,7 @@ interface ModelMove {
 
 const isOpen = ({ state }: ModelRow): boolean => state !== 'settled' && state !== 'failed';
 
-/** What the ledger's store should do when one call follows the other, in a list and without a disk. */
+/** A model of the ledger's store in a list, without a disk. Its calls run one after the other. */
 export function createLedgerModel() {
   let rows: ModelRow[] = [];
   const byId = (id: string, from: readonly PaymentState[]) => {
@@ -85,7 +85,7 @@ export function createLedgerModel() {
       for (const row of over) row.reply = null;
       return over.length;
     },
-    /** Takes a row away, as no call does. */
+    /** Removes a row, which no call of the store does. */
     forget(id: string): void {
       rows = rows.filter((row) => row.id !== id);
     },

@@ -2,10 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Ledger } from '../../../src/payment/ledger.ts';
 import type { NewPayment } from '../../../src/store/ports/sales.ts';
 
-/** Thirty-two bytes that are always the same for the same name. */
+/** Thirty-two bytes that depend on the name alone. */
 export const hash32 = (name: string): Uint8Array => createHash('sha256').update(name).digest();
 
-/** A reservation of an authorization by name; everything else of it fits every rule. */
+/** A valid reservation of an authorization by name. */
 export function reservation(id: string, nonce: string, more: Partial<NewPayment> = {}): NewPayment {
   return {
     id,
@@ -32,7 +32,7 @@ export function reservation(id: string, nonce: string, more: Partial<NewPayment>
 type Sale = Parameters<Ledger['reserve']>[0];
 type StoredIntent = Parameters<Ledger['storeIntent']>[1];
 
-/** The same as a purchase tells it to the ledger, which adds the rest. */
+/** The same in the form in which a purchase passes it to the ledger, which adds the rest. */
 export function sale(nonce: string, more: Partial<Sale> = {}): Sale {
   const { id: _id, bootId: _boot, reservedAt: _at, ...given } = reservation('', nonce);
   return { ...given, ...more };

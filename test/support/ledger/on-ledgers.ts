@@ -1,7 +1,10 @@
 import { freshDatabase } from '../postgres/postgres-run.ts';
 import { type Adapter, describeLedgers } from './ledger-adapters.ts';
 
-/** States what a whole service promises, on each database that its ledger can be in, or on the one of this name; `ledgerEnv` names a fresh one each time. */
+/**
+ * Runs tests of a whole service on each database that can hold its ledger, or on the one of this name. Each call of `ledgerEnv` names a new, empty
+ * one.
+ */
 export function describeServices(
   title: string,
   suite: (ledgerEnv: () => Promise<Record<string, string>>) => void,

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 
 const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
 
-/** Puts rows into every table of a ledger's file that a short life of a service leaves empty, with the values that are hardest to carry. */
+/** Inserts rows into every table of a ledger's file that a short run of a service leaves empty, with the values that are hardest to copy. */
 export function seedLedger(file: string): void {
   const db = new Database(file);
   const put = (table: string, row: Record<string, unknown>) => {
@@ -70,7 +70,7 @@ export function seedLedger(file: string): void {
   const delivered = { ...invoice(), ...grant, state: 'delivered', delivered_at: 4, answer: 'kept' };
   put('lightning_claims', delivered);
   put('lightning_answers', { network, payment_hash: delivered.payment_hash, body: randomBytes(5000) });
-  // More than are carried at once.
+  // More rows than one step of the copy takes.
   const many = db.prepare('INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, ?)');
   db.transaction(() => {
     for (let at = 0; at < 2500; at++) many.run('2020-01-01', randomBytes(32), at);

@@ -8,13 +8,13 @@ export const KEEP_UNTIL = SEEN_AT + 900_000;
 /** The terms of the channel that most tests use, without its id. */
 export const { id: ID, ...TERMS } = channelTerms('a');
 
-/** A ledger of its own for each test of a suite, and the calls that tests of channels make most, on the channel `a`. */
+/** Opens a ledger for each test of a suite, with the most frequent calls of the tests of channels, on the channel `a`. */
 export function useChannels(adapter: Adapter) {
   const ledger = useLedger(adapter);
   const payments = ofNow(() => ledger.stores.payments);
   const channels = ofNow(() => ledger.stores.channels);
   const charge = async (sale: VoucherSale) => (await channels.charge(sale, REPLY, KEEP_UNTIL)) !== null;
-  /** Everything of the ledger that a refused write could have changed. */
+  /** All rows that a refused write could have changed. */
   const contents = async () => ({
     channels: await ledger.sql('SELECT * FROM channels ORDER BY id'),
     operations: await ledger.sql('SELECT * FROM channel_operations ORDER BY id'),

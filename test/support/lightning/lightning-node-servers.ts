@@ -54,7 +54,7 @@ interface Shape {
   ordered(request: Received): Ordered;
   created(text: string, hash: Buffer): unknown;
   readonly info: string;
-  told(key: string): unknown;
+  reported(key: string): unknown;
   /** The method and path of a lookup, and the payment hash that it asks for. */
   readonly lookup: string;
   wanted(request: Received): string;
@@ -80,7 +80,12 @@ const SHAPES: Record<NodeKind, Shape> = {
       payment_addr: Buffer.alloc(32, 0x11).toString('base64'),
     }),
     info: 'GET /v1/getinfo',
-    told: (identity_pubkey) => ({ version: '0.19.0-beta', identity_pubkey, alias: 'stand-in', synced_to_chain: true }),
+    reported: (identity_pubkey) => ({
+      version: '0.19.0-beta',
+      identity_pubkey,
+      alias: 'stand-in',
+      synced_to_chain: true,
+    }),
     lookup: 'GET /v1/invoice/',
     wanted: ({ url }) => url.slice('/v1/invoice/'.length),
     found: (paid) =>
@@ -107,7 +112,7 @@ const SHAPES: Record<NodeKind, Shape> = {
       warning_capacity: 'Insufficient incoming channel capacity to pay invoice',
     }),
     info: 'POST /v1/getinfo',
-    told: (id) => ({ id, alias: 'stand-in', num_peers: 0, network: 'bitcoin' }),
+    reported: (id) => ({ id, alias: 'stand-in', num_peers: 0, network: 'bitcoin' }),
     lookup: 'POST /v1/listinvoices',
     wanted: ({ body }) => JSON.parse(body).payment_hash,
     found: (paid) => json({ invoices: paid === null ? [] : [{ label: 'x', status: paid ? 'paid' : 'unpaid' }] }),
@@ -126,7 +131,7 @@ const SHAPES: Record<NodeKind, Shape> = {
     },
     created: (serialized, hash) => ({ amountSat: 25, paymentHash: hash.toString('hex'), serialized }),
     info: 'GET /getinfo',
-    told: (nodeId) => ({ nodeId, channels: [], chain: 'mainnet', version: '0.6.2' }),
+    reported: (nodeId) => ({ nodeId, channels: [], chain: 'mainnet', version: '0.6.2' }),
     lookup: 'GET /payments/incoming/',
     wanted: ({ url }) => url.slice('/payments/incoming/'.length),
     found: (paid) => (paid === null ? { status: 404, body: 'not found' } : json({ isPaid: paid, receivedSat: 25 })),
@@ -169,7 +174,7 @@ export async function startNodeServer(
     server.invoices.push({ text, paymentHash: Buffer.from(terms.paymentHash) });
     return json(shape.created(text, paymentHash), kind === 'cln' ? 201 : 200);
   });
-  answers[shape.info] = guarded(() => json(shape.told(server.key), kind === 'cln' ? 201 : 200));
+  answers[shape.info] = guarded(() => json(shape.reported(server.key), kind === 'cln' ? 201 : 200));
   const lookup = guarded((request) => {
     const wanted = shape.wanted(request);
     const known = server.invoices.some(({ paymentHash }) => paymentHash.toString('hex') === wanted);

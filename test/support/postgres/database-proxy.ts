@@ -13,7 +13,7 @@ interface Pair {
   readonly server: Socket;
   /** No data passes any more, as when a firewall has dropped the connection. */
   isHalfOpen: boolean;
-  /** Its transaction is the one whose COMMIT is to be lost. */
+  /** The answer to the COMMIT of its transaction will be lost. */
   marked: boolean;
 }
 
@@ -32,7 +32,7 @@ export async function startDatabaseProxy(databaseUrl: string) {
     server.resetAndDestroy();
   }
 
-  /** Passes what comes on, in its order, later where there is a delay. */
+  /** Passes data on in its order, with the delay where there is one. */
   function pipe(pair: Pair, from: Socket, to: Socket, isLost: (data: Buffer) => boolean): void {
     let last: Promise<unknown> = Promise.resolve();
     const after = (step: () => void) => {
@@ -90,7 +90,7 @@ export async function startDatabaseProxy(databaseUrl: string) {
   return {
     /** Of the database, through here. */
     url: url.href,
-    /** Each packet comes so much later, until `heal`. */
+    /** Delays each packet by this time, until `heal`. */
     delay: (ms: number): void => {
       delayMs = ms;
     },

@@ -39,7 +39,7 @@ try {
   }
 } catch (error) {
   if (existsSync(folder)) tell('error', String(error));
-  // Every test file is to hear it, and none to try again.
+  // Every test file must get this error, and none may try again.
   await untilTheEnd();
 }
 rmSync(folder, { recursive: true, force: true });

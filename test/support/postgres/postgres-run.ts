@@ -37,7 +37,7 @@ async function serverUrl(): Promise<string> {
   throw new Error(`PostgreSQL did not start in ${READY_MS / 1000} s`);
 }
 
-/** Making the folder is what one worker alone can do. */
+/** Only one worker succeeds in creating the folder. */
 function claimed(): boolean {
   try {
     mkdirSync(folder);
@@ -53,7 +53,7 @@ function startKeeper(): void {
   writeFileSync(join(folder, 'keeper'), String(keeper.pid));
 }
 
-/** What an earlier run of the same number left when its keeper was killed too. */
+/** The folder of an earlier run with the same number, whose keeper was killed too. */
 function forgetDeadKeeper(): void {
   const pid = Number(readNote('keeper') ?? 0);
   if (pid > 0 && !existsSync(`/proc/${pid}`)) rmSync(folder, { recursive: true, force: true });

@@ -7,11 +7,11 @@ import { until } from '../service/workers.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
 import type { RailFixture, RailUnderTest, Wrong } from './rail-fixture.ts';
 
-/** Dollars for a bitcoin, as the embedded exchanges tell it. */
+/** The dollars for a bitcoin at the embedded exchanges. */
 const BTC_USD = 64_000;
 const UPFRONT = 'the sats have moved before the proof is presented';
 
-/** Between the service and its node: it lets requests through, or leaves them without an answer. */
+/** A proxy between the service and its node. It passes requests on, or leaves them without an answer. */
 async function startNodeProxy({ lndUrl }: EmbeddedLightning) {
   let hangs = false;
   let left = 0;
@@ -40,7 +40,7 @@ async function startNodeProxy({ lndUrl }: EmbeddedLightning) {
   };
 }
 
-/** What the seller's node says that it has received for a payment hash, in millisatoshis. */
+/** The amount that the seller's node reports as received for a payment hash, in millisatoshis. */
 async function received({ lndUrl, macaroon }: EmbeddedLightning, paymentHash: string): Promise<bigint> {
   const headers = { 'Grpc-Metadata-macaroon': macaroon };
   const answer = await fetch(`${lndUrl}/v1/invoice/${paymentHash}`, { headers });

@@ -27,7 +27,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
 }
 
-/** Presents a payment until it is answered with 200, like a buyer who was told to retry or whose connection broke. */
+/** Presents a payment until it is answered with 200, like a buyer that was asked to retry or whose connection broke. */
 export async function presentUntilServed(origin: string, path: string, payment: Payment): Promise<Answer> {
   let last = 'nothing';
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(200)) {

@@ -9,14 +9,14 @@ export interface Asked {
   /** As it came. */
   readonly text: string;
   /** The body's JSON, or null. */
-  // biome-ignore lint/suspicious/noExplicitAny: a stranger's request, which each stand-in reads as its API describes it
+  // biome-ignore lint/suspicious/noExplicitAny: a third party's request, which each stand-in reads as its API describes it
   readonly body: any;
 }
 
 /** A status with JSON or text; null hangs until the stand-in stops. */
 export type Answered = { status?: number; json?: unknown; text?: string } | null;
 
-/** A service of somebody else's behind real HTTP on 127.0.0.1, which keeps what it was asked. */
+/** A third party's service over real HTTP on 127.0.0.1. It keeps the requests that it gets. */
 export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {

@@ -5,10 +5,10 @@ import { type NamesWorld, startNames } from './names.ts';
 
 const SAMPLES = join(import.meta.dirname, '../../../../shared/samples');
 
-/** What a suite over recorded answers works with. */
+/** The tools of a suite over recorded answers. */
 export interface Samples {
   readonly world: NamesWorld;
-  /** The bytes, read in place; files that the suite took count as replayed. */
+  /** The bytes, read in place. A file that the suite has read counts as replayed. */
   bytes(name: string): Buffer;
   parsed<T>(name: string): T;
   /** Answers every request below the path with a recording. */
@@ -19,8 +19,8 @@ export interface Samples {
 export const seconds = (iso: string) => Math.floor(Date.parse(iso) / 1000);
 
 /**
- * A suite that replays recorded answers byte for byte over HTTP through the real client. Its last test tells of recordings in the folders that it left out:
- * each is replayed, or named in `notAskedFor` because nothing that is sold asks for it.
+ * A suite that replays recorded answers byte for byte over HTTP through the real client. Its last test fails for a recording in the folders that no
+ * test replays. A recording that no sold route asks for is named in `notAskedFor`.
  */
 export function describeSamples(
   title: string,
@@ -49,7 +49,7 @@ export function describeSamples(
     });
     afterEach(() => world.stop());
     suite(samples);
-    test('nothing that was recorded is left out', () => {
+    test('has a test for every recorded answer', () => {
       const all = folders.flatMap((folder) => readdirSync(join(SAMPLES, folder)).map((name) => `${folder}/${name}`));
       expect(all.length).toBeGreaterThan(0);
       expect(all.filter((name) => !taken.has(name)).sort()).toEqual([...notAskedFor].sort());

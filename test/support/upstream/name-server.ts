@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 
-/** The addresses that a name has at the moment of a question; none: the name does not exist. */
+/** The addresses of a name at the moment of a question. No addresses mean that the name does not exist. */
 export type Zone = (name: string, asked: number) => readonly string[];
 
 /** A name server on loopback whose every answer the test decides, so that it can answer one thing now and another the next time. */

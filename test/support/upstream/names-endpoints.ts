@@ -21,7 +21,7 @@ export function useNames(): () => NamesWorld {
   };
 }
 
-/** One call as the service makes it: parameters judged strictly, the reply checked against its published schema. */
+/** One call as the service makes it. Parameters are checked strictly, and the reply against its published schema. */
 export async function ask<T = Record<string, unknown>>(
   world: Pick<NamesWorld, 'sources'>,
   path: string,
@@ -29,7 +29,7 @@ export async function ask<T = Record<string, unknown>>(
 ): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`);
   if (!endpoint) throw new Error(`no such path: ${path}`);
-  // The other families' sources are not there: an endpoint that asked one would fail.
+  // The sources of other families are missing, so an endpoint that asks one of them fails.
   const sources = world.sources as unknown as Sources;
   const reply = await endpoint.run(parseParams(endpoint, query, true), sources, AbortSignal.timeout(10_000));
   return endpoint.result.parse(reply) as T;

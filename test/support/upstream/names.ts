@@ -5,7 +5,7 @@ import { createUpstreams, type Upstreams } from '../../../src/upstream/client/ht
 import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
 import { type Received, startReplay } from './replay.ts';
 
-/** What a stand-in answers: bytes with a type. */
+/** An answer of a stand-in: bytes with a type. */
 export interface Reply {
   status?: number;
   type?: string;
@@ -102,7 +102,7 @@ export async function startNames({ timeoutMs = 5000 } = {}) {
 
 export type NamesWorld = Awaited<ReturnType<typeof startNames>>;
 
-/** Puts the hand-written fixtures in place: everything answers, `example.com` is registered, and so on. */
+/** Sets the hand-written fixtures as answers: everything answers, `example.com` is registered, and so on. */
 export function serveFixtures({ answers, origin }: Pick<NamesWorld, 'answers' | 'origin'>): void {
   const rows = [
     { type: 'A', data: '192.0.2.1' },

@@ -25,7 +25,7 @@ export function fixture(path: string): string {
   return readFileSync(new URL(`../../fixtures/packages/${path}`, import.meta.url), 'utf8');
 }
 
-/** The real clients over one replaying server, afresh for each test, so that nothing comes out of a cache. */
+/** The real clients over one replaying server. Each test gets new ones, so that no answer comes from a cache. */
 export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
   let server: Replay;
   let upstreams: Upstreams;
@@ -44,7 +44,7 @@ export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
   return {
     server: () => server,
     sources: () => sources,
-    /** Others over the same client, with some upstreams elsewhere. */
+    /** More clients, with some upstreams at other addresses. */
     open,
     /** By `GET /path` or `POST /path`. */
     serve: (line: string, body: string | Buffer | object, status = 200) => {
@@ -71,7 +71,7 @@ export function samplesOf(folder: string) {
       used.add(file);
       return readFileSync(join(SAMPLES, folder, file));
     },
-    /** The files that no test has read so far. */
+    /** The files that no test has read yet. */
     unused: (): string[] => {
       const files = globSync('*.json', { cwd: join(SAMPLES, folder) });
       if (files.length === 0) throw new Error(`no samples in ${folder}`);

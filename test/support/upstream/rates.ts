@@ -44,11 +44,11 @@ export async function startRates({ timeoutMs = 5000 } = {}) {
     servers,
     time,
     source: createRateSource({ upstreams: short, urls, clock }),
-    /** What an exchange answers from now on; what is not set is 404. */
+    /** Sets the answers of an exchange. Any other request gets 404. */
     answer(key: ExchangeKey, recorded: Recorded) {
       servers[key].answers[PATHS[key]] = recorded;
     },
-    /** All three at their prices; null: that exchange has trouble. */
+    /** Sets the prices of all three; null makes an exchange fail. */
     quote(prices: readonly (string | null)[]) {
       KEYS.forEach((key, at) => {
         const usd = prices[at] ?? null;

@@ -48,11 +48,11 @@ export interface Replay {
   readonly port: number;
   /**
    * By `POST /path?query`, `/path?query`, `POST /path` or `/path`, the first that is there; `*` for everything else.
-   * Nothing recorded is 404.
+   * A request without a recording gets 404.
    */
   readonly answers: Record<string, Answer>;
   readonly received: Received[];
-  /** From now on every request fails so; null is well. With a path prefix, only requests below it (not for `refused`). */
+  /** Makes every request fail in this way; null ends the fault. With a path prefix, only requests below it fail (not for `refused`). */
   setFault(fault: Fault | null, prefix?: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -61,7 +61,7 @@ export interface Replay {
 const certificate = (name: string) => readFileSync(join(import.meta.dirname, 'certificates', name), 'utf8');
 export const TEST_CA = certificate('ca.pem');
 
-/** More than any upstream may send; made once, compressed to a few KiB. */
+/** More bytes than any upstream may send. They are made once, and compressed to a few KiB. */
 const HUGE = gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
 
 /** Starts a replaying upstream on loopback; `tls` serves the certificate above. */
@@ -127,7 +127,7 @@ function send(response: ServerResponse, { status = 200, headers = {}, body = '' 
   response.end(body);
 }
 
-/** Answers wrongly. Faults of form start from the right answer, so that nothing but the fault is wrong. */
+/** Sends a faulty answer. Faults of form start from the right answer, so that only the fault differs. */
 function fail(kind: Fault, right: Recorded, request: Received, response: ServerResponse): void {
   const whole = Buffer.from(right.body ?? '{}');
   const say = (recorded: Recorded) => send(response, recorded);

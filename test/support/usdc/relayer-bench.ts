@@ -29,7 +29,7 @@ const GWEI = 10n ** 9n;
 
 /**
  * Runs the machine with its real effects over a token node. Effects are carried out at once, except waits. Those are held, so that a test can read
- * the state at rest. `spoil` changes the chain client.
+ * the state at rest. `spoil` changes the chain client to make it fail.
  */
 export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClient => chain } = {}) {
   const node = await startTokenNode();
@@ -86,7 +86,13 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
         result:
           length === 1 ? '0x' : encodeFunctionResult({ abi, functionName: 'aggregate3', result: results(length) }),
       }));
-      const plan = { room: { gas: 0n, gasPrice: 0n }, free: groups.flat(), guesses: groups, alone: [], unresolved: [] };
+      const plan = {
+        limits: { gas: 0n, gasPrice: 0n },
+        free: groups.flat(),
+        trialGroups: groups,
+        alone: [],
+        unresolved: [],
+      };
       feed({ kind: 'tryOut', effect: { kind: 'tryOut', plan }, answer: { readings, simulated } });
       const flights = state.flights.all().filter((flight) => !before.includes(flight));
       await self.rest();

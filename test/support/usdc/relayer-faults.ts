@@ -87,7 +87,7 @@ const REFUSALS = [
   'nonce too low',
   'replacement transaction underpriced',
   'insufficient funds for gas * price + value',
-  'an error that nobody knows',
+  'an unknown error',
 ];
 const NONSENSE = ['not json', '[]', '{}', 'null', '{"jsonrpc":"2.0","id":1}', '[{"jsonrpc":"2.0"}]', ''];
 const NO_RESULTS = [null, 42, '0x', '0xzz', {}, [], true, `0x${'f'.repeat(70)}`, [{}], { logs: [], status: '0x1' }];
@@ -227,7 +227,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
       return new Map(sales.map((sale) => [sale, cancelled.includes(sale) ? /^served$|^402/ : SERVED]));
     },
   },
-  'meets authorizations that somebody else has sent': {
+  'meets authorizations that a third party has sent': {
     run: async (stage, random) => {
       const sales = await somePayments(stage, random);
       const sent = sales.filter(() => random() < 0.5);

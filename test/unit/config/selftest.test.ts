@@ -12,14 +12,14 @@ const KEY = `0x${'cd'.repeat(32)}`;
 const problemsOf = (env: Record<string, string>) => configProblems({ ...MINIMUM, ...env });
 
 describe('the configuration of the self-test', () => {
-  test('is off without a wallet; with one it buys hourly, unless told otherwise', () => {
+  test('is off without a wallet; with one it buys hourly, unless the interval is configured', () => {
     const off = { privateKey: null, intervalMs: 3_600_000, path: '/v1/paid/rpc/health' };
     expect(loadConfig(MINIMUM).selfTest).toEqual(off);
     expect(loadConfig({ ...MINIMUM, SELFTEST_PRIVATE_KEY: '' }).selfTest).toEqual(off);
     expect(loadConfig({ ...MINIMUM, SELFTEST_PRIVATE_KEY: KEY }).selfTest).toEqual({ ...off, privateKey: KEY });
-    const told = { SELFTEST_INTERVAL_SECONDS: '60', SELFTEST_PATH: '/v1/paid/fees/estimate?gas=21000' };
-    const { intervalMs, path } = loadConfig({ ...MINIMUM, ...told }).selfTest;
-    expect([intervalMs, path]).toEqual([60_000, told.SELFTEST_PATH]);
+    const configured = { SELFTEST_INTERVAL_SECONDS: '60', SELFTEST_PATH: '/v1/paid/fees/estimate?gas=21000' };
+    const { intervalMs, path } = loadConfig({ ...MINIMUM, ...configured }).selfTest;
+    expect([intervalMs, path]).toEqual([60_000, configured.SELFTEST_PATH]);
   });
 
   test.each([

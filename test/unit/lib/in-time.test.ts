@@ -39,7 +39,7 @@ test('a late failure causes no unhandled rejection', async () => {
   try {
     await clock.advance(MS);
     reject(new Error('away'));
-    // Node tells of it after the turn in which it came.
+    // Node reports it after the turn in which it came.
     await new Promise((turn) => setImmediate(turn));
     expect([await heard, unhandled]).toEqual(['no answer', []]);
   } finally {

@@ -5,7 +5,7 @@ import { payInTypeScript } from '../../../src/pages/examples.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
 
-// biome-ignore lint/suspicious/noTemplateCurlyInString: as the README has it, where the shell tells the origin
+// biome-ignore lint/suspicious/noTemplateCurlyInString: as the README has it, where the shell sets the origin
 const ORIGIN = '${process.env.ORIGIN}';
 
 test('the README and the landing page show the same ten lines', () => {

@@ -50,8 +50,8 @@ beforeEach(async () => {
   });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
-    const told = error instanceof AppError ? error : null;
-    return reply.code(told?.status ?? 500).send({ code: told?.code ?? 'internal' });
+    const known = error instanceof AppError ? error : null;
+    return reply.code(known?.status ?? 500).send({ code: known?.code ?? 'internal' });
   });
   closed = Promise.withResolvers<void>();
   app.addHook('onRequest', async (_, reply) => void reply.raw.once('close', closed.resolve));

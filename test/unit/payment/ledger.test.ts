@@ -200,8 +200,8 @@ describe('a reservation that its own process gives up', () => {
 });
 
 test('each move is reported once, after it is on disk, and a move that did not happen is not reported', async () => {
-  const told: string[] = [];
-  const count = createLedger({ ...options, store, bootId: 'a', onMove: (id, to) => void told.push(`${to} ${id}`) });
+  const got: string[] = [];
+  const count = createLedger({ ...options, store, bootId: 'a', onMove: (id, to) => void got.push(`${to} ${id}`) });
   const reserve = async () => String(await count.reserve(payment(randomBytes(32), randomBytes(20)), false));
   const [paid, open, given, left] = [await reserve(), await reserve(), await reserve(), await reserve()];
   const names = [paid, open, given, left].map((id) => `reserved ${id}`);
@@ -214,7 +214,7 @@ test('each move is reported once, after it is on disk, and a move that did not h
   // None of these is legal now.
   await count.settled(paid, randomBytes(32), 9, 1000n);
   await count.release(paid);
-  expect(told).toEqual([
+  expect(got).toEqual([
     ...[...names, `settling ${paid}`, `settling ${open}`, `settled ${paid}`, `unknown ${open}`, `failed ${open}`],
     ...[`released ${given}`, `released ${left}`],
   ]);
@@ -225,10 +225,10 @@ test('the moves of a recovery are reported as well', async () => {
   const ids = [String(await dead.reserve(payment(), false)), String(await dead.reserve(payment(), false))];
   await dead.storeIntent(String(ids[1]), storedIntent());
   await dead.noteBroadcast([{ id: String(ids[1]), transaction: randomBytes(32) }]);
-  const told: string[] = [];
-  const living = createLedger({ ...options, store, bootId: 'b', onMove: (id, to) => void told.push(`${to} ${id}`) });
+  const got: string[] = [];
+  const living = createLedger({ ...options, store, bootId: 'b', onMove: (id, to) => void got.push(`${to} ${id}`) });
   await living.recover();
-  expect(told).toEqual([`released ${ids[0]}`, `unknown ${ids[1]}`]);
+  expect(got).toEqual([`released ${ids[0]}`, `unknown ${ids[1]}`]);
 });
 
 test('a client shows as another in each of its payments, and as itself in one', () => {

@@ -68,7 +68,7 @@ test.each([
   for (let time = 0; time < 3; time++) looks.note('younger', false);
   await clock.advance(ms - 1);
   looks.note('another', true);
-  // What is looked at now is its third look, or the first of a row that nobody remembers.
+  // What is looked at now is its third look, or the first of a row that was forgotten.
   looks.note('row', false);
   await clock.advance(1000);
   expect(looks.isDue('row')).toBe(isForgotten);

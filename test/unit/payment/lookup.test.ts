@@ -54,8 +54,9 @@ test('a Gateway transfer is found by its id, and by its batch too once the batch
   expect((await lookup(id)).payments).toMatchObject([{ transaction: id, explorerUrl: null }]);
   const batch = hash32('batch');
   await stores.transfers.note('gateway', { status: 'completed', transaction: batch, nextCheckAt: null });
-  const told = [{ transaction: hex(batch), explorerUrl: `https://explorer.example/tx/${hex(batch)}` }];
-  for (const by of [id, hex(batch), hex(hash32('gateway'))]) expect((await lookup(by)).payments).toMatchObject(told);
+  const reported = [{ transaction: hex(batch), explorerUrl: `https://explorer.example/tx/${hex(batch)}` }];
+  for (const by of [id, hex(batch), hex(hash32('gateway'))])
+    expect((await lookup(by)).payments).toMatchObject(reported);
   expect(asked).toEqual(Array(4).fill('gateway'));
 });
 
@@ -82,9 +83,9 @@ test('a claim is found by its payment hash on every Lightning network that is so
   await stores.lightning.claim({ ...key, network: 'lnbtc:1', ...terms, ...times, grant: null });
   await expect(lookup(hex(paymentHash))).rejects.toMatchObject({ status: 404 });
   await stores.lightning.claim({ ...key, ...terms, ...times, grant });
-  const told = { payments: [{ ...claim, state: 'claimed', at: 1_800_000_000 }] };
+  const reported = { payments: [{ ...claim, state: 'claimed', at: 1_800_000_000 }] };
   for (const by of [hex(paymentHash), hex(paymentHash).slice(2), hex(paymentHash).slice(2).toUpperCase()])
-    expect(await lookup(by)).toEqual(told);
+    expect(await lookup(by)).toEqual(reported);
   await stores.lightning.delivered(key, claimedAt + 5000, claimedAt + 10_000);
   expect(await lookup(hex(paymentHash))).toEqual({ payments: [{ ...claim, state: 'delivered', at: 1_800_000_005 }] });
 });

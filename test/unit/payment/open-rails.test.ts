@@ -12,7 +12,7 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { balanceContracts, openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
 import type { OpenRail } from '../../../src/payment/rail.ts';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
 import type { Relaying, Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';
@@ -325,11 +325,11 @@ describe('the rails', () => {
       undefined,
     ],
     ['nowhere', {}, undefined],
-    ['of nobody', { 'eip155:5042': [] }, undefined],
-  ])('report the sender of a facilitator’s settlements when /supported names a signer %s', async (_, told, sender) => {
+    ['of an empty list', { 'eip155:5042': [] }, undefined],
+  ])('report the sender of a facilitator’s settlements when /supported names a signer %s', async (_, got, sender) => {
     const { probe, close } = await open(facilitated());
     kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
-    signers = told;
+    signers = got;
     expect(await probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
     await close();
   });

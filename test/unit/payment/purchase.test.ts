@@ -55,8 +55,8 @@ let reviewed: Verdict;
 let look: () => Promise<void>;
 let verified: () => Promise<Verified>;
 let asked: string[];
-/** What the rail was told with each question. */
-let told: object[];
+/** The context that the rail got with each question. */
+let reported: object[];
 /** How a settlement ends, for a fresh intent and for a row that is looked up first. */
 let settle: End;
 let resume: End;
@@ -91,7 +91,7 @@ beforeEach(() => {
   status = { unavailable: () => shortage, refuses: () => refused };
   signature = async () => {};
   reviewed = { kind: 'open' };
-  told = [];
+  reported = [];
   look = async () => {};
   verified = async () => ({ checkedBlock: 7, hasCode: true });
   [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
@@ -123,18 +123,18 @@ function open() {
       return null;
     },
     review: async (_authorization, _known, { asker }) => {
-      told.push({ review: asker.client, isLeft: asker.signal.aborted });
+      reported.push({ review: asker.client, isLeft: asker.signal.aborted });
       return reviewed;
     },
     look: async (_authorization, asker, { signed, isAgain }) => {
       asked.push('look');
-      told.push({ look: asker.client, signed, isAgain });
+      reported.push({ look: asker.client, signed, isAgain });
       await look();
       return { used: false, balance: 0n, hasCode: false, block: 0 };
     },
     verify: async (_id, _authorization, seen, { asker, isAgain }) => {
       asked.push('verify');
-      told.push({ verify: asker.client, isSeen: seen.block === 0, isAgain });
+      reported.push({ verify: asker.client, isSeen: seen.block === 0, isAgain });
       return verified();
     },
   };
@@ -250,7 +250,7 @@ describe('an intent', () => {
 });
 
 describe('a reservation', () => {
-  test('is known to be served from before its row can be there until its answer, so that nobody gives it up meanwhile', async () => {
+  test('is known to be served from before its row can be there until its answer, so that no reconciliation gives it up meanwhile', async () => {
     const seen: boolean[] = [];
     const reserve = store.reserve;
     store.reserve = (row, ...rest) => {
@@ -363,7 +363,7 @@ describe('a reservation that cannot be given back', () => {
   test('does not hide why the call failed, and nothing was charged while the row is ours alone', async () => {
     stuck(LIVING_MS - 1);
     expect(await present(sign())).toMatchObject({ status: 502, charged: false });
-    expect(errors).toEqual(['a reservation was not given back']);
+    expect(errors).toEqual(['a reservation was not released']);
   });
 
   test('may be another process’s once this one was silent for so long that it counts as dead', async () => {
@@ -447,7 +447,7 @@ describe('before anything is spent on a payment', () => {
 });
 
 describe('what fails uncharged', () => {
-  /** How often this may be presented by one payer before it is told to wait. */
+  /** How often one payer may present this before it must wait. */
   const triesBefore = async (code: string, options?: Parameters<typeof present>[1]) => {
     const key = newKey();
     for (let tries = 0; tries < 12; tries++) {
@@ -606,7 +606,7 @@ describe('a settlement that moved nothing', () => {
   test.each<[string, End]>([
     ['is open', (id) => ledger.unknown(id)],
     [
-      'cannot be told',
+      'cannot be read',
       async () => {
         throw new Error('the disk is away');
       },
@@ -766,7 +766,7 @@ describe('the same payment', () => {
 
 test('the rail gets the client, the result of the signature check, and that this is the first presentation', async () => {
   await present(sign());
-  expect(told).toEqual([
+  expect(reported).toEqual([
     { look: CLIENT, signed: null, isAgain: false },
     { verify: CLIENT, isSeen: true, isAgain: false },
   ]);
@@ -788,9 +788,9 @@ describe('a payment that has reverted', () => {
       throw new Error('it must be looked up first');
     };
     resume = paid(1000n);
-    told.length = 0;
+    reported.length = 0;
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { review: CLIENT, isLeft: false },
       { look: CLIENT, signed: null, isAgain: true },
       { verify: CLIENT, isSeen: true, isAgain: true },
@@ -861,11 +861,11 @@ describe('a payment that has reverted', () => {
       moody.fail();
       expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
     }
-    told.length = 0;
+    reported.length = 0;
     const waiting = { status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 60 };
     expect(await present(payment, { of: moody })).toMatchObject(waiting);
     // Refused before any look at the evidence, which may cost requests.
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     moody.recover();
     await clock.advance(60_000);
     expect(await present(payment, { of: moody })).toHaveProperty('body');
@@ -880,7 +880,7 @@ describe('a payment that has reverted', () => {
       expect(await present({ header, requirement })).toMatchObject({
         ...{ status: 409, code: 'payment_of_other_terms', charged: 'unknown' },
         // To present the same one for the same call, as other failures advise, would be in vain.
-        message: expect.stringMatching(/present it for a call that costs as much$/),
+        message: expect.stringMatching(/present it for a call with the same price$/),
       });
     expect((await rowOf(payment))?.state).toBe('failed');
   });
@@ -902,7 +902,7 @@ describe('a payment that has reverted', () => {
     expect(await rowOf(payment)).toMatchObject({ state: 'failed', reason: 'invalid_exact_evm_nonce_already_used' });
   });
 
-  test('is not known to be paid or not while the evidence does not tell', async () => {
+  test('stays unknown while the evidence does not answer', async () => {
     const payment = await once();
     reviewed = { kind: 'unknown' };
     expect(await present(payment)).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });

@@ -11,20 +11,20 @@ beforeEach(async () => {
 afterEach(() => opened.close());
 
 test('the caller of a reservation gets the id before the row can exist, so maintenance never releases a row that is being served', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const heardFirst: boolean[] = [];
   const store = opened.stores.payments;
   const watched = {
     ...store,
     reserve: (...given: Parameters<typeof store.reserve>) => {
-      heardFirst.push(told.includes(given[0].id));
+      heardFirst.push(reported.includes(given[0].id));
       return store.reserve(...given);
     },
   };
   const limits = { storeBytes: 1000, keepSeconds: 1, maxDeliveries: 1, maxOpen: 0 };
   const ledger = createLedger({ store: watched, clock: systemClock, bootId: 'boot', ...limits });
-  const id = await ledger.reserve(reservation('any', 'n'), false, (given) => told.push(given));
-  expect([id, heardFirst]).toEqual([told[0], [true]]);
-  expect(await ledger.reserve(reservation('any', 'n'), false, (given) => told.push(given))).toBeNull();
-  expect(told).toHaveLength(2);
+  const id = await ledger.reserve(reservation('any', 'n'), false, (given) => reported.push(given));
+  expect([id, heardFirst]).toEqual([reported[0], [true]]);
+  expect(await ledger.reserve(reservation('any', 'n'), false, (given) => reported.push(given))).toBeNull();
+  expect(reported).toHaveLength(2);
 });

@@ -23,7 +23,7 @@ function start(run: Run, timeoutMs = 60_000) {
   const buyer = new AbortController();
   return { buyer, answer: runEndpoint(endpoint, {}, { sources: run, timeoutMs, signal: buyer.signal }) };
 }
-/** Never answers; tells the reason for which it was told to stop. */
+/** Never answers. Records the reason with which it was stopped. */
 function hanging() {
   const stopped = Promise.withResolvers<unknown>();
   const run: Run = (signal) => {

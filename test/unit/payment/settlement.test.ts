@@ -150,9 +150,9 @@ describe('a fresh intent', () => {
     outcome = late.promise;
     const payment = await stored('a');
     const settlement = open();
-    const told = settlement.settle(intentOf(payment), CONTRACT);
+    const reported = settlement.settle(intentOf(payment), CONTRACT);
     await pass(WAIT_MS);
-    expect(await told).toMatchObject({ state: 'unknown' });
+    expect(await reported).toMatchObject({ state: 'unknown' });
     late.resolve(SETTLED);
     await settlement.idle();
     expect(await stateOf(payment)).toBe('settled');

@@ -133,7 +133,7 @@ test('all intents that await their first settlement are settled, and nothing els
 });
 
 describe('a payer that a settler refuses', () => {
-  const told = [[PAYER, 'its payments exhaust their gas']];
+  const got = [[PAYER, 'its payments exhaust their gas']];
 
   test('is reported until the refusal ends, also when it began after the payer’s settlement had ended', async () => {
     const local = settling();
@@ -142,8 +142,8 @@ describe('a payer that a settler refuses', () => {
     expect(local.report()).toEqual({ status: { 'usdc-exact': WELL, 'usdc-gateway': WELL }, probes: {} });
     // The chain was asked about it meanwhile.
     ban = 'its payments exhaust their gas';
-    expect(reportedPayers(local)).toEqual(told);
-    expect(reportedPayers(local)).toEqual(told);
+    expect(reportedPayers(local)).toEqual(got);
+    expect(reportedPayers(local)).toEqual(got);
     ban = null;
     expect(reportedPayers(local)).toEqual([]);
   });
@@ -166,7 +166,7 @@ describe('a payer that a settler refuses', () => {
       Buffer.alloc(20),
     );
     ban = 'its payments exhaust their gas';
-    expect(reportedPayers(local)).toEqual(told);
+    expect(reportedPayers(local)).toEqual(got);
   });
 });
 

@@ -79,24 +79,24 @@ async function pass(ms: number): Promise<void> {
 describe('a row that another process settles', () => {
   test('is read four times a second until SETTLE_WAIT_MS is over, and then its outcome is unknown', async () => {
     const { remote, reads } = newRemote();
-    const told = remote.resume(await stored('settling'));
+    const got = remote.resume(await stored('settling'));
     for (let at = 0; at < 14; at++) await pass(50);
-    // The last one is what is told of it once it is written down as unknown.
+    // The last one is the report after it was written down as unknown.
     expect(reads).toEqual([250, 500, 600, 600]);
-    expect(await told).toMatchObject({ state: 'unknown' });
+    expect(await got).toMatchObject({ state: 'unknown' });
     expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test.each(['settling', 'unknown'] as const)(
-    'and that was %s is waited for until it has ended, though nothing was told of it',
+    'and that was %s is waited for until it has ended, although no notification came',
     async (state) => {
       const { remote, reads } = newRemote();
       const row = await stored(state);
-      const told = remote.resume(row);
+      const got = remote.resume(row);
       await pass(300);
       await settle(row);
       await pass(200);
-      expect([reads, await told]).toMatchObject([[250, 500], { state: 'settled' }]);
+      expect([reads, await got]).toMatchObject([[250, 500], { state: 'settled' }]);
     },
   );
 
@@ -118,9 +118,9 @@ describe('a row that another process settles', () => {
     const { remote } = newRemote();
     const row = await stored('settling');
     await settle(row);
-    const told = remote.resume(row);
+    const got = remote.resume(row);
     await pass(250);
-    await told;
+    await got;
     const abort = vi.spyOn(AbortController.prototype, 'abort');
     tell(row.id);
     tell('a row that no call ever waited for');

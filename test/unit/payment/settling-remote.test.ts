@@ -58,14 +58,14 @@ const intentOf = (id: string): Intent => ({
 });
 
 /** Settlement by a process that does this with each row it is asked for, and says when it has ended, or does not. */
-function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs = WAIT_MS) {
+function handTo(work: (id: string) => Promise<unknown>, notifies: boolean, waitMs = WAIT_MS) {
   let tell = (_id: string) => {};
   const asked: string[] = [];
   const left: [string, string | null][] = [];
   const process: SettlingProcess = {
     ask: (id) => {
       asked.push(id);
-      void work(id).then(() => tells && tell(id));
+      void work(id).then(() => notifies && tell(id));
     },
     onEnded: (listener) => {
       tell = listener;
@@ -83,10 +83,10 @@ const settle = (id: string) => settling.settled(id, randomBytes(32), 7, 500n);
 
 describe('an intent that is handed over', () => {
   test.each([
-    ['is told of', true],
-    ['is not told of, and found in the ledger', false],
-  ])('ends as the other process wrote it, when the end %s', async (_how, tells) => {
-    const { remote, asked, left } = handTo(settle, tells);
+    ['is notified', true],
+    ['is not notified, and is found in the ledger', false],
+  ])('ends as the other process wrote it, when the end %s', async (_how, notifies) => {
+    const { remote, asked, left } = handTo(settle, notifies);
     const id = await intent();
     expect(await remote.settle(intentOf(id), CONTRACT)).toMatchObject({ id, state: 'settled', block: 7 });
     expect([asked, left]).toEqual([[id], [[id, 'settled']]]);

@@ -8,7 +8,7 @@ const REPORT: SettlingReport = { status: {}, probes: {} };
 const INTENT = { id: 'sale' } as Intent;
 const CONTRACT = Buffer.alloc(20);
 
-/** A settlement that notes what it is asked for, under a name; `report` tells whether it settles by itself. */
+/** A settlement that notes its calls under a name; `report` shows whether it settles by itself. */
 function settlementOf(name: string, done: string[], report: SettlingReport | null): LocalSettling {
   const note =
     <T>(what: string, answer: T) =>

@@ -13,7 +13,7 @@ const FAILED: Verdict = { kind: 'failed', reason: 'payment_already_used' };
 const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
 const asker = { client: '192.0.2.1', hasFailed: false, signal: new AbortController().signal };
 
-/** The evidence says what the test says; `mays` is what a look at it was told: whether it may be asked at all. */
+/** The test decides what the evidence says. `mays` records for each review whether it was allowed to ask the evidence. */
 function bench() {
   const clock = createManualClock(1_800_000_000_000);
   const self = { verdict: { kind: 'open' } as Verdict, mays: [] as boolean[], ruledOut: [] as unknown[] };

@@ -85,7 +85,7 @@ describe('nothing is paid for', () => {
   test.each<[reason: string, name: string, entry: unknown, at?: Parameters<typeof reasonFor>[1]]>([
     ['unsupported_scheme', 'no object', null],
     ['unsupported_scheme', 'another scheme', offer({ entry: { scheme: 'upto' } })],
-    ['unsupported_network', 'a network that nobody knows', offer({ entry: { network: 'lnbtc:constructor' } })],
+    ['unsupported_network', 'an unknown network', offer({ entry: { network: 'lnbtc:constructor' } })],
     ['invalid_exact_lnbtc_asset', 'another asset', offer({ entry: { asset: 'LTC' } })],
     ['invalid_exact_lnbtc_amount', 'an amount that is a number', offer({ entry: { amount: 25_000 } })],
     ['invalid_exact_lnbtc_max_timeout', 'no timeout', offer({ entry: { maxTimeoutSeconds: 0 } })],
@@ -122,7 +122,7 @@ describe('nothing is paid for', () => {
       'an invoice for another request',
       offer({ invoice: { descriptionHash: paymentHash } }),
     ],
-    ['invalid_exact_lnbtc_invoice_payee_mismatch', 'somebody else’s invoice', offer({ entry: { payTo: OTHER_PAYEE } })],
+    ['invalid_exact_lnbtc_invoice_payee_mismatch', 'a third party’s invoice', offer({ entry: { payTo: OTHER_PAYEE } })],
     [
       'invalid_exact_lnbtc_invoice_currency_mismatch',
       'the other network’s coins',
@@ -160,7 +160,7 @@ describe('a payer’s preimage', () => {
     ['invalid_exact_lnbtc_payer_preimage_malformed', preimage.slice(2)],
     ['invalid_exact_lnbtc_payer_preimage_malformed', 'AB'.repeat(32)],
     ['invalid_exact_lnbtc_payer_preimage_hash_mismatch', '08'.repeat(32)],
-  ])('%s: %o', (reason, told) => {
-    expect(checkPaidPreimage(told, paymentHash)).toBe(reason);
+  ])('%s: %o', (reason, reported) => {
+    expect(checkPaidPreimage(reported, paymentHash)).toBe(reason);
   });
 });

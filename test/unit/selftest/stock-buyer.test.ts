@@ -48,7 +48,7 @@ describe('the self-test’s buyer', () => {
 
   test.each([
     ['one unit more than the listed price', { amount: '501' }],
-    ['payment to somebody else', { payTo: `0x${'66'.repeat(20)}` }],
+    ['payment to a third party', { payTo: `0x${'66'.repeat(20)}` }],
     ['another asset', { asset: `0x${'77'.repeat(20)}` }],
     ['another chain', { network: 'eip155:1' }],
     ['another scheme', { scheme: 'upto' }],

@@ -33,7 +33,7 @@ export type Issuance = (applicant: Applicant) => Promise<Permit>;
 
 /** Leave to make one invoice. */
 export interface Permit {
-  /** Whether its applicant may draw on the reserves of what comes next: a buyer may, and a newcomer that drew on the newcomers' part. */
+  /** Whether its applicant may use the reserves of the later steps. A buyer may, and so may a newcomer that used the newcomers' part. */
   readonly hasReserve: boolean;
   /** Takes the count back, once, for an invoice that was not made. */
   takeBack(): Promise<void>;

@@ -7,7 +7,9 @@ import { setNewest } from '../../../lib/set-newest.ts';
 const OFFERED_MS = 600_000;
 /** A client asks rarely while no more than this many of its requests are remembered. One is forgotten every FORGET_MS. */
 const RARE = 3;
-/** In milliseconds. A client that waits the two seconds of Retry-After before each try asks rarely for four tries. One that asks each second does not. */
+/**
+ * In milliseconds. A client that waits the two seconds of Retry-After before each try asks rarely for four tries. One that asks each second does not.
+ */
 const FORGET_MS = 5000;
 /** The most that is remembered: after 50 s of quiet, (MOST − 2) × FORGET_MS, any client asks rarely again. */
 const MOST = 12;
@@ -16,15 +18,16 @@ const MOST = 12;
 export interface Newcomers {
   /** Notes that a client asks for an offer, and returns whether it is a newcomer. */
   asks(client: string): boolean;
-  /** Forgets one time that a client asked. The service was short of something, and asked the client to try again. */
+  /** Takes back one counted request of a client. The service was short of something, and asked the client to try again. */
   forgive(client: string): void;
-  /** A client got an offer, or its handler ran for nothing. */
+  /** Notes that a client got an offer, or that its handler ran without an answer. */
   offered(client: string): void;
 }
 
 /**
  * Separates a client that comes for the first time from clients that keep asking. So a flood of many addresses cannot keep it out: each address is
- * a newcomer once, until its first handler has run. An IPv6 /48 may ask as often as four clients. Kept in this process's memory, bounded: a restart forgets it, and then all come new.
+ * a newcomer once, until its first handler has run. An IPv6 /48 may ask as often as four clients. Kept in this process's memory and bounded. After
+ * a restart every client is a newcomer again.
  */
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);

@@ -131,7 +131,7 @@ async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, 
     return { body, rate };
   } catch (error) {
     if (!hasBegun) await takeBack();
-    // A handler that ran for nothing has used up a newcomer's turn as an offer does. What failed for want of ours has not.
+    // A handler that ran without an answer uses up a newcomer's turn, as an offer does. A failure of ours does not.
     else if (!(error instanceof Unavailable)) options.newcomers.offered(asker.client);
     if (signal.aborted) throw clientGone();
     throw error instanceof TurnRefused ? busy() : error;

@@ -26,9 +26,9 @@ import { createProofVerifier } from './verify-proof.ts';
 /** Milliseconds between two deletions of expired records. */
 const PRUNE_MS = 60_000;
 /**
- * Unpaid offers run at most 20 handlers at once, 4 of them for applicants that draw on the reserves. 160 more may wait: 32 places are for these, and
- * each client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once. A paid retry does
- * not queue.
+ * Unpaid offers run at most 20 handlers at once, 4 of them for applicants that may use the reserves. 160 more may wait, of which 32 places are for
+ * the same applicants; each client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once.
+ * A paid retry does not queue.
  */
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
@@ -114,7 +114,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     rates,
     start: async (): Promise<void> => {
       const left = isAlone ? await store.releaseLeasesExcept(bootId) : 0;
-      if (left > 0) log.warn({ leases: left }, 'gave back leases of a process that died');
+      if (left > 0) log.warn({ leases: left }, 'released the leases of a process that died');
       await prune();
       timer = setInterval(prune, PRUNE_MS);
       // Rejects only when the node's connection may do more than it should. Then the service must not run.

@@ -79,7 +79,7 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
     try {
       return await serveUnderLease(order, key, holder);
     } finally {
-      const left = (err: unknown) => log.error({ err }, 'a lease was not given back; it ends by itself');
+      const left = (err: unknown) => log.error({ err }, 'a lease was not released; it ends by itself');
       await store.releaseLease(key, holder).catch(left);
     }
   };

@@ -20,22 +20,6 @@ const MIN_VALIDITY_SECONDS = 604_800;
  */
 const HANDING_OVER_SECONDS = 5;
 
-/** The second entry of a challenge: the plain entry, to be signed for the Gateway Wallet. */
-export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
-  return { ...plain, extra: gatewayExtra(wallet) };
-}
-
-/** `extra` of the Gateway's requirements. */
-export function gatewayExtra(wallet: `0x${string}`) {
-  return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
-}
-
-/** Whether a payment's `accepted` names the Gateway's rail. Any other payment is checked as a plain payment. */
-export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
-  const { extra } = accepted;
-  return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
-}
-
 /** Makes the plain rail's cheap checks and two of the Gateway's own. Throws PaymentRefused with the reason of the first check that fails. */
 export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
   const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;

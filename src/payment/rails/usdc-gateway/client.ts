@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../../errors.ts';
+import { jsonOrNull } from '../../../lib/json-or-null.ts';
 import type { Upstream } from '../../../upstream/client/http.ts';
 import type { FacilitatorClient } from '../../settlers/facilitator/client.ts';
 import { readReply, UNHEARD } from '../../settlers/facilitator/reply.ts';
-import { jsonOrNull, supportedKinds } from '../../settlers/facilitator/wire.ts';
+import { supportedKinds } from '../../settlers/facilitator/wire.ts';
 
 /** Arc's number in Circle's own numbering of chains. */
 const ARC_DOMAIN = 26;

@@ -1,5 +1,5 @@
 import type { RailInfo } from '../../rail.ts';
-import { gatewayRequirement } from './checks.ts';
+import { gatewayRequirement } from './requirement.ts';
 
 /** Circle's Gateway. It is one of several ways to pay, so a fault of its service is only shown. */
 export const gatewayInfo: RailInfo = {

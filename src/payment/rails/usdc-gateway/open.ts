@@ -12,9 +12,9 @@ import { probeSupported } from '../../settlers/facilitator/probe.ts';
 import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
-import { isGatewayAccepted } from './checks.ts';
 import { gatewayInfo } from './describe.ts';
 import { createGatewayRail } from './rail.ts';
+import { isGatewayAccepted } from './requirement.ts';
 import { type OpenGateway, openGateway } from './service.ts';
 
 interface GatewayNeeds {

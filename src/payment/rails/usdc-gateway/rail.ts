@@ -10,7 +10,8 @@ import type { Ledger } from '../../ledger.ts';
 import type { PurchaseRail, Verified } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { ALREADY_USED } from '../../settler.ts';
-import { createGatewayCheck, gatewayRequirement } from './checks.ts';
+import { createGatewayCheck } from './checks.ts';
+import { gatewayRequirement } from './requirement.ts';
 import type { OpenGateway } from './service.ts';
 
 /** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */

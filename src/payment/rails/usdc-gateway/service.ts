@@ -4,9 +4,10 @@ import type { Upstreams } from '../../../upstream/client/http.ts';
 import type { Authorization } from '../../authorization.ts';
 import { REMOTE_BOUNDS } from '../../settlers/facilitator/client.ts';
 import { settleRequest } from '../../settlers/facilitator/request.ts';
-import { createGatewaySignatureCheck, gatewayExtra } from './checks.ts';
+import { createGatewaySignatureCheck } from './checks.ts';
 import { createGatewayClient } from './client.ts';
 import { createGatewayEvidence } from './evidence.ts';
+import { gatewayExtra } from './requirement.ts';
 
 interface OpenGatewayOptions {
   network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` };

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { Clock } from '../../../lib/clock.ts';
+import { jsonOrNull } from '../../../lib/json-or-null.ts';
 import type { Upstream } from '../../../upstream/client/http.ts';
 import type { FacilitatorClient } from './client.ts';
 import { readReply, type SettleReply, UNHEARD } from './reply.ts';
 import type { SettleRequest } from './request.ts';
 import type { SellerProof } from './seller-proof.ts';
-import { jsonOrNull, supportedKinds } from './wire.ts';
+import { supportedKinds } from './wire.ts';
 
 interface CircleOptions {
   upstream: Upstream;

@@ -101,8 +101,8 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     reply: SettleReply,
     { isHeard, isContract }: { isHeard: boolean; isContract: boolean },
   ): void {
-    const said = 'detail' in reply ? reply.detail : reply.kind;
-    log.warn({ payment: id, said }, 'nothing shows what the facilitator made of a payment');
+    const answer = 'detail' in reply ? reply.detail : reply.kind;
+    log.warn({ payment: id, answer }, 'no evidence shows whether the facilitator settled a payment');
     if (!isHeard) return;
     if (isContract) bans.add(bytesToHex(authorization.from));
     else options.onUnsettled();

@@ -27,12 +27,3 @@ export async function supportedKinds(
   if (answer === null) throw new Error('/supported is not there');
   return { kinds: answer.kinds, signers: answer.signers ?? {} };
 }
-
-/** Parses a body as JSON. Null when it is not JSON. */
-export function jsonOrNull(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'));
-  } catch {
-    return null;
-  }
-}

@@ -76,7 +76,7 @@ export function createGasModel(sharePercent: number) {
       each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
     },
     /** Learns from a batch that used up its gas. A payer wasted it, or the budgets were too small. */
-    spoilt(payments: number): void {
+    failedBatch(payments: number): void {
       together = Math.max(LEAST_TOGETHER, Math.floor(Math.min(together, payments) / 2));
       each = bounded((each * 5n) / 4n);
     },

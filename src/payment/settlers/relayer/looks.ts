@@ -86,7 +86,7 @@ function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt
     const detail = { unpaid: unpaid.length, batch: jobs.length, transaction: receipt.transactionHash };
     effects.push({ kind: 'warn', detail, message: 'a batch left some unpaid' });
   }
-  if (judged.gasExhausted) state.gas.spoilt(jobs.length);
+  if (judged.gasExhausted) state.gas.failedBatch(jobs.length);
   if (unpaid.length > 0) startSorting(turn, unpaid, 'reopen');
   const cost = costOf(transaction, receipt, judged.paid);
   effects.push({ kind: 'report', cost, rails: railCostsOf(transaction, cost, settledIn(judged.rulings)) });

@@ -12,7 +12,7 @@ const UNREAD_LIMIT = 3;
 export type Reading = Pick<Awaited<ReturnType<ChainCheck['read']>>, 'used' | 'hasCode'>;
 
 /** The limits of a round's transactions. */
-export interface Room {
+export interface RoundLimits {
   readonly gas: bigint;
   /** What a transaction pays per unit of gas, in wei. A simulation uses the same price, because a contract could otherwise detect the simulation. */
   readonly gasPrice: bigint;
@@ -25,10 +25,10 @@ export interface Room {
 
 /** What is read and simulated before a round sends. */
 export interface Plan {
-  readonly room: Pick<Room, 'gas' | 'gasPrice'>;
+  readonly limits: Pick<RoundLimits, 'gas' | 'gasPrice'>;
   /** The jobs whose payers are read, and the same jobs in the groups that are simulated. */
   readonly free: readonly Job[];
-  readonly guesses: readonly Job[][];
+  readonly trialGroups: readonly Job[][];
   /** Jobs that are sent without a read or a simulation, each alone. */
   readonly alone: readonly Job[];
   /** Jobs that are not sent, because the chain cannot show their state. */
@@ -57,17 +57,17 @@ export interface Prepared {
  *    have used up today's budget.
  * 2. Payers are read while their groups are simulated, so that both together take one round trip.
  */
-export function planRound(jobs: readonly Job[], room: Room): Plan {
+export function planRound(jobs: readonly Job[], limits: RoundLimits): Plan {
   const unresolved = jobs.filter(({ unresolvedMs }) => unresolvedMs !== null);
   const known = jobs.filter(({ unresolvedMs }) => unresolvedMs === null);
   const [only] = known;
-  const isPlain = only && !only.wasInFailedBatch && !only.hasCode && !room.isCareful;
-  if (only && known.length === 1 && isPlain) return { room, free: [], guesses: [], alone: known, unresolved };
+  const isPlain = only && !only.wasInFailedBatch && !only.hasCode && !limits.isCareful;
+  if (only && known.length === 1 && isPlain) return { limits, free: [], trialGroups: [], alone: known, unresolved };
   const alone = known.filter(({ mustSend }) => mustSend);
   const free = known.filter(({ mustSend }) => !mustSend);
-  const weigh = ({ intent }: Job): number => (intent.call ? room.callWeight : 1);
+  const weigh = ({ intent }: Job): number => (intent.call ? limits.callWeight : 1);
   const waiting = free.reduce((sum, job) => sum + weigh(job), 0);
-  return { room, free, guesses: cutGroups(free, room.most(waiting), weigh), alone, unresolved };
+  return { limits, free, trialGroups: cutGroups(free, limits.most(waiting), weigh), alone, unresolved };
 }
 
 /** Notes in the jobs what the reads of their payers showed. A job whose payer has code goes alone from now on. */
@@ -85,11 +85,11 @@ export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): 
  * 1. A used job, or one whose simulation failed, is set aside.
  * 2. A job that would succeed and whose payer has code goes alone. The rest of its group stays together.
  */
-export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, simulated }: Trial): Prepared {
+export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings, simulated }: Trial): Prepared {
   const groups: Job[][] = [];
   const doubtful: Job[] = [];
   const again: Job[] = [];
-  for (const [index, group] of guesses.entries()) {
+  for (const [index, group] of trialGroups.entries()) {
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];

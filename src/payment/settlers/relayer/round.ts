@@ -10,7 +10,7 @@ import { splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
 import { doubtLost, takeOperation, tryOperation } from './operations.ts';
-import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type Room, type Trial } from './plan.ts';
+import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type RoundLimits, type Trial } from './plan.ts';
 import { finish, RETRY_MS, requeue, requeueLater } from './turn.ts';
 
 /** Jobs that one round takes from the queue at the most. */
@@ -58,14 +58,14 @@ export function prepareRound(turn: Turn): void {
   if (state.round?.operation) return void tryOperation(turn, state.round.operation);
   const { blockGas, gasPrice } = now.prices;
   const most = (waiting: number) => state.gas.most(blockGas, waiting);
-  const room: Room = {
+  const limits: RoundLimits = {
     gas: state.gas.ceiling(blockGas),
     gasPrice,
     isCareful: now.isCareful,
     most,
     callWeight: state.gas.callWeight(),
   };
-  const plan = planRound(takeOutExpired(turn, giveBackBanned(turn, state.round?.jobs ?? [])), room);
+  const plan = planRound(takeOutExpired(turn, giveBackBanned(turn, state.round?.jobs ?? [])), limits);
   if (plan.free.length > 0) effects.push({ kind: 'tryOut', plan });
   else launch(turn, judgeTrial(plan, { readings: new Map(), simulated: [] }));
 }

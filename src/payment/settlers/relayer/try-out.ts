@@ -21,8 +21,8 @@ export interface TryOutOptions {
  * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read, because then the chain itself does not
  * answer.
  */
-export async function tryOut(options: TryOutOptions, { free, guesses, room }: Plan): Promise<Trial> {
-  const calls = guesses.map((group) => simulation(options, group, room));
+export async function tryOut(options: TryOutOptions, { free, trialGroups, limits }: Plan): Promise<Trial> {
+  const calls = trialGroups.map((group) => simulation(options, group, limits));
   // A node that answers reads may refuse a simulation of this size. Then the simulation has no result.
   const noResult = (): RpcOutcome[] => [];
   const simulating = options.chain.batch(calls, { signal: options.signal }).catch(noResult);
@@ -31,7 +31,11 @@ export async function tryOut(options: TryOutOptions, { free, guesses, room }: Pl
 }
 
 /** Simulates a batch with more gas than it will get. If it runs out of gas even so, one of its payers used it up. */
-function simulation({ usdc, relayer }: TryOutOptions, group: readonly Job[], { gas, gasPrice }: Plan['room']): RpcCall {
+function simulation(
+  { usdc, relayer }: TryOutOptions,
+  group: readonly Job[],
+  { gas, gasPrice }: Plan['limits'],
+): RpcCall {
   const calls = group.map(({ intent }) => settleCall(usdc, intent));
   const [only] = calls;
   const call =

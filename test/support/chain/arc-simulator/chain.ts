@@ -24,7 +24,7 @@ export interface SimChainOptions {
   readonly genesisMs: number;
   /** Mean transactions of a block. */
   readonly transactions: number;
-  /** No block comes after this one. */
+  /** The last block of the chain. */
   readonly lastBlock?: number;
 }
 

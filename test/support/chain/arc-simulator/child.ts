@@ -4,7 +4,8 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import { openChainDatabase } from '../../../../src/store/chain/database.ts';
 import { createSwapScanner } from './swap-scanner.ts';
 
-// A collector in a process of its own, to be killed: node child.ts <rpc url> <database file>. Small spans, so that there are many commits to be killed between.
+// A collector in a process of its own, which tests kill: node child.ts <rpc url> <database file>. Its spans are small, so that a kill can come
+// between many commits.
 
 const [, , url = '', file = ''] = process.argv;
 const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 2000 });

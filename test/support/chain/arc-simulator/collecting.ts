@@ -16,7 +16,7 @@ export interface Collecting {
   readonly chain: OpenChainClient;
   /** Lines at warn and above. */
   readonly lines: string[];
-  /** Ends it in the middle of whatever it does; nothing is finished or flushed. */
+  /** Ends it at once; nothing is finished or flushed. */
   kill(): Promise<void>;
 }
 
@@ -26,11 +26,11 @@ export interface CollectingOptions {
   readonly file: string;
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
-  /** Real milliseconds until a provider that does not answer is given up. */
+  /** The time-out of a provider, in real milliseconds. */
   readonly timeoutMs?: number;
 }
 
-/** A file that no other test has. */
+/** A database file for one test. */
 export const freshFile = (): string => join(mkdtempSync(join(tmpdir(), 'collector-')), 'chain.db');
 
 /** Starts the collector as the service does, on virtual time. */

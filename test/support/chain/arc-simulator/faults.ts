@@ -1,6 +1,6 @@
 import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
 
-/** How a whole HTTP request, or what it says, may be wrong. */
+/** The faults of a whole HTTP request, or of its answer. */
 export type SimFault =
   // Of the request:
   | 'hang'
@@ -29,7 +29,7 @@ export const CONTENT_FAULTS: readonly SimFault[] = [
 ];
 const REQUEST_FAULTS: readonly SimFault[] = ['reset', 'http429', 'limited', 'garbage', 'cutBatch'];
 
-/** A plan by seed: `share` of the requests go wrong, one in twenty of those by never being answered (it costs the test real time). */
+/** A plan by seed: `share` of the requests fail. One in twenty of those is never answered, because a missing answer costs the test real time. */
 export function faultPlan(random: () => number, share: number): () => SimFault | null {
   return () => {
     if (random() >= share) return null;
@@ -42,7 +42,7 @@ export function faultPlan(random: () => number, share: number): () => SimFault |
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 
-/** Spoils the result of one call; what the fault does not concern stays as it is. */
+/** Applies the fault to the result of one call. Results that the fault does not concern stay unchanged. */
 export function spoil(fault: SimFault, { method }: Pick<RpcCall, 'method'>, result: unknown): unknown {
   if (method === 'eth_getBlockReceipts' && Array.isArray(result)) return spoilReceipts(fault, result as Json[]);
   if (method === 'eth_getLogs' && Array.isArray(result) && fault === 'swappedLogs') return result.toReversed();

@@ -26,7 +26,7 @@ export interface SimNode {
   down: boolean;
   /** Blocks below this are gone. */
   prunedBelow: number;
-  /** When set, it knows of no later block. */
+  /** When set, it reports no later block. */
   frozenAt: number | null;
   /** When each HTTP request came, in the simulator's time. */
   readonly requestsMs: number[];

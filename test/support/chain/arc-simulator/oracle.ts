@@ -11,7 +11,9 @@ export interface Tables {
 }
 type Row = Record<string, unknown>;
 
-/** What the tables must hold of blocks `from` to `to`, computed from the simulated chain and not from any answer of its nodes. */
+/**
+ * The rows that the tables must have for blocks `from` to `to`. They are computed from the simulated chain, and not from the answers of its nodes.
+ */
 export function expectedTables(chain: SimChain, from: number, to: number): Tables {
   const blocks = Array.from({ length: to - from + 1 }, (_, offset) => chain.block(from + offset));
   return {

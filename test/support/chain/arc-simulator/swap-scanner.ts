@@ -3,7 +3,7 @@ import { hexToBytes } from '../../../../src/lib/hex.ts';
 import type { TradeRow } from '../../../../src/store/chain/rows.ts';
 import { POOL_ID, POOL_MANAGER, V4_SWAP } from './transactions.ts';
 
-/** The smallest scanner there can be, over the one pool of the simulated chain: the collector is tested by what it feeds it. */
+/** The smallest possible scanner, over the one pool of the simulated chain. A test checks what the collector passes to it. */
 export function createSwapScanner(): LogScanner {
   return {
     key: 'one pool',

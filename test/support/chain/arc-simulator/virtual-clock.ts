@@ -5,11 +5,11 @@ interface Waiter {
   readonly wake: () => void;
 }
 
-/** Time that passes only while nothing else can happen. */
+/** A clock whose time passes only while no other work can run. */
 export interface VirtualClock extends Clock {
   /** Advances the time: for an answer that took long, or a time in which nothing runs. */
   jump(ms: number): void;
-  /** Resolves when time has come so far. */
+  /** Resolves when this time is reached. */
   until(ms: number): Promise<void>;
 }
 

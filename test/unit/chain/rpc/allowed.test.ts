@@ -210,7 +210,7 @@ describe('requests that wait', () => {
     expect(went).toEqual(['settlement', 'sale']);
   });
 
-  test('are not passed by one without patience that matters less', async () => {
+  test('are not passed by a less important request that does not wait', async () => {
     const { clock, went, wait, isAllowed } = startLine();
     const sales = Array.from({ length: 6 }, (_, at) => `sale ${at}`);
     for (const sale of sales) void wait(sale, 'sale');
@@ -221,7 +221,7 @@ describe('requests that wait', () => {
     expect(went).toEqual(sales);
   });
 
-  test('hold nobody up once they have gone, given up, or left', async () => {
+  test('hold up no other request once they have gone, given up, or left', async () => {
     const { clock, wait, isAllowed, stop } = startLine();
     void wait('gives up', 'settle', 30);
     void wait('leaves', 'sale');

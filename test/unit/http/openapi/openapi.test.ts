@@ -78,8 +78,12 @@ describe('the OpenAPI document', () => {
     ['https://operator.example/contact', { url: 'https://operator.example/contact' }],
     ['mailto:data@operator.example?subject=percall', { email: 'data@operator.example' }],
   ])('names who runs it: %s', async (contactUrl, contact) => {
-    const told = await createOpenApi({ ...options, catalogue: [], ...(contactUrl !== undefined && { contactUrl }) });
-    expect((told as unknown as Document).info.contact).toEqual(contact);
+    const document = await createOpenApi({
+      ...options,
+      catalogue: [],
+      ...(contactUrl !== undefined && { contactUrl }),
+    });
+    expect((document as unknown as Document).info.contact).toEqual(contact);
   });
 
   it('describes the 503 of health as its own body, and every other 503 as a problem alone', () => {
@@ -196,7 +200,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('tells a stock client how to pay, with this network and this asset', () => {
+  it('shows a stock client how to pay, with this network and this asset', () => {
     expect(document.info.description).toContain(
       `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "5000"`,
     );

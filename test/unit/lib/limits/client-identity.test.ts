@@ -8,7 +8,7 @@ describe('a direct request', () => {
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8:0:1::9', '2001:db8:0:1::/64'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
-  ])('from %s is told from others by %s, each time', (ip, identity) => {
+  ])('from %s has the identity %s, each time', (ip, identity) => {
     expect([identityOf(from(ip)), identityOf(from(ip))]).toEqual([identity, identity]);
     expect(identityOf(from(ip, {}, [ip]))).toBe(identity);
   });

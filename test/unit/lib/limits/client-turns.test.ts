@@ -5,11 +5,11 @@ const forever = new AbortController().signal;
 /** Lets everything that can go on do so. */
 const settle = () => new Promise((done) => setImmediate(done));
 
-/** Tasks that run until they are told to end, and note their names when they start. */
+/** Tasks that run until the test ends them, and note their names when they start. */
 function stage(turns: ClientTurns) {
   const started: string[] = [];
   const ends = new Map<string, () => void>();
-  /** Asks for a turn; the promise tells the task's name when it ends. */
+  /** Asks for a turn. The promise resolves with the task's name when it ends. */
   const ask = (client: string, name = client, signal = forever, drawsOnReserve?: boolean): Promise<string> => {
     const task = async () => {
       started.push(name);

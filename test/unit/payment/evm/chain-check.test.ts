@@ -74,7 +74,7 @@ test('two payers at once cost one request, and the one who leaves meanwhile does
   expect(node.count('eth_call')).toBe(1);
 });
 
-test('a chain that does not answer is an upstream failure, and refuses nobody', async () => {
+test('a chain that does not answer is an upstream failure, and refuses no payer', async () => {
   node.fault = '500';
   await expect(gathered(check.read(newAuthorization(), STAYS))).rejects.toBeInstanceOf(UpstreamFailed);
   await expect(check.simulate({ authorization: newAuthorization(), call: null }, STAYS)).rejects.toBeInstanceOf(
@@ -102,7 +102,7 @@ describe('a transfer that is tried out', () => {
   const simulated = () => check.simulate({ authorization: newAuthorization(), call: null }, STAYS).then(() => 'passed');
   const REFUSED = { reason: 'invalid_exact_evm_transaction_simulation_failed' };
 
-  test('sees the settlement’s sender and a real gas price, so that a contract cannot tell it from the settlement', async () => {
+  test('sees the settlement’s sender and a real gas price, so that a contract cannot distinguish it from the settlement', async () => {
     price('0x4a817c800');
     node.methods.eth_call = () => '0x';
     const authorization = newAuthorization();
@@ -179,7 +179,7 @@ describe('a transfer that is tried out', () => {
     fail(new RpcFault(-32602, 'missing value for required argument 0'));
     const failure = await simulated().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(UpstreamFailed);
-    // A buyer is told whose trouble it is.
+    // The buyer's error names the failing part.
     expect(failure).toMatchObject({ message: expect.stringMatching(/^chain: /), charged: false });
     node.methods.eth_gasPrice = () => 'cheap';
     await expect(

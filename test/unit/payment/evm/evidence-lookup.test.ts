@@ -60,7 +60,7 @@ test('the header of one node and the state of another that lags behind it prove 
   const limited = () => {
     throw new RpcFault(-32011, 'request limit reached');
   };
-  // It knows nothing of block 100; asked for the latest it would tell of a time before the transfer.
+  // It does not have block 100. Its latest block is from before the transfer.
   const lagging = ([, block]: unknown[]) => {
     if (block !== 'latest') throw new RpcFault(-32000, 'header not found');
     return unused;
@@ -248,7 +248,7 @@ test('a node that shows another block than was asked for proves nothing', async 
   expect((await lookupUsed(() => {}, 90)).kind).toBe('unknown');
 });
 
-describe('a transaction that somebody names', () => {
+describe('a transaction that a third party names', () => {
   async function named(
     transactionOf: (receipt: { transactionHash: string }) => string,
     paysFor = randomAuthorization(),

@@ -4,7 +4,7 @@ import { createManualClock } from '../../../support/manual-clock.ts';
 
 const DAY_MS = 86_400_000;
 
-test('a payer is refused for a day from its last offence, and nobody else', async () => {
+test('a payer is refused for a day from its last offence, and no other payer', async () => {
   const clock = createManualClock(1_800_000_000_000);
   const bans = createPayerBans(clock);
   bans.add('0xa');

@@ -130,7 +130,7 @@ describe('a reader', () => {
         throw new RpcFault(-32000, 'out of gas');
       },
     ],
-    ['takes it for a call to nobody', () => '0x'],
+    ['treats it as a call of an account without code', () => '0x'],
     ['answers fewer words', () => `0x${word(2000n)}`],
     ['answers no hex', () => ({ code: 1 })],
   ])('asks in one batch where the node %s, for a minute', async (_, how) => {
@@ -152,7 +152,7 @@ describe('a reader', () => {
     expect([together(), node.count('eth_blockNumber')]).toEqual([2, 3]);
   });
 
-  test('in a batch too, blames the token’s failure for one payer on nobody else', async () => {
+  test('in a batch too, blames the token’s failure for one payer on no other payer', async () => {
     const [bad, good] = [newPayer(), newPayer()];
     refuseTogether(() => '0x');
     const answer = node.methods.eth_call;

@@ -86,7 +86,7 @@ test('one that hangs holds the others up for a tenth of a second, not for ever',
   expect(await ends([hanging])).toEqual(['timed out']);
 });
 
-test('a failed request fails for all who wait for it, and for nobody else', async () => {
+test('a failed request fails for all callers that wait for it, and for no other caller', async () => {
   const { clock, open, read } = startReads();
   const failing = [read(1, STAYS), read(2, STAYS)];
   await clock.advance(4);
@@ -172,11 +172,11 @@ test(`under random arrivals, leavers and failures everybody hears exactly what i
   for (const question of failed) if (expected[question] !== 'left') expected[question] = 'failed';
   expect(await ends(heard)).toEqual(expected);
   expect(Math.max(...asked.map(({ length }) => length))).toBe(7);
-  // Nobody is asked for twice.
+  // No payer is asked for twice.
   expect(new Set(asked.flat()).size).toBe(asked.flat().length);
 });
 
-/** Promises whose ends nobody waits for, as of questions that a test leaves open. */
+/** Promises whose results no test awaits, such as those of questions that a test leaves open. */
 const left = <T>(reads: readonly Promise<T>[]): void => {
   for (const read of reads) read.catch(() => {});
 };
@@ -642,7 +642,7 @@ describe('a request that may not go yet', () => {
     expect(await ends(reads)).toHaveLength(6);
   });
 
-  test('and then failed holds up nobody who comes after that', async () => {
+  test('and then failed holds up no question that comes after that', async () => {
     const { clock, gates, open, read } = held();
     const failing = [read(1, STAYS), read(2, STAYS)];
     gates[0]?.reject(new Error('the chain is away'));
@@ -655,7 +655,7 @@ describe('a request that may not go yet', () => {
     expect(await ends(next)).toEqual(['answer 3', 'answer 4']);
   });
 
-  test('refuses nobody at once where the oldest question left by itself', async () => {
+  test('refuses no question at once where the oldest question left by itself', async () => {
     const { clock, gates, open, read } = held();
     const caller = new AbortController();
     const left = read(1, caller.signal);

@@ -138,7 +138,7 @@ describe('contracts that are asked for their signature', () => {
     await check(foreign(), 'late');
   });
 
-  test('are asked for a refused client again when the minute is over, and it is told when that is', async () => {
+  test('are asked for a refused client again when the minute is over, which the refusal names', async () => {
     [hasCode, answer] = [true, MAGIC];
     for (let at = 0; at < 8; at++) await check(foreign(), 'greedy');
     await expect(check(foreign(), 'greedy')).rejects.toMatchObject({

@@ -105,7 +105,7 @@ describe('a chain that does not answer', () => {
     away();
     expect([await watch.check(), watch.refusal()]).toEqual([true, null]);
     heal();
-    // The provider is held back for a while after it failed; then it tells.
+    // The provider is held back for a while after it failed; then it answers.
     expect(await watch.check()).toBe(false);
     away();
     expect([await watch.check(), watch.refusal()]).toEqual([false, SHUT]);

@@ -75,7 +75,7 @@ describe('http:1', () => {
     expect(parsed(http({ url })).url).toBe(url);
   });
 
-  test('tells URLs apart that a normaliser would make one', () => {
+  test('distinguishes URLs that a normaliser would make equal', () => {
     const urls = ['', '/', '/?', '?', '/a', '/%61', '/A', '/a/', '/a?x&y', '/a?y&x', '/a?x&y&', '/./a'];
     const hashes = urls.map((end) => hex(http({ url: `https://api.example.com${end}` })));
     expect(hashes).not.toContain(null);
@@ -142,7 +142,7 @@ describe('http:1', () => {
     expect(hex(http({ headers }))).toBe(hex(http()));
   });
 
-  test('tells an empty value from an absent one', () => {
+  test('distinguishes an empty value from an absent one', () => {
     const valueHash = (headers: Record<string, string>) =>
       parsed(http({ headers, bound: ['x-a'] })).headers[0].valueHash;
     expect(valueHash({ 'x-a': '' })).toBe(sha256(PRESENT));
@@ -208,7 +208,7 @@ describe('mcp:1', () => {
     });
   });
 
-  test('tells what a requirement declares of it', () => {
+  test('has the part that a requirement declares', () => {
     const params = { server: 'https://api.example.com/mcp', metadata: ['account'] };
     expect(mcp({ bound: ['account'] })).toMatchObject({ profile: 'mcp:1', params });
     expect(http({ bound: ['accept'] })).toMatchObject({ profile: 'http:1', params: { headers: ['accept'] } });
@@ -253,7 +253,7 @@ describe('mcp:1', () => {
     expect(hex(mcp({ arguments: { a: '1', b: { c: [1, 2], d: null } } }))).not.toBe(one);
   });
 
-  test('binds named metadata by its canonical text, and tells null from absent', () => {
+  test('binds named metadata by its canonical text, and distinguishes null from absent', () => {
     const metadata = { 'example.com/a': { b: 1, a: [] }, 'example.com/n': null, other: 1 };
     const bound = ['example.com/a', 'example.com/n', 'example.com/z'];
     expect(parsed(mcp({ metadata, bound })).metadata).toEqual([

@@ -117,14 +117,14 @@ describe('fields', () => {
     expect(decodeFields([field, ...others, unknown, field])).toBeNull();
   });
 
-  test('may be several description hashes, each of which is told', () => {
+  test('may be several description hashes, each of which is reported', () => {
     const other = bytesField('h', new Uint8Array(32).fill(7));
     expect(decodeFields([p, s])?.descriptionHashes).toEqual([]);
     expect(decodeFields([p, s, h, other])?.descriptionHashes.map(hex)).toEqual([SCHEME_REQUEST_HASH, '07'.repeat(32)]);
     expect(decodeFields([p, s, h, h])?.descriptionHashes).toHaveLength(2);
   });
 
-  test('tell of an inline description, even an empty one', () => {
+  test('show an inline description, even an empty one', () => {
     expect(decodeFields([p, s, h, d])?.hasDescription).toBe(true);
     expect(decodeFields([p, s, { tag: 'd', words: [] }])?.hasDescription).toBe(true);
     expect(decodeFields([p, s, h])?.hasDescription).toBe(false);
@@ -167,7 +167,7 @@ describe('fields', () => {
     expect(decodeFields([p, s, { ...unknown, length: unknown.words.length + 104 }])).toBeNull();
   });
 
-  test('that nobody knows are skipped, whatever they hold and however often', () => {
+  test('of unknown types are skipped, whatever they hold and however often', () => {
     const letters = [...'qzy8g2tvw0j54k6eua7l'];
     const fields = letters.map((tag, i) => ({ tag, words: new Array<number>(i).fill(31) }));
     expect(decodeFields([...fields, p, ...fields, s, ...fields])?.payee).toBeDefined();

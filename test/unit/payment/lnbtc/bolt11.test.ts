@@ -99,7 +99,7 @@ describe('what is no string', () => {
 });
 
 describe('length', () => {
-  /** An invoice of exactly so many characters, by means of fields that nobody knows. */
+  /** An invoice of exactly so many characters, by means of unknown fields. */
   function ofLength(characters: number): string {
     const spare = characters - SCHEME_INVOICE.length;
     const lengths = Array.from({ length: Math.ceil(spare / 1026) }, (_, i) => Math.min(1026, spare - i * 1026));

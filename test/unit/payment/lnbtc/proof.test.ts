@@ -50,7 +50,7 @@ describe('a good proof', () => {
     ['with an extra field that only the client adds', { 'accepted.extra.mine': { a: 1 } }],
     ["with a client's own `__proto__`", { 'accepted.extra.__proto__': { paymentFlow: 'deferred' } }],
     [
-      'with members that nobody judges',
+      'with members that no step checks',
       { 'payment.extensions': 5, 'payment.payload.more': 1, 'accepted.more': 1, 'requirement.more': 2 },
     ],
     ['with declared fields in another order', { 'accepted.extra.declared': { list: [1, { deep: null }], name: 'a' } }],

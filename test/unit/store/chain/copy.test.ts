@@ -88,12 +88,12 @@ test('a copy that cannot be used is logged once, and the one before it is served
   const before = reads.version();
   writeFileSync(at('broken'), 'not a database, whatever its name says'.repeat(100));
   renameSync(at('broken'), at('chain.db'));
-  await until('it is told', () => warnings.length > 0);
+  await until('the failure is logged', () => warnings.length > 0);
   await new Promise((next) => setTimeout(next, 50));
   expect(warnings).toEqual([expect.stringContaining('not a database')]);
   expect([reads.version(), collector.status().collected?.number]).toEqual([before, 20]);
   rmSync(at('chain.db'));
-  await until('that it is gone is told too', () => warnings.length > 1);
+  await until('the missing file is logged too', () => warnings.length > 1);
   expect(reads.version()).toBe(before);
   collect(21, 22);
   await replace();

@@ -102,14 +102,14 @@ describe('sharing between stores', () => {
 
 describe('durability', () => {
   test('no write resolves before another connection can read it', async () => {
-    let told = false;
+    let reported = false;
     const write = commit(note('a')).then(() => {
-      told = true;
+      reported = true;
     });
     await Promise.resolve();
-    expect([names(), told]).toEqual([[], false]);
+    expect([names(), reported]).toEqual([[], false]);
     await write;
-    expect([names(), told]).toEqual([['a'], true]);
+    expect([names(), reported]).toEqual([['a'], true]);
   });
 });
 

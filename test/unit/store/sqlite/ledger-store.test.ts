@@ -37,13 +37,13 @@ describe('durability', () => {
     await store.reserve(reservation('a', 'a'), 0, null);
     await store.move('a', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
     const transaction = hash32('sent');
-    let told = false;
+    let reported = false;
     const noted = store.noteBroadcast([{ id: 'a', transaction }], ['settling']).then((ids) => {
-      told = true;
+      reported = true;
       return ids;
     });
     await Promise.resolve();
-    expect([told, seen('SELECT transaction_hash FROM usdc_payments')]).toEqual([false, null]);
+    expect([reported, seen('SELECT transaction_hash FROM usdc_payments')]).toEqual([false, null]);
     expect(await noted).toEqual(new Set(['a']));
     expect(seen('SELECT transaction_hash FROM usdc_payments')).toEqual(Buffer.from(transaction));
   });

@@ -25,7 +25,7 @@ describe('registrationOf', () => {
     expect(JSON.stringify(registration)).not.toContain('A Person');
   });
 
-  test('what is not told is null', () => {
+  test('a member that the registry leaves out is null', () => {
     expect(read(MINIMAL)).toEqual({
       registrar: null,
       createdAt: null,
@@ -38,7 +38,7 @@ describe('registrationOf', () => {
     });
   });
 
-  test.each(['', '  ', 'REDACTED', 'Redacted for Privacy'])('a registrar called %o is not told', (name) => {
+  test.each(['', '  ', 'REDACTED', 'Redacted for Privacy'])('a registrar called %o counts as unknown', (name) => {
     const entities = [{ roles: ['registrar'], vcardArray: ['vcard', [['fn', {}, 'text', name]]] }];
     expect(read({ ...MINIMAL, entities }).registrar).toEqual({ name: null, ianaId: null });
   });
@@ -74,7 +74,7 @@ describe('isRecordOf', () => {
     expect(isRecordOf('example.com', rdapDomainSchema.parse({ objectClassName: 'domain', ...names }))).toBe(expected);
   });
 
-  test('an internationalised name may be told in Unicode alone', () => {
+  test('an internationalised name may be given in Unicode alone', () => {
     const record = rdapDomainSchema.parse({ objectClassName: 'domain', unicodeName: 'münchen.de' });
     expect(isRecordOf('xn--mnchen-3ya.de', record)).toBe(true);
   });

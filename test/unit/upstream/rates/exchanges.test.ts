@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(() => rates.stop());
 
 const current = () => rates.source.current();
-/** What the three tell when nothing else is said. */
+/** The default answers of the three exchanges. */
 const GOOD = ['85000.00', '85100', '85050.5'];
 const unavailable = { status: 503, code: 'btc_rate_unavailable', charged: false, retryAfterSeconds: 5 };
 
@@ -210,7 +210,7 @@ describe.skipIf(!existsSync(SAMPLES))('recorded answers (skipped where ../shared
   ])('%s: %s at %s is %s', async (key, name, now, rate) => {
     rates.time.nowMs = Date.parse(now);
     rates.answer(key, sample(name));
-    // A second exchange at the expected price, so that the sample is half of an agreed rate; Kraken tells no time.
+    // A second exchange at the expected price, so that the sample is half of an agreed rate; Kraken sends no time.
     const witness = key === 'kraken' ? 'coinbase' : 'kraken';
     const price = rate ?? '85000';
     const body = witness === 'coinbase' ? { price } : TICKERS.kraken(price);

@@ -124,7 +124,7 @@ describe('the charset', () => {
     expect(decoded(latin)).toEqual({ charset: 'windows-1252', text: '<p>“é€”' });
   });
 
-  test('that nobody knows, or that is unsafe, refuses no page', () => {
+  test('that is unknown or unsafe refuses no page', () => {
     expect(decoded(latin, 'text/html; charset=nonsense').charset).toBe('windows-1252');
     expect(decoded(latin, 'text/html; charset=iso-2022-kr').text).toContain('\ufffd');
   });

@@ -21,12 +21,3 @@ export async function askNode<T>(
   if (status < 200 || status > 299) throw new UpstreamFailed(upstream.name, `answered HTTP ${status}`);
   return parseJson(upstream.name, headers['content-type'], body, schema);
 }
-
-/** Parses the body as JSON. Null when it is not JSON. */
-export function jsonOrNull(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return null;
-  }
-}

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { jsonOrNull } from '../../../../lib/json-or-null.ts';
 import type { Upstream } from '../../../../upstream/client/http.ts';
-import { askNode, jsonOrNull } from './ask-node.ts';
+import { askNode } from './ask-node.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
 import type { Receiver } from './receiver.ts';
 
@@ -52,7 +53,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
       for (const method of SPENDING) {
         const may = await mayCall(method, signal);
         if (may) return [`the rune allows ${method}; ${NEED} are enough`];
-        if (may === null) return [`it cannot be told what the rune allows; ${NEED} are enough`];
+        if (may === null) return [`the node does not show what the rune allows; ${NEED} are enough`];
       }
       return [];
     },

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { jsonOrNull } from '../../../../lib/json-or-null.ts';
 import type { Upstream } from '../../../../upstream/client/http.ts';
 import { macaroonPermissions } from '../../../lnbtc/macaroon.ts';
-import { askNode, jsonOrNull } from './ask-node.ts';
+import { askNode } from './ask-node.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
 import type { Receiver } from './receiver.ts';
 
@@ -62,7 +63,7 @@ export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
       }
       const answers = [await mayWrite('offchain', signal), await mayWrite('onchain', signal)];
       if (answers.includes(true)) return [tooWide('writing off-chain or on-chain')];
-      return answers.includes(null) ? [`it cannot be told what the macaroon allows; ${NEED} are enough`] : [];
+      return answers.includes(null) ? [`the node does not show what the macaroon allows; ${NEED} are enough`] : [];
     },
     createInvoice: async ({ amountMsat, requestHash, expirySeconds }, signal) => {
       const order = {

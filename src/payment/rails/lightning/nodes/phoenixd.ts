@@ -29,7 +29,7 @@ export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Re
     kind: 'phoenixd',
     nodeKey: async (signal) => (await askNode(upstream, get('/getinfo', signal), info, NEED)).nodeId,
     // Every read gives the same answer with either of its passwords, and we make no paying call to find out.
-    inspect: async () => [`it cannot be told whether the password may also spend; ${NEED} is enough`],
+    inspect: async () => [`the node does not show whether the password may also spend; ${NEED} is enough`],
     createInvoice: async ({ amountMsat, requestHash, expirySeconds, label }, signal) => {
       if (amountMsat % MSAT_PER_SAT !== 0n) throw new RangeError(`${amountMsat} msat are no whole sats`);
       const form = new URLSearchParams({

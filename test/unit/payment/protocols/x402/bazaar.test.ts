@@ -11,7 +11,7 @@ import { quotedChallenge } from '../../../../../src/payment/protocols/x402/quote
 import { challengeOf } from '../../../../support/service/challenge-of.ts';
 import { TERMS } from '../../../../support/service/terms.ts';
 
-/** Characters of a description that the market takes from a stranger. */
+/** Characters of a description that the market takes from a third party. */
 const MARKET_KEEPS = 200;
 const paid = entriesOn(catalogue, 'paid');
 const sold = entriesOn(catalogue, 'lightning');
@@ -19,7 +19,7 @@ const decode = (header: string) => JSON.parse(Buffer.from(header, 'base64').toSt
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 describe('the header of a 402', () => {
-  test('stays within 6 KiB on every USDC route with both ways to pay, and within 8 KiB for the longest URL that it tells', () => {
+  test('stays within 6 KiB on every USDC route with both ways to pay, and within 8 KiB for the longest URL that it names', () => {
     const sizes = paid.map((endpoint) => {
       const challenge = challengeOf(createOffer(endpoint, TERMS));
       const path = pathOn(endpoint, 'paid');
@@ -75,7 +75,7 @@ describe('the header of a 402', () => {
 
 describe('the extension of a route', () => {
   test.each([...new Set([...paid, ...sold])].map((endpoint) => [listedPath(endpoint), endpoint] as const))(
-    '%s tells its whole example, names every field of its answer, and describes its parameters as our own market reads them',
+    '%s has its whole example, names every field of its answer, and describes its parameters as our own market reads them',
     (path, endpoint) => {
       // A copy: of the catalogue's own entry the extension may have been made before.
       const { bazaar } = bazaarExtension({ ...endpoint });
@@ -126,7 +126,7 @@ test('the extension has the official form: how the route is called, its examples
     example: { params: { q: '0042', limit: '3' }, result: { text: 't' } },
   };
   const [text, integer, none] = [{ type: 'string' }, { type: 'integer' }, { type: 'null' }];
-  const told = { type: 'object', properties: { a: text } };
+  const described = { type: 'object', properties: { a: text } };
   // As it is sent: a member that is undefined is not.
   expect(JSON.parse(JSON.stringify(bazaarExtension(endpoint as never).bazaar))).toEqual({
     info: {
@@ -171,7 +171,7 @@ test('the extension has the official form: how the route is called, its examples
                 orNull: { anyOf: [text, integer, none] },
                 mark: { anyOf: [{ ...text, const: 'x' }, none] },
                 nested: { anyOf: [{ anyOf: [text, integer] }, none] },
-                objects: { anyOf: [told, { type: 'array', items: told }] },
+                objects: { anyOf: [described, { type: 'array', items: described }] },
                 list: { type: 'array', items: text },
               },
             },
@@ -198,7 +198,7 @@ function endpointOf(words: number, fields: number, example: number) {
   };
 }
 
-/** What an extension still tells. */
+/** The parts that an extension still has. */
 function toldBy(endpoint: ReturnType<typeof endpointOf>) {
   const { bazaar } = bazaarExtension(endpoint as never);
   const { info, schema } = bazaar as {
@@ -234,18 +234,18 @@ test('the answer’s schema says of nested values what the example does not show
   };
   const endpoint = { params: z.object({}), result, example: { params: {}, result: example } };
   const { schema } = bazaarExtension(endpoint as never).bazaar as { schema: { properties: { output: Output } } };
-  const told = { properties: { at: { type: 'integer' }, rate: { type: ['string', 'null'] } } };
+  const described = { properties: { at: { type: 'integer' }, rate: { type: ['string', 'null'] } } };
   expect(schema.properties.output.properties.example.properties).toEqual({
     shown: { type: 'object' },
-    withNull: { type: 'object', ...told },
-    absent: { type: 'object', ...told },
-    unknown: { type: ['object', 'null'], ...told },
+    withNull: { type: 'object', ...described },
+    absent: { type: 'object', ...described },
+    unknown: { type: ['object', 'null'], ...described },
     list: { type: 'array' },
-    empty: { type: 'array', items: { type: 'object', ...told } },
+    empty: { type: 'array', items: { type: 'object', ...described } },
     choice: { type: 'object', properties: { way: { type: 'string', enum: ['up', 'down'] } } },
     deep: {
       type: 'object',
-      properties: { inner: { type: 'object' }, more: { type: ['object', 'null'], ...told } },
+      properties: { inner: { type: 'object' }, more: { type: ['object', 'null'], ...described } },
     },
   });
 });
@@ -257,9 +257,9 @@ describe('an extension that would be too large', () => {
     ['then nested fields of the answer', endpointOf(10, 100, 100), { words: false, fields: 1, example: true }],
     ['then the fields', endpointOf(10, 100, 2650), { words: false, fields: 0, example: true }],
     ['the example at last', endpointOf(3000, 100, 9000), { words: false, fields: 0, example: false }],
-  ])('leaves out %s', (_what, endpoint, told) => {
+  ])('leaves out %s', (_what, endpoint, described) => {
     const { bytes, ...left } = toldBy(endpoint);
-    expect(left).toEqual({ ...told, input: true });
+    expect(left).toEqual({ ...described, input: true });
     expect(bytes).toBeLessThanOrEqual(3400);
   });
 

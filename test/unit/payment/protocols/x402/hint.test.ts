@@ -17,7 +17,7 @@ const endpoint = defineEndpoint({
 const HOW = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
 const hint = (query: Record<string, unknown>, of = endpoint) => JSON.parse(createHint(of)(query));
 
-test('the hint tells what the route sells and how it is paid for, and nothing else', () => {
+test('the hint says what the route sells and how it is paid for, and nothing else', () => {
   expect(hint({ from: 'a', to: 'b' })).toEqual({ hint: `Tells the distance. ${HOW}` });
 });
 

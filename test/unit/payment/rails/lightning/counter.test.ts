@@ -29,8 +29,8 @@ beforeEach(async () => {
   gate = createGate<null>({ counterOf: counterOf as never, protocol: httpProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
-    const told = error instanceof AppError ? error : null;
-    return reply.code(told?.status ?? 500).send({ code: told?.code ?? 'internal', detail: (error as Error).message });
+    const known = error instanceof AppError ? error : null;
+    return reply.code(known?.status ?? 500).send({ code: known?.code ?? 'internal', detail: (error as Error).message });
   });
   const judged = defineEndpoint({
     ...bench.endpoint,
@@ -54,7 +54,7 @@ afterEach(async () => {
 const get = (url: string, headers: Record<string, string> = {}) => app.inject({ method: 'GET', url, headers });
 const json = (header: unknown) => JSON.parse(Buffer.from(String(header), 'base64').toString());
 
-describe('without a payment', () => {
+describe('without a payment,', () => {
   test('the answer is a 402 whose header and body make the same offer, which no cache may keep', async () => {
     const answer = await get(`${PATH}?tag=a`);
     const { accepts, error, resource } = json(answer.headers['payment-required']);
@@ -67,7 +67,7 @@ describe('without a payment', () => {
     expect(bench.node.invoices.map(({ text }) => text)).toEqual([accepts[0].extra.invoice]);
   });
 
-  test('a payment of version 1 is told what this speaks', async () => {
+  test('a payment of version 1 gets a 402 that names the version that is spoken here', async () => {
     const answer = await get(`${PATH}?tag=a`, { 'x-payment': 'x' });
     expect([answer.statusCode, answer.json().error]).toEqual([
       402,
@@ -75,7 +75,7 @@ describe('without a payment', () => {
     ]);
   });
 
-  test('the client is the address that asks', async () => {
+  test('the client is the address of the request', async () => {
     bench.buyers.add('127.0.0.1');
     const seen: string[] = [];
     const { has } = bench.buyers;
@@ -105,7 +105,7 @@ describe('without a payment', () => {
     expect([bench.node.invoices, bench.handler.runs]).toEqual([[], []]);
   });
 
-  test('the words of a refusal say what is wrong', async () => {
+  test('a refusal says in words what is wrong', async () => {
     expect((await get(`${PATH}?tag=%zz`)).json().detail).toBe(': this request target cannot be bound into an invoice');
     expect((await get(`${PATH}?tag=a`, { 'transfer-encoding': 'chunked' })).json().detail).toBe(
       ': a data route takes no body',
@@ -125,12 +125,12 @@ describe('without a payment', () => {
     },
   );
 
-  test('an empty body is none', async () => {
+  test('an empty body counts as no body', async () => {
     expect((await get(`${PATH}?tag=a`, { 'content-length': '0' })).statusCode).toBe(402);
   });
 });
 
-describe('with a payment', () => {
+describe('with a payment,', () => {
   const buy = () => bench.buy(bench.order('a'));
 
   test('the answer leaves with its receipt, for its buyer alone, and is noted as delivered', async () => {
@@ -150,20 +150,20 @@ describe('with a payment', () => {
     expect(logged).toEqual([]);
   });
 
-  test('a delivery that cannot be noted costs the buyer nothing, and is told', async () => {
+  test('a delivery that cannot be noted costs the buyer nothing, and is logged', async () => {
     const { header } = await buy();
     bench.faults.delivered = async () => Promise.reject(new Error('disk'));
     expect((await get(`${PATH}?tag=a`, { 'payment-signature': header })).statusCode).toBe(200);
     await expect.poll(() => logged).toEqual(['a delivery was not noted']);
   });
 
-  test('for another method it is another request', async () => {
+  test('another method makes another request', async () => {
     const { header } = await buy();
     const answer = await app.inject({ method: 'POST', url: `${PATH}?tag=a`, headers: { 'payment-signature': header } });
     expect([answer.statusCode, answer.json().error]).toEqual([402, 'invalid_exact_lnbtc_request_mismatch']);
   });
 
-  test('a refused one is told why, with a fresh offer', async () => {
+  test('a refused payment gets the reason and a fresh offer', async () => {
     const { header } = await buy();
     const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
     expect(answer.statusCode).toBe(402);
@@ -177,7 +177,7 @@ describe('with a payment', () => {
     expect([error, accepts.length]).toEqual(['invalid_exact_lnbtc_request_mismatch', 1]);
   });
 
-  test('a refused one is told why where no offer can be made', async () => {
+  test('a refused payment gets the reason also where no offer can be made', async () => {
     const { header } = await buy();
     bench.quota.set({ all: 2_000_000, offered: 0 });
     const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
@@ -191,7 +191,7 @@ describe('with a payment', () => {
     ]);
   });
 
-  test('one that cannot be read is refused, whatever its members are', async () => {
+  test('a payment that cannot be read is refused, whatever its members are', async () => {
     // JSON can say that an object has another `toString`.
     const textless = { toString: 1, valueOf: 1 };
     const accepted = {
@@ -206,7 +206,7 @@ describe('with a payment', () => {
     expect([answer.statusCode, answer.json().error]).toEqual([402, 'invalid_exact_lnbtc_amount_mismatch']);
   });
 
-  test('a failure of ours is no refusal', async () => {
+  test('a failure of ours is not answered as a refusal', async () => {
     const { header } = await buy();
     bench.faults.findClaim = async () => Promise.reject(new Error('disk'));
     const answer = await get(`${PATH}?tag=a`, { 'payment-signature': header });

@@ -22,7 +22,7 @@ function describe(rates: Partial<RateSource>, payTo: string | null = '02ab') {
   })();
 }
 
-test('the descriptor tells how, to whom and at which rate the routes are sold', async () => {
+test('the descriptor says how, to whom and at which rate the routes are sold', async () => {
   expect(await describe({})).toEqual({
     scheme: 'exact',
     network: MAINNET.id,
@@ -36,14 +36,14 @@ test('the descriptor tells how, to whom and at which rate the routes are sold', 
   });
 });
 
-test('without a fresh rate it tells the newest with its age, and without any nothing', async () => {
+test('without a fresh rate the descriptor shows the newest one with its age, and without any rate null', async () => {
   const current = () => Promise.reject(new Error('none'));
   const old = { ...rate, retrievedAtMs: NOW - 600_000 };
   expect(await describe({ current, last: () => old })).toMatchObject({ btcUsd: '64000', rate: { ageSeconds: 600 } });
   expect(await describe({ current }, null)).toMatchObject({ btcUsd: null, rate: null, payTo: null });
 });
 
-test('a clock that was set back makes no rate younger than now', async () => {
+test('after the clock was set back the descriptor shows no rate as newer than now', async () => {
   const current = async () => ({ ...rate, retrievedAtMs: NOW + 5000 });
   expect(await describe({ current })).toMatchObject({ rate: { ageSeconds: 0 } });
 });

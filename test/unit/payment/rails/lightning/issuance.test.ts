@@ -7,7 +7,7 @@ import { createManualClock } from '../../../../support/manual-clock.ts';
 /** A minute of the clock begins here. */
 const MINUTE_START = 1_700_000_040_000;
 
-const stranger = (client: string) => ({ client, isBuyer: false, isNewcomer: false });
+const unpaid = (client: string) => ({ client, isBuyer: false, isNewcomer: false });
 const newcomer = (client: string) => ({ client, isBuyer: false, isNewcomer: true });
 const buyer = (client: string) => ({ client, isBuyer: true, isNewcomer: false });
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `192.0.2.${at}`);
@@ -56,14 +56,14 @@ describe('the limit of one client', () => {
   it('says when the next minute begins', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 1, total: 0 }, clock);
-    await issue(stranger('a'));
+    await issue(unpaid('a'));
     for (const [passed, left] of [
       [0, 60],
       [20_500, 40],
       [39_499, 1],
     ] as const) {
       await clock.advance(passed);
-      await expect(issue(stranger('a'))).rejects.toEqual(
+      await expect(issue(unpaid('a'))).rejects.toEqual(
         expect.objectContaining({
           retryAfterSeconds: left,
           message: 'More than 1 new invoices a minute for one client; pay one that you have, or wait.',
@@ -82,7 +82,7 @@ describe('the limit of one client', () => {
     const issue = createIssuance({ client: 2, total: 0 }, clock);
     const networks = Array.from({ length: 10 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
     expect(await takeAll(issue, networks)).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
-    await expect(issue(stranger(networks[9]!))).rejects.toThrow('More than 8 new invoices a minute for one network');
+    await expect(issue(unpaid(networks[9]!))).rejects.toThrow('More than 8 new invoices a minute for one network');
     expect(await admitted(issue, '2001:db8:2:0::/64', 5)).toBe(2);
     await clock.advance(60_000);
     expect(await admitted(issue, networks[9]!, 5)).toBe(2);
@@ -103,7 +103,7 @@ describe('the limit of one client', () => {
   });
 });
 
-describe('the total', () => {
+describe('the limit of all clients', () => {
   it.each([
     { greedy: 1, each: 240 },
     { greedy: 3, each: 120 },
@@ -145,16 +145,14 @@ describe('the total', () => {
     expect(await admitted(five, 'buyer', 1, true)).toBe(1);
   });
 
-  it('is not used up by who is refused, for whatever reason', async () => {
+  it('is not used up by a client that is refused, for whatever reason', async () => {
     const issue = createIssuance({ client: 1, total: 12 }, createManualClock(0));
     expect(await admitted(issue, 'greedy', 50)).toBe(1);
     const networks = Array.from({ length: 50 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
     expect((await takeAll(issue, networks)).reduce((sum, count) => sum + count, 0)).toBe(4);
     // Ten for clients that have not paid, of which five are taken.
     expect(await takeAll(issue, addresses(20))).toEqual([...Array(5).fill(1), ...Array(15).fill(0)]);
-    await expect(issue(stranger('late'))).rejects.toThrow(
-      'More than 12 new invoices a minute for all clients together',
-    );
+    await expect(issue(unpaid('late'))).rejects.toThrow('More than 12 new invoices a minute for all clients together');
     expect(await takeAll(issue, ['a', 'b', 'c'], true)).toEqual([1, 1, 0]);
   });
 
@@ -171,7 +169,7 @@ describe('the total', () => {
     expect(await admitted(issue, 'a', 4)).toBe(4);
     expect(await admitted(issue, '2001:db8:1:0::/64', 20)).toBe(2);
     expect(await admitted(issue, 'b', 20)).toBe(1);
-    // A count tells the number of the next one.
+    // A count returns the number of the next event.
     const next = (name: string, key: string) => open(name).count(`0 ${key}`).count;
     expect(next('invoices for a client', 'b')).toBe(2);
     expect(next('invoices for a client', '2001:db8:1:0::/64')).toBe(3);
@@ -250,7 +248,7 @@ describe('an equal share', () => {
     expect(await admitted(issue, HONEST, 100)).toBe(40);
   });
 
-  it('is of the last minute, not of one before it', async () => {
+  it('follows a shortage of the last minute, and of no earlier one', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 0, total: 100 }, clock);
     for (const client of addresses(61)) await admitted(issue, client, 1);
@@ -258,7 +256,7 @@ describe('an equal share', () => {
     expect(await admitted(issue, HONEST, 100)).toBe(40);
   });
 
-  it('is of no minute that hears of a shortage only late, when the next has begun', async () => {
+  it('does not count a shortage that is reported after its minute is over', async () => {
     const clock = createManualClock(MINUTE_START);
     const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const windows = (name: string) => {
@@ -276,7 +274,7 @@ describe('an equal share', () => {
     };
     const issue = createIssuance({ client: 0, total: 100 }, clock, windows);
     for (const client of addresses(60)) await admitted(issue, client, 1);
-    const sixtyFirst = issue(stranger('late'));
+    const sixtyFirst = issue(unpaid('late'));
     await asked.promise;
     await clock.advance(60_000);
     expect(await admitted(issue, HONEST, 1)).toBe(1);
@@ -324,7 +322,7 @@ describe('a newcomer', () => {
     expect((await issue(newcomer('198.51.100.1'))).hasReserve).toBe(true);
     expect((await issue(buyer('198.51.100.2'))).hasReserve).toBe(true);
     const quiet = createIssuance({ client: 30, total: 600 }, createManualClock(MINUTE_START));
-    for (const isFree of [newcomer('a'), stranger('b')]) expect((await quiet(isFree)).hasReserve).toBe(false);
+    for (const isFree of [newcomer('a'), unpaid('b')]) expect((await quiet(isFree)).hasReserve).toBe(false);
     expect((await quiet(buyer('c'))).hasReserve).toBe(true);
   });
 
@@ -340,12 +338,12 @@ describe('a newcomer', () => {
     expect(all).toBe(60);
   });
 
-  it('that must wait is told when the next portion comes, and gets one then', async () => {
+  it('that must wait gets the time of the next portion, and an invoice then', async () => {
     const { clock, issue } = await startTaken();
     await served(issue, 50);
     await clock.advance(500);
     await expect(issue(newcomer('198.51.100.1'))).rejects.toMatchObject({ retryAfterSeconds: 2 });
-    await expect(issue(stranger('198.51.100.1'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
+    await expect(issue(unpaid('198.51.100.1'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
     await clock.advance(1500);
     await issue(newcomer('198.51.100.1'));
   });
@@ -393,8 +391,8 @@ describe('an invoice that was not made', () => {
     const issue = createIssuance({ client: 2, total: 20 }, createManualClock(0));
     const networks = ['2001:db8:1:0::/64', '2001:db8:1:1::/64', '2001:db8:1:2::/64', '2001:db8:1:3::/64'];
     const undo = [];
-    for (const network of networks) for (const _ of [0, 1]) undo.push(await issue(stranger(network)));
-    await expect(issue(stranger('2001:db8:1:4::/64'))).rejects.toThrow('for one network');
+    for (const network of networks) for (const _ of [0, 1]) undo.push(await issue(unpaid(network)));
+    await expect(issue(unpaid('2001:db8:1:4::/64'))).rejects.toThrow('for one network');
     await undo[0]?.takeBack();
     await undo[0]?.takeBack();
     expect(await admitted(issue, '2001:db8:1:4::/64', 5)).toBe(1);
@@ -415,11 +413,11 @@ describe('an invoice that was not made', () => {
       count: () => Promise.reject(new Error('nothing is counted')),
       takeBack: () => Promise.reject(new Error('nothing is taken back')),
     }));
-    await (await issue(stranger('a'))).takeBack();
+    await (await issue(unpaid('a'))).takeBack();
   });
 });
 
-it('what cannot be counted is not let through', async () => {
+it('a request that cannot be counted is refused', async () => {
   const clock = createManualClock(0);
   const clients = createMinuteWindows(clock);
   let away = true;
@@ -429,7 +427,7 @@ it('what cannot be counted is not let through', async () => {
     takeBack: everybody.takeBack,
   };
   const issue = createIssuance({ client: 5, total: 10 }, clock, (name) => (name === 'invoices' ? shaky : clients));
-  await expect(issue(stranger('a'))).rejects.toThrow('away');
+  await expect(issue(unpaid('a'))).rejects.toThrow('away');
   away = false;
   expect(await admitted(issue, 'a', 1)).toBe(1);
 });

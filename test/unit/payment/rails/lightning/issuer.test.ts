@@ -28,7 +28,7 @@ afterEach(() => bench.close());
 const issue = () => issuer.issue(ARTICLE_ORDER, signal);
 
 describe('an invoice', () => {
-  test('that is as ordered is handed on with what it says', async () => {
+  test('that is as requested is passed on with its contents', async () => {
     await issuer.start();
     const { text, invoice } = await issue();
     expect(text).toBe(node.invoices[0]?.text);
@@ -37,7 +37,7 @@ describe('an invoice', () => {
     expect(issuer.status()).toEqual({ ok: true });
   });
 
-  test('is ordered under a label that says nothing and never comes twice', async () => {
+  test('is requested under a label that reveals nothing and is never repeated', async () => {
     await issuer.start();
     await issue();
     await issue();
@@ -109,7 +109,7 @@ describe('an invoice', () => {
 });
 
 describe('whether a payment came in', () => {
-  test('is what the node says, also while it makes no invoices', async () => {
+  test('is asked of the node, also while it makes no invoices', async () => {
     await issuer.start();
     const { invoice } = await issue();
     expect(await issuer.isPaid(invoice.paymentHash, signal)).toBe(false);

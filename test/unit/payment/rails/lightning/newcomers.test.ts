@@ -8,32 +8,32 @@ const network = (number: number, site = 1) => `2001:db8:${site}:${number.toStrin
 function open(maxClients?: number) {
   const clock = createManualClock(1_700_000_000_000);
   const newcomers = createNewcomers(clock, maxClients);
-  /** What a client is told that asks so often, so far apart. */
+  /** Whether a client is new at each of so many requests, so far apart. */
   async function asks(client: string, times: number, everyMs: number): Promise<boolean[]> {
-    const told: boolean[] = [];
+    const isNew: boolean[] = [];
     for (let at = 0; at < times; at++) {
-      told.push(newcomers.asks(client));
+      isNew.push(newcomers.asks(client));
       await clock.advance(everyMs);
     }
-    return told;
+    return isNew;
   }
   return { clock, newcomers, asks };
 }
 
-describe('a client', () => {
-  test('comes new the first time, and as long as it waits two seconds between four tries', async () => {
+describe('a client of the Lightning routes', () => {
+  test('is new the first time, and as long as it waits two seconds between four tries', async () => {
     const { asks } = open();
     expect(await asks(CLIENT, 4, 2000)).toEqual([true, true, true, true]);
   });
 
-  test('that asks each second comes new no more after three times, for as long as it goes on', async () => {
+  test('that asks each second is new no longer after three times, for as long as it goes on', async () => {
     const { asks } = open();
-    const told = await asks(CLIENT, 120, 1000);
-    expect(told.slice(0, 3)).toEqual([true, true, true]);
-    expect(told.slice(3)).toEqual(Array(117).fill(false));
+    const isNew = await asks(CLIENT, 120, 1000);
+    expect(isNew.slice(0, 3)).toEqual([true, true, true]);
+    expect(isNew.slice(3)).toEqual(Array(117).fill(false));
   });
 
-  test('that kept asking comes new again after a minute of quiet', async () => {
+  test('that kept asking is new again after a minute without a request', async () => {
     const { asks, clock, newcomers } = open();
     await asks(CLIENT, 120, 1000);
     await clock.advance(30_000);
@@ -42,7 +42,7 @@ describe('a client', () => {
     expect(newcomers.asks(CLIENT)).toBe(true);
   });
 
-  test('that got an offer is no newcomer for ten minutes, however rarely it asks', async () => {
+  test('that got an offer is not new for ten minutes, however rarely it asks', async () => {
     const { clock, newcomers } = open();
     newcomers.offered(CLIENT);
     await clock.advance(599_999);
@@ -51,7 +51,7 @@ describe('a client', () => {
     expect(newcomers.asks(CLIENT)).toBe(true);
   });
 
-  test('is not held to the times that are forgiven, which give it nothing beyond them', async () => {
+  test('keeps nothing from the requests that were taken back, neither for it nor against it', async () => {
     const { newcomers } = open();
     for (let at = 0; at < 10; at++) {
       expect(newcomers.asks(CLIENT)).toBe(true);
@@ -61,7 +61,7 @@ describe('a client', () => {
     expect(Array.from({ length: 5 }, () => newcomers.asks(CLIENT))).toEqual([true, true, true, false, false]);
   });
 
-  test('is not held to what another one does', async () => {
+  test('is not affected by the requests of another client', async () => {
     const { asks, newcomers } = open();
     await asks('192.0.2.2', 50, 10);
     newcomers.offered('192.0.2.2');
@@ -72,8 +72,8 @@ describe('a client', () => {
 describe('an IPv6 /48', () => {
   test('may ask as often as four clients, from however many of its networks', () => {
     const { newcomers } = open();
-    const told = Array.from({ length: 20 }, (_, at) => newcomers.asks(network(at)));
-    expect(told).toEqual([...Array(12).fill(true), ...Array(8).fill(false)]);
+    const isNew = Array.from({ length: 20 }, (_, at) => newcomers.asks(network(at)));
+    expect(isNew).toEqual([...Array(12).fill(true), ...Array(8).fill(false)]);
     expect(newcomers.asks(network(1, 2))).toBe(true);
   });
 

@@ -61,7 +61,7 @@ describe('a node that is away', () => {
     expect(await refusal(issue())).toBe('none');
   });
 
-  test('tells buyers when to come back, and counts one outage once', async () => {
+  test('makes the answer name a time to try again, and counts one outage once', async () => {
     await issuer.start();
     await node.setFault('reset');
     const at = await Promise.all([issue(), issue(), issue()].map(refusal));
@@ -72,7 +72,7 @@ describe('a node that is away', () => {
     expect(await refusal(issue())).toBe('503 lightning_unavailable 2');
   });
 
-  test('is none that closes a kept connection as it is used again: it is asked once more, under another label', async () => {
+  test('does not include one that closes a kept connection as it is used again: it is asked once more, under another label', async () => {
     await issuer.start();
     const create = node.answers['POST /createinvoice'];
     let asked = 0;
@@ -87,7 +87,7 @@ describe('a node that is away', () => {
     expect(new Set(labels).size).toBe(2);
   });
 
-  test('is one that loses the connection twice, and is not asked a third time', async () => {
+  test('includes one that loses the connection twice, and it is not asked a third time', async () => {
     await issuer.start();
     await node.setFault('reset');
     const before = node.received.length;
@@ -121,7 +121,7 @@ describe('a node that is away', () => {
     expect(logged('warn')[1]?.reason).toContain('the connection was lost');
   });
 
-  test('for a reason that has no words is away all the same', async () => {
+  test('counts as away also where the failure has no message', async () => {
     issuer = bench.issuer({ power: () => Promise.reject('a word') as never });
     await issuer.start();
     expect(issuer.status()).toEqual({ ok: false, detail: 'an unknown failure' });
@@ -170,7 +170,7 @@ describe('a node that is away', () => {
     expect(await fails()).toBe(1000);
   });
 
-  test('is one that does not answer in time', async () => {
+  test('includes one that does not answer in time', async () => {
     issuer = bench.issuer({ timeoutMs: 50 });
     await issuer.start();
     await node.setFault('time-out');
@@ -178,7 +178,7 @@ describe('a node that is away', () => {
     expect(issuer.status()).toMatchObject({ ok: false, detail: expect.stringContaining('timed out') });
   });
 
-  test('is none that a buyer did not wait for', async () => {
+  test('does not include one whose buyer left before the answer', async () => {
     await issuer.start();
     await node.setFault('time-out');
     const buyer = new AbortController();
@@ -188,7 +188,7 @@ describe('a node that is away', () => {
     expect(issuer.status()).toEqual({ ok: true });
   });
 
-  test('and an order of ours that makes no sense is a bug, which says nothing about the node', async () => {
+  test('does not include one that was asked wrongly: that is a bug of ours', async () => {
     await issuer.start();
     const asked = issuer.issue({ ...ARTICLE_ORDER, amountMsat: 1n }, signal);
     await expect(asked).rejects.toThrow(RangeError);
@@ -260,7 +260,7 @@ describe('a connection that may spend', () => {
     expect(await refusal(issue())).toMatch(/^503 lightning_unavailable/);
   });
 
-  test('that is seen only later keeps the rail shut for good', async () => {
+  test('that is found only later closes the rail for good', async () => {
     let asked = 0;
     issuer = bench.issuer({ power: () => (++asked === 1 ? undefined : tooMuch()) });
     await node.setFault('500');
@@ -300,7 +300,7 @@ test('stopping ends the search for a node that is away', async () => {
   expect(clock.pendingSleeps()).toEqual([]);
 });
 
-test('stopping while the node is asked says nothing of the node', async () => {
+test('stopping while the node is asked does not make the node count as away', async () => {
   await node.setFault('500');
   await issuer.start();
   const asked = node.received.length;

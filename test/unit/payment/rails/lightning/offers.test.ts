@@ -20,7 +20,7 @@ const refused = (tag = 'a', more: Parameters<RailBench['order']>[1] = {}) =>
 const invoices = () => bench.node.invoices.length;
 
 describe('an offer', () => {
-  test('is an invoice over the answer that exists, at the price in sats, for this very request', async () => {
+  test('is an invoice for an answer that exists, at the price in sats, bound to this very request', async () => {
     const order = bench.order('a');
     const { header, body, requirement, paymentHash } = await bench.ask(order);
     const { accepts, error, resource, priceUsd, btcUsd, ...rest } = JSON.parse(body);
@@ -33,7 +33,7 @@ describe('an offer', () => {
     expect(bench.handler.runs).toEqual(['a']);
   });
 
-  test('is on disk with its sealed reply, until no proof of it can be valid, and a minute', async () => {
+  test('is on disk with its sealed reply, until a minute after the last moment at which its proof can be valid', async () => {
     const order = bench.order('a');
     const { paymentHash } = await bench.ask(order);
     const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash };
@@ -62,7 +62,7 @@ describe('an offer', () => {
   });
 });
 
-test('a newcomer for whom nothing is left but its own part runs at a reserved place', async () => {
+test('a new client for which only the newcomers’ part is left runs at a reserved place', async () => {
   const turns = { running: 2, waiting: 2, waitingPerClient: 1, reserved: { running: 1, waiting: 2 } };
   await open({ limits: { client: 0, total: 10 }, turns });
   const strangers = Array.from({ length: 8 }, (_, at) => `198.51.100.${at + 1}`);
@@ -79,7 +79,7 @@ test('a newcomer for whom nothing is left but its own part runs at a reserved pl
   expect(await holding).toBe('none');
 });
 
-test('a client whose offers failed for want of what is ours still comes new, and one whose own requests failed does not', async () => {
+test('a client whose offers failed through our fault still counts as new, and one whose own requests failed does not', async () => {
   const failing = async (client: string, error: Error) => {
     bench.handler.run = () => Promise.reject(error);
     for (let at = 0; at < 4; at++) expect(await refused('a', { client })).not.toBe('none');
@@ -89,28 +89,28 @@ test('a client whose offers failed for want of what is ours still comes new, and
   expect(await failing('192.0.2.9', new NotFound('nothing there'))).toBe(false);
 });
 
-test('a client whose handler ran for nothing comes new no more, as one that got an offer', async () => {
+test('a client whose handler ran without an answer no longer counts as new, like one that got an offer', async () => {
   bench.handler.run = () => Promise.reject(new NotFound('nothing there'));
   expect(await refused('a', { client: '192.0.2.10' })).toMatch('404');
   await bench.clock.advance(60_000);
   expect(bench.newcomers.asks('192.0.2.10')).toBe(false);
 });
 
-test('a client that was refused because the reply store is full still comes new', async () => {
+test('a client that was refused because the reply store is full still counts as new', async () => {
   await open({ quotaBytes: 1 });
   for (let at = 0; at < 4; at++) expect(await refused('a', { client: '192.0.2.11' })).toBe('503 reply_store_full 30');
   expect(bench.newcomers.asks('192.0.2.11')).toBe(true);
 });
 
-test('a client that got an offer comes new no more', async () => {
+test('a client that got an offer no longer counts as new', async () => {
   expect(await refused('a')).toBe('none');
   expect(bench.newcomers.asks('192.0.2.1')).toBe(false);
 });
 
-describe('nothing is made', () => {
+describe('no offer is made', () => {
   const untouched = () => expect([invoices(), bench.handler.runs]).toEqual([0, []]);
 
-  test('of an endpoint without a price', async () => {
+  test('for an endpoint without a price', async () => {
     const { price: _none, ...free } = bench.endpoint;
     expect(await refused('a', { endpoint: { ...free, price: null } })).toBe('/test/rail has no price');
     untouched();
@@ -131,7 +131,7 @@ describe('nothing is made', () => {
     expect(found).toMatch('503 lightning_unavailable');
     const asked = bench.node.received.length;
     await bench.clock.advance(60_000);
-    // The client had its one invoice of the last minute; now it is told of the node before anything is counted.
+    // The client had its one invoice of the last minute; now the node's failure is reported before anything is counted.
     for (let at = 0; at < 3; at++) expect(await refused()).toMatch('503 lightning_unavailable');
     expect(bench.handler.runs).toEqual(['a']);
     expect(bench.node.received.slice(asked).filter(({ url }) => url === '/createinvoice')).toEqual([]);
@@ -162,7 +162,7 @@ describe('nothing is made', () => {
     expect(await refused()).toBe('none');
   });
 
-  test('of what the handler does not answer, which is counted, since it has run', async () => {
+  test('for a request that the handler does not answer, which counts because the handler has run', async () => {
     await open({ limits: { client: 2, total: 0 } });
     bench.handler.run = async () => Promise.reject(new NotFound('nothing there'));
     expect([await refused(), await refused()]).toEqual(['404 not_found undefined', '404 not_found undefined']);
@@ -170,7 +170,7 @@ describe('nothing is made', () => {
     expect([invoices(), bench.handler.runs]).toEqual([0, ['a', 'a']]);
   });
 
-  test('of a reply that is larger than what is left', async () => {
+  test('for a reply that is larger than the space that is left', async () => {
     await open({ quotaBytes: 1000 });
     bench.handler.run = async () => 'x'.repeat(400);
     expect(await refused()).toBe('503 reply_store_full 30');
@@ -213,7 +213,7 @@ describe('handlers of offers', () => {
   const settled = () => new Promise(setImmediate);
   const begun = (runs: number) => expect.poll(() => bench.handler.runs.length).toBe(runs);
 
-  test('run at their places, and who may not wait hears so and is not counted', async () => {
+  test('run at their places, and a client that may not wait is refused and not counted', async () => {
     await open({ turns: { running: 1, waiting: 1, waitingPerClient: 1 }, limits: { client: 2, total: 0 } });
     const letAllGo = hold();
     const first = refused('a');
@@ -238,7 +238,7 @@ describe('handlers of offers', () => {
     expect(bench.handler.runs).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('leave who waits and goes out of it, uncounted and unserved', async () => {
+  test('do not run for a client that leaves while it waits, and it is not counted', async () => {
     await open({ turns: { running: 1, waiting: 1, waitingPerClient: 1 }, limits: { client: 1, total: 0 } });
     const letAllGo = hold();
     const first = refused('a');

@@ -62,7 +62,7 @@ function open(
   const config = loadConfig({ ...MINIMUM, ...selling, ...env });
   const log = {
     info: () => {},
-    // What the node's connection allows is the watch's to tell.
+    // The node watch reports what the node's connection allows.
     warn: ({ receiver, leases = '' }: Record<string, unknown>, message: string) => {
       if (receiver === undefined) warned.push(`${message} ${leases}`.trim());
     },
@@ -85,7 +85,7 @@ function open(
   return rail;
 }
 
-describe('the rail', () => {
+describe('the Lightning rail', () => {
   test('sells on the configured network, through the node that answers', async () => {
     const rail = open();
     expect([rail.network, rail.payTo(), rail.status().ok]).toEqual([MAINNET, null, false]);
@@ -94,7 +94,7 @@ describe('the rail', () => {
     expect(open({ LIGHTNING_NETWORK: 'testnet' }).network).toBe(TESTNET);
   });
 
-  test('has no node where it does not sell, or where none is named', async () => {
+  test('opens no node where it does not sell, or where no node is configured', async () => {
     for (const rail of [open({}, { sells: false }), open({ LIGHTNING_RECEIVER: 'none' })]) {
       await rail.start();
       expect([rail.payTo(), rail.status()]).toEqual([null, { ok: true, detail: 'no node configured' }]);
@@ -102,7 +102,7 @@ describe('the rail', () => {
     expect(node.received).toEqual([]);
   });
 
-  test('gives leases of the dead back at the start, where no other process can be alive', async () => {
+  test('releases the leases of dead processes at the start, where no other process can be alive', async () => {
     for (const name of ['a', 'b', 'c']) {
       await store.claim(grantOf(name));
       await store.takeLease(keyOf(name), name === 'c' ? 'boot:1' : 'dead:1', NOON, NOON + MINUTE_MS);
@@ -111,7 +111,7 @@ describe('the rail', () => {
     await open({}, { isAlone: false }).start();
     expect([await isFree('a'), warned]).toEqual([false, []]);
     await open().start();
-    expect(warned).toEqual(['gave back leases of a process that died 2']);
+    expect(warned).toEqual(['released the leases of a process that died 2']);
     expect([await isFree('a'), await isFree('b'), await isFree('c')]).toEqual([true, true, false]);
   });
 });
@@ -165,7 +165,7 @@ describe('a counter of the rail', () => {
     return { present, requirement };
   }
 
-  test('sells an answer for sats at the exchanges’ rate, and gives it again as long as replies are kept', async () => {
+  test('sells an answer for sats at the exchanges’ rate, and redelivers it as long as replies are kept', async () => {
     const { present, requirement } = await bought({ REDELIVERY_SECONDS: '100' });
     expect(requirement).toMatchObject({ amount: '25000', payTo: node.key, network: MAINNET.id });
     expect(await present()).toBe('{"text":"a"}');
@@ -183,7 +183,7 @@ describe('a counter of the rail', () => {
   });
 });
 
-describe('upkeep', () => {
+describe('maintenance of the Lightning rail', () => {
   const isKept = async (name: string) => (await store.findInvoice(keyOf(name))) !== null;
   /** Until a turn of the timer has done what it does. */
   const turn = async () => {
@@ -191,7 +191,7 @@ describe('upkeep', () => {
     await new Promise(setImmediate);
   };
 
-  test('forgets what may be forgotten, at the start and each minute, until it stops', async () => {
+  test('deletes what has expired, at the start and each minute, until it stops', async () => {
     await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
     await store.recordInvoice(invoiceOf('next', { forgetAt: NOON + 1 }), Buffer.from('x'));
     await store.recordInvoice(invoiceOf('last', { forgetAt: NOON + 2 }), Buffer.from('x'));
@@ -210,7 +210,7 @@ describe('upkeep', () => {
     expect(await isKept('last')).toBe(true);
   });
 
-  test('is another process’s where this one does not keep house, and it counts all the same', async () => {
+  test('is left to another process where this one runs no maintenance, but this one still counts its replies', async () => {
     await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
     const counted = vi.spyOn(store, 'offeredBytes');
     await open({}, { runsMaintenance: () => false }).start();
@@ -218,7 +218,7 @@ describe('upkeep', () => {
     expect(counted).toHaveBeenCalledTimes(1);
   });
 
-  test('that fails is told, and the next turn tries again', async () => {
+  test('that fails is logged, and the next round tries again', async () => {
     const { prune } = store;
     store.prune = async () => Promise.reject(new Error('disk'));
     await open().start();

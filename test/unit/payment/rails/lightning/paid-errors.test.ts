@@ -5,33 +5,39 @@ import { afterPayment, paymentInFlight, WORTH } from '../../../../../src/payment
 test.each(['granted', 'unclaimed'] as const)(
   'an error to a buyer who has paid keeps its status and says that money may have moved, and what a proof that is %s is worth',
   (worth) => {
-    const told = afterPayment(new Unavailable('endpoint_busy', 'too many calls', 7), worth);
-    expect(told).toMatchObject({ status: 503, code: 'endpoint_busy', charged: 'unknown', retryAfterSeconds: 7 });
-    expect(told.message).toBe(`too many calls ${WORTH[worth]}`);
+    const reported = afterPayment(new Unavailable('endpoint_busy', 'too many calls', 7), worth);
+    expect(reported).toMatchObject({ status: 503, code: 'endpoint_busy', charged: 'unknown', retryAfterSeconds: 7 });
+    expect(reported.message).toBe(`too many calls ${WORTH[worth]}`);
   },
 );
 
-test('an error without a time to come back gets a second, because the proof is good for another try', () => {
+test('an error without a time to try again gets one of a second, because the proof is valid for another try', () => {
   expect(afterPayment(new NotFound('nothing here'), 'granted')).toMatchObject({ status: 404, retryAfterSeconds: 1 });
 });
 
-test('an error that says already that money may have moved is told as it is', () => {
+test('an error that says already that money may have moved is passed on unchanged', () => {
   const error = new AppError(503, 'ledger_unavailable', 'present it again', { charged: 'unknown' });
   expect(afterPayment(error, 'granted')).toBe(error);
 });
 
-test('a bug stays a bug: nothing of it is told, and the log has it as the cause', () => {
+test('a bug stays a bug: the buyer gets nothing of its message, and the log has it as the cause', () => {
   const bug = new TypeError('secret');
-  const told = afterPayment(bug, 'unclaimed');
-  expect(told).toMatchObject({ status: 500, code: 'internal', charged: 'unknown', retryAfterSeconds: 1, cause: bug });
-  expect(told.message).toBe(WORTH.unclaimed);
+  const reported = afterPayment(bug, 'unclaimed');
+  expect(reported).toMatchObject({
+    status: 500,
+    code: 'internal',
+    charged: 'unknown',
+    retryAfterSeconds: 1,
+    cause: bug,
+  });
+  expect(reported.message).toBe(WORTH.unclaimed);
 });
 
-test('a proof that is not claimed is good for its invoice’s 300 seconds and the clocks’ difference of 60', () => {
+test('a proof that is not claimed is valid for its invoice’s 300 seconds and the allowed skew of 60', () => {
   expect(WORTH.unclaimed).toContain('360 seconds');
 });
 
-test('a payment that another connection is served for is told with 409, money taken or not, and to come again in a second', () => {
-  const told = paymentInFlight();
-  expect(told).toMatchObject({ status: 409, code: 'payment_in_flight', charged: 'unknown', retryAfterSeconds: 1 });
+test('a payment that is served on another connection gets 409, money taken or not, with a time to try again of a second', () => {
+  const reported = paymentInFlight();
+  expect(reported).toMatchObject({ status: 409, code: 'payment_in_flight', charged: 'unknown', retryAfterSeconds: 1 });
 });

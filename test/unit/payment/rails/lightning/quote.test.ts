@@ -4,7 +4,7 @@ import { seed, seededRandom } from '../../../../support/random.ts';
 
 const RUNS = 2000;
 
-describe('priceMsat', () => {
+describe('the price in millisatoshis', () => {
   test.each([
     // 0.001 USD at 85,864 USD: 1.1646… sat.
     [1000n, '85864.00', 2000n],

@@ -110,7 +110,7 @@ describe('a proof of an offer', () => {
     expect(await present('b', late.header)).toBe('invalid_exact_lnbtc_invoice_expired');
   });
 
-  test('two presentations at once are one claim, and both are of the same buyer', async () => {
+  test('is claimed once by two presentations at once, which both count for the same buyer', async () => {
     const { header } = await buy('a');
     const both = await Promise.all([present('a', header), present('a', header)]);
     expect(both.filter((outcome) => outcome === 'answer to a').length).toBeGreaterThanOrEqual(1);
@@ -139,17 +139,17 @@ describe('a proof of an offer', () => {
   });
 });
 
-describe('who has paid', () => {
+describe('a client that has paid', () => {
   const isBuyer = (client = '192.0.2.1') => bench.buyers.has(client);
 
-  test('is remembered once the proof is claimed, by the client that showed it', async () => {
+  test('is remembered as a buyer once its proof is claimed', async () => {
     const { header } = await buy('a');
     expect(isBuyer()).toBe(false);
     await present('a', header, { client: '192.0.2.9' });
     expect([isBuyer('192.0.2.9'), isBuyer()]).toEqual([true, false]);
   });
 
-  test('is not who shows a proof that is claimed already, or is refused', async () => {
+  test('is not one whose proof is claimed already or refused', async () => {
     const { header, requirement } = await buy('a');
     await present('a', header, { client: '192.0.2.9' });
     expect(await present('a', header)).toBe('answer to a');
@@ -159,7 +159,7 @@ describe('who has paid', () => {
     expect(isBuyer()).toBe(false);
   });
 
-  test('is not who loses the race for a claim', async () => {
+  test('is not one that loses the race for a claim', async () => {
     const { header } = await buy('a');
     bench.faults.claim = async (claim) => {
       await bench.real.claim(claim);
@@ -171,7 +171,7 @@ describe('who has paid', () => {
 });
 
 describe('a failure after the payment', () => {
-  test('of the store before the claim says that the proof was not taken', async () => {
+  test('of the store, before the claim, says that the proof was not taken', async () => {
     const { header } = await buy('a');
     bench.faults.findClaim = async () => Promise.reject(new Error('disk'));
     const failed = bench.redeem(bench.order('a'), header);
@@ -182,14 +182,14 @@ describe('a failure after the payment', () => {
     await expect(failed).rejects.toMatchObject({ cause: { message: 'disk' } });
   });
 
-  test('of the handler after the claim says that the payment stays good', async () => {
+  test('of the handler, after the claim, says that the payment stays valid', async () => {
     const { header } = await buy('a');
     bench.faults.keptReply = async () => null;
     bench.handler.run = async () => Promise.reject(new UpstreamFailed('test', 'down'));
     await expect(bench.redeem(bench.order('a'), header)).rejects.toMatchObject({ message: `test: down ${GRANTED}` });
   });
 
-  test('is left as it is where it says already that the charge is open', async () => {
+  test('stays as it is where it says already that the charge is unknown', async () => {
     const { header } = await buy('a');
     const open = new AppError(503, 'ledger_unavailable', 'later', { charged: 'unknown', retryAfterSeconds: 7 });
     bench.faults.takeLease = async () => Promise.reject(open);
@@ -206,7 +206,7 @@ describe('on a node whose key others use too', () => {
     expect(bench.buyers.has('192.0.2.1')).toBe(true);
   });
 
-  test('one that the node does not have is refused, and is not claimed', async () => {
+  test('a payment that the node does not have is refused, and is not claimed', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     const header = proofHeader(requirement, preimage);
     expect(await present('a', header)).toBe('exact_lnbtc_payment_not_paid');
@@ -214,7 +214,7 @@ describe('on a node whose key others use too', () => {
     expect(bench.buyers.has('192.0.2.1')).toBe(false);
   });
 
-  test('one that it cannot confirm is claimed, not served, and makes no client a buyer', async () => {
+  test('a payment that the node cannot confirm is claimed, not served, and makes no client a buyer', async () => {
     const { header } = await buy('a');
     const runs = bench.handler.runs.length;
     await bench.node.setFault('500');
@@ -226,7 +226,7 @@ describe('on a node whose key others use too', () => {
     expect(await present('a', header)).toBe('answer to a');
   });
 
-  test('one that was answered is not asked for again', async () => {
+  test('the node is not asked again for a payment that was answered', async () => {
     const { header } = await buy('a');
     await present('a', header);
     const asked = bench.node.received.length;
@@ -234,7 +234,7 @@ describe('on a node whose key others use too', () => {
     expect(bench.node.received).toHaveLength(asked);
   });
 
-  test('a bug in asking the node is a 500, not a payment that is not paid', async () => {
+  test('a bug in asking the node gets a 500, and not a refusal of the payment', async () => {
     const { header } = await buy('a');
     bench.issuer.isPaid = async () => Promise.reject(new TypeError('bug'));
     const failed = bench.redeem(bench.order('a'), header);
@@ -242,7 +242,7 @@ describe('on a node whose key others use too', () => {
   });
 });
 
-test('without a node a shared one’s payments are claimed, and served when there is one', async () => {
+test('while a shared node is gone its payments are claimed, and served when a node is there', async () => {
   await open({ shared: true, hasNode: false });
   const header = await recordedElsewhere();
   await expect(bench.redeem(bench.order('a'), header)).rejects.toMatchObject({
@@ -251,7 +251,7 @@ test('without a node a shared one’s payments are claimed, and served when ther
   });
 });
 
-test('without a node what was offered before is served', async () => {
+test('while the node is gone a proof of an earlier offer is served', async () => {
   await open({ hasNode: false });
   expect(await present('a', await recordedElsewhere())).toBe('answer to a');
   expect(await present('b', await recordedElsewhere(false))).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
@@ -272,7 +272,7 @@ async function recordedElsewhere(isRecorded = true): Promise<string> {
   }
 }
 
-test('a proof of another network’s invoice is looked for on that one', async () => {
+test('a proof of an invoice of another network is looked for on that network', async () => {
   const { header, key } = await buy('a');
   const asked: string[] = [];
   bench.faults.findClaim = (wanted) => {

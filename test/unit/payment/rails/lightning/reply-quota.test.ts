@@ -4,7 +4,7 @@ import { createReplyQuota, type ReplyQuota } from '../../../../../src/payment/ra
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const LIFE_MS = 420_000;
-const stranger = (client: string) => ({ client, isBuyer: false });
+const unpaid = (client: string) => ({ client, isBuyer: false });
 const buyer = (client: string) => ({ client, isBuyer: true });
 const hashOf = (name: string) => createHash('sha256').update(name).digest();
 
@@ -69,61 +69,57 @@ describe('replies of unpaid offers', () => {
 
   test('of one client are refused once it would hold more bytes than are left', () => {
     const { quota, offer } = open(1000);
-    expect([offer(stranger('greedy'), 200), offer(stranger('greedy'), 1), offer(stranger('greedy'), 1)]).toEqual([
+    expect([offer(unpaid('greedy'), 200), offer(unpaid('greedy'), 1), offer(unpaid('greedy'), 1)]).toEqual([
       true,
       false,
       false,
     ]);
     // Five hundred for offers, less a fifth for buyers: two hundred are left, and the next has them to the byte.
-    expect([isFull(quota, stranger('greedy')), isFull(quota, stranger('other'))]).toEqual([true, false]);
-    expect([offer(stranger('other'), 201), offer(stranger('other'), 200)]).toEqual([false, true]);
-    expect(isFull(quota, stranger('late'))).toBe(true);
+    expect([isFull(quota, unpaid('greedy')), isFull(quota, unpaid('other'))]).toEqual([true, false]);
+    expect([offer(unpaid('other'), 201), offer(unpaid('other'), 200)]).toEqual([false, true]);
+    expect(isFull(quota, unpaid('late'))).toBe(true);
   });
 
   test('of all addresses of one IPv6 site count as one client’s', () => {
     const { offer } = open(1000);
-    expect(offer(stranger('2001:db8:1:0::/64'), 150)).toBe(true);
-    expect(offer(stranger('2001:db8:1:1::/64'), 101)).toBe(false);
-    expect(offer(stranger('2001:db8:2:1::/64'), 101)).toBe(true);
+    expect(offer(unpaid('2001:db8:1:0::/64'), 150)).toBe(true);
+    expect(offer(unpaid('2001:db8:1:1::/64'), 101)).toBe(false);
+    expect(offer(unpaid('2001:db8:2:1::/64'), 101)).toBe(true);
   });
 
   test('of a client that has not paid take a 24th at most, so twenty such clients leave space for the next', () => {
     const mib = 1024 * 1024;
     // Half of it, less a fifth for buyers, is 48 MiB.
     const { offer, quota } = open(120 * mib);
-    expect([offer(stranger('a'), 2 * mib + 1), offer(stranger('a'), 2 * mib), offer(stranger('a'), 1)]).toEqual([
+    expect([offer(unpaid('a'), 2 * mib + 1), offer(unpaid('a'), 2 * mib), offer(unpaid('a'), 1)]).toEqual([
       false,
       true,
       false,
     ]);
-    expect([isFull(quota, stranger('a')), isFull(quota, stranger('b'))]).toEqual([true, false]);
-    expect(offer(stranger('2001:db8:1:0::/64'), mib + 1)).toBe(true);
-    expect([offer(stranger('2001:db8:1:1::/64'), mib), offer(stranger('2001:db8:1:1::/64'), mib - 1)]).toEqual([
+    expect([isFull(quota, unpaid('a')), isFull(quota, unpaid('b'))]).toEqual([true, false]);
+    expect(offer(unpaid('2001:db8:1:0::/64'), mib + 1)).toBe(true);
+    expect([offer(unpaid('2001:db8:1:1::/64'), mib), offer(unpaid('2001:db8:1:1::/64'), mib - 1)]).toEqual([
       false,
       true,
     ]);
-    for (let at = 0; at < 20; at++) expect(offer(stranger(`client ${at}`), 2 * mib)).toBe(true);
-    expect(offer(stranger('late'), 2 * mib)).toBe(true);
+    for (let at = 0; at < 20; at++) expect(offer(unpaid(`client ${at}`), 2 * mib)).toBe(true);
+    expect(offer(unpaid('late'), 2 * mib)).toBe(true);
     expect(offer(buyer('buyer'), 6 * mib)).toBe(true);
   });
 
   test('of a client that has not paid take a mebibyte at most in a small store', () => {
     const mib = 1024 * 1024;
     const { offer } = open(10 * mib);
-    expect([offer(stranger('a'), mib + 1), offer(stranger('a'), mib), offer(stranger('a'), 1)]).toEqual([
-      false,
-      true,
-      false,
-    ]);
+    expect([offer(unpaid('a'), mib + 1), offer(unpaid('a'), mib), offer(unpaid('a'), 1)]).toEqual([false, true, false]);
     // Two processes: of each one’s part.
     const { offer: ofOne } = open(240 * mib, 2);
-    expect([ofOne(stranger('a'), 2 * mib + 1), ofOne(stranger('a'), 2 * mib)]).toEqual([false, true]);
+    expect([ofOne(unpaid('a'), 2 * mib + 1), ofOne(unpaid('a'), 2 * mib)]).toEqual([false, true]);
   });
 
   test('leave a fifth to buyers, and no buyer may hold more than is left of it', () => {
     const { quota, offer } = open(1000);
-    for (let at = 0; at < 400; at++) offer(stranger(`client ${at}`), 1);
-    expect([isFull(quota, stranger('late')), offer(stranger('late'), 1), isFull(quota)]).toEqual([true, false, false]);
+    for (let at = 0; at < 400; at++) offer(unpaid(`client ${at}`), 1);
+    expect([isFull(quota, unpaid('late')), offer(unpaid('late'), 1), isFull(quota)]).toEqual([true, false, false]);
     expect([offer(buyer('a'), 101), offer(buyer('a'), 50), offer(buyer('a'), 1)]).toEqual([false, true, false]);
     expect(offer(buyer('b'), 50)).toBe(true);
   });
@@ -195,14 +191,14 @@ describe('space for replies is free again', () => {
   });
 });
 
-describe('a count of the store', () => {
+describe('a count of the reply store', () => {
   test('at the start includes replies that no client of this process holds, until they are deleted', () => {
     const { quota, offer } = open(1000);
     quota.set({ all: 400, offered: 400 });
-    expect([offer(stranger('a'), 1), offer(buyer('a'), 101), offer(buyer('a'), 100)]).toEqual([false, false, true]);
+    expect([offer(unpaid('a'), 1), offer(buyer('a'), 101), offer(buyer('a'), 100)]).toEqual([false, false, true]);
     expect(isFull(quota)).toBe(true);
     quota.set({ all: 100, offered: 100 });
-    expect(offer(stranger('b'), 100)).toBe(true);
+    expect(offer(unpaid('b'), 100)).toBe(true);
   });
 
   test('leaves each client what its counted replies left it', async () => {
@@ -248,7 +244,7 @@ describe('a count of the store', () => {
 
 test('a refusal says that the reply store is full and that the buyer may try again later', () => {
   const { quota } = open(1);
-  expect(() => quota.check(buyer('a'))).toThrow('No room to keep another reply; try again later.');
+  expect(() => quota.check(buyer('a'))).toThrow('There is no space to keep another reply; try again later.');
 });
 
 test('two processes may each use half of the store before the first count, for answers too', () => {
@@ -260,11 +256,7 @@ test('two processes may each use half of the store before the first count, for a
 test('two processes may each use half of what the last count left', () => {
   const { quota, offer } = open(2000, 2);
   // Half of the store is for offers, half of that for this process, less a fifth for buyers.
-  expect([offer(stranger('a'), 401), offer(stranger('a'), 400), isFull(quota, stranger('b'))]).toEqual([
-    false,
-    true,
-    true,
-  ]);
+  expect([offer(unpaid('a'), 401), offer(unpaid('a'), 400), isFull(quota, unpaid('b'))]).toEqual([false, true, true]);
   expect([offer(buyer('c'), 101), offer(buyer('c'), 100), isFull(quota)]).toEqual([false, true, true]);
   quota.set({ all: 700, offered: 700 });
   expect([offer(buyer('d'), 151), offer(buyer('d'), 150), isFull(quota)]).toEqual([false, true, true]);

@@ -49,7 +49,7 @@ describe('a granted claim', () => {
     expect(bench.handler.runs).toEqual(['a']);
   });
 
-  test('is served by the reply of its offer when the run fails, and that is told', async () => {
+  test('is served by the reply of its offer when the run fails, and the failure is logged', async () => {
     const { serve, key } = await claimed();
     bench.handler.run = async () => Promise.reject(new UpstreamFailed('test', 'down'));
     expect(await serve()).toBe('{"text":"answer to a"}');
@@ -60,7 +60,7 @@ describe('a granted claim', () => {
     expect(await serve()).toBe('{"text":"answer to a"}');
   });
 
-  test('hears why, when the run fails and no reply was kept, or none that can be opened', async () => {
+  test('gets the reason when the run fails and no reply was kept, or none that can be opened', async () => {
     for (const damage of ['DELETE FROM lightning_kept_replies', "UPDATE lightning_kept_replies SET body = x'00'"]) {
       const { serve, key } = await claimed(damage.slice(0, 6));
       bench.sql(damage);
@@ -103,7 +103,7 @@ describe('a granted claim', () => {
     expect(await bench.real.answer(key)).toBeNull();
   });
 
-  test('that is answered between the look and the lease is not run again', async () => {
+  test('that is answered between the ledger read and the lease is not run again', async () => {
     const { serve, key, order } = await claimed();
     const body = sealReply(Buffer.from('{"text":"theirs"}'), order.binding, key.paymentHash);
     bench.faults.takeLease = async (...lease) => {
@@ -126,12 +126,12 @@ describe('a granted claim', () => {
     expect(await bench.real.takeLease(key, 'boot:2', bench.clock.nowMs(), bench.clock.nowMs() + 1)).toBe(true);
   });
 
-  test('is served where its lease cannot be given back, and that is told', async () => {
+  test('is served where its lease cannot be given back, and the failure is logged', async () => {
     const { serve } = await claimed();
     bench.faults.releaseLease = async () => Promise.reject(new Error('disk'));
     expect(await serve()).toBe('{"text":"answer to a"}');
     const detail = { err: expect.objectContaining({ message: 'disk' }) };
-    expect(bench.warned).toEqual([['error', 'a lease was not given back; it ends by itself', detail]]);
+    expect(bench.warned).toEqual([['error', 'a lease was not released; it ends by itself', detail]]);
   });
 
   test('that is delivered is noted, with how long its answer can be fetched', async () => {

@@ -27,7 +27,7 @@ const verdictOn = (tag: string, header: string) =>
 const forget = (paymentHash: Buffer) =>
   bench.sql(`DELETE FROM lightning_invoices WHERE payment_hash = x'${paymentHash.toString('hex')}'`);
 
-describe('a proof is held against our own record', () => {
+describe('a proof is checked against our own record', () => {
   test('of network, amount and payee, whatever the payment repeats', async () => {
     const { requirement, preimage } = await bench.ask(bench.order('a'));
     expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('good');
@@ -47,7 +47,7 @@ describe('a proof is held against our own record', () => {
     expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('good');
   });
 
-  test('and tells the key under which it is claimed, and what it proves', async () => {
+  test('and yields the key under which it is claimed, and what it proves', async () => {
     const order = bench.order('a');
     const { requirement, preimage, paymentHash } = await bench.ask(order);
     const { key, proof, claim } = await bench.verifyProof(order, decodePayment(proofHeader(requirement, preimage)));
@@ -93,7 +93,7 @@ describe('a proof without a record', () => {
     return proofHeader(requirement, preimage);
   };
 
-  test('is good by our node’s signature, at today’s price alone', async () => {
+  test('is accepted for our node’s signature, at today’s price alone', async () => {
     const header = await lost();
     expect(await verdictOn('a', header)).toBe('good');
     bench.rates.current = async () => ({ rate: '32000', exchanges: [], retrievedAtMs: 0 });
@@ -119,7 +119,7 @@ describe('a proof without a record', () => {
     expect(await verdictOn('a', proofHeader(mixed, preimage))).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
   });
 
-  test('of the other network is looked for on that one', async () => {
+  test('of the other network is looked for on that network', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     const { privateKey } = nodeKeys('phoenixd stand-in');
     const invoice = invoiceOf({
@@ -151,7 +151,7 @@ describe('a claim through the facilitator', () => {
     expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('duplicate_settlement');
   });
 
-  test('of another node’s invoice over the same hash has not', async () => {
+  test('of another node’s invoice over the same hash has not spent the proof', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     await claimAs(requirement, paymentHash, Buffer.from(nodeKeys('another').key, 'hex'));
     const order = bench.order('a');
@@ -171,7 +171,7 @@ describe('a payment whose invoice cannot be read', () => {
     return verdictOn('a', proofHeader({ ...requirement, extra, ...change }, preimage));
   };
 
-  test('is refused for that, and for what the scheme looks at before', async () => {
+  test('is refused for that reason, unless an earlier check of the scheme fails', async () => {
     expect(await said({})).toBe('invalid_exact_lnbtc_invoice_decode_failed');
     expect(await said({}, 5)).toBe('invalid_exact_lnbtc_invoice_decode_failed');
     expect(await said({ amount: '7' })).toBe('invalid_exact_lnbtc_invoice_decode_failed');
@@ -183,7 +183,7 @@ describe('a payment whose invoice cannot be read', () => {
     expect(await said({ extra: 5 })).toBe('invalid_exact_lnbtc_payment_flow');
   });
 
-  test('and whose amount is none is refused for the amount', async () => {
+  test('and whose amount is no number is refused for the amount', async () => {
     // An object that has no text: JSON can say that it has another `toString`.
     const textless = { toString: 1, valueOf: 1 };
     for (const amount of ['0', '-1', '1e3', '', ' 1', '1 ', `1${'0'.repeat(18)}`, 25_000, null, textless]) {

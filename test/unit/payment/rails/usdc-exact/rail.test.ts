@@ -36,7 +36,7 @@ let clock: ManualClock;
 let promised: bigint;
 let asked: { key: PaymentKey; id: string; contracts: readonly Uint8Array[] | undefined }[];
 let codeRefused: string | null;
-/** What the evidence says instead of what the node tells; null leaves it to the node. */
+/** The evidence's verdict instead of the node's; null leaves it to the node. */
 let verdict: Verdict | null;
 let lookups: number[];
 /** How important each lookup is, and whether a payer that is read is known to have signed. */
@@ -102,7 +102,7 @@ const failedBefore = (checkedBlock: number | null = 7): Payment => ({
   ...{ channel: null, calldata: null },
 });
 
-test('is the token’s own: its contract is in the key, its entry is the plain one, and its settler is asked', () => {
+test('the plain rail has the token in the sale’s key, offers the plain entry, and settles through its settler', () => {
   expect(bytesToHex(rail.contract)).toBe(USDC);
   const requirement = { scheme: 'exact' } as Parameters<typeof rail.requirement>[0];
   expect(rail.requirement(requirement)).toBe(requirement);
@@ -110,7 +110,7 @@ test('is the token’s own: its contract is in the key, its entry is the plain o
   expect(rail.status.refusesCode?.()).toBe('no');
 });
 
-test('reads what its payer signed, with a hash that is of this contract', () => {
+test('the plain rail reads what the payer signed, with a hash for this contract', () => {
   const authorization = randomAuthorization();
   const requirement = { scheme: 'exact', network: NETWORK } as Requirement;
   const { payload } = payloadOf(authorization, requirement);
@@ -121,14 +121,14 @@ test('reads what its payer signed, with a hash that is of this contract', () => 
   });
 });
 
-test('reads payers whose signature was checked before those of whom nothing is known', async () => {
+test('the plain rail reads payers whose signature was checked before payers of which nothing is known', async () => {
   const authorization = randomAuthorization();
   await verify(authorization);
   await review(authorization);
   expect(signed).toEqual([true, true]);
 });
 
-test('takes what is good for as long as serving and settling may take, and no longer than it may', () => {
+test('the plain rail accepts authorizations that outlast serving and settling, and none that is valid for too long', () => {
   const now = 1_800_000_000;
   const requirement = plainRequirement(`0x${'5e'.repeat(20)}`);
   const judge = (seconds: number) => () => {
@@ -140,7 +140,7 @@ test('takes what is good for as long as serving and settling may take, and no lo
 });
 
 describe('an unused authorization', () => {
-  test('passes with the block that it was read at, less what providers may differ in', async () => {
+  test('passes with the block at which it was read, less the blocks by which providers may differ', async () => {
     node.server.methods.eth_blockNumber = () => '0x7d0';
     expect(await verify(randomAuthorization())).toEqual({ checkedBlock: 800, hasCode: false });
   });
@@ -162,7 +162,7 @@ describe('an unused authorization', () => {
     expect(asked).toEqual(balance < authorization.value ? [] : [{ key, id: 'this one', contracts: SHARING }]);
   });
 
-  test('is looked at once, where its signature was checked by its code before', async () => {
+  test('is checked once, where its signature was checked by the payer’s code before', async () => {
     const authorization = randomAuthorization();
     const seen = await rail.look(signedPayment(authorization), asker, { signed: null, isAgain: false });
     expect(await rail.look(signedPayment(authorization), asker, { signed: seen, isAgain: false })).toEqual(seen);
@@ -192,7 +192,7 @@ describe('a payer that was just found to hold too little', () => {
     expect(reads()).toBe(2);
   });
 
-  test('is read for what it can pay, and another payer is read as ever', async () => {
+  test('is read for an amount that it can pay, and another payer is read as usual', async () => {
     node.balanceAt = () => 999n;
     await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
     await verify({ ...again(), value: 999n });
@@ -200,7 +200,7 @@ describe('a payer that was just found to hold too little', () => {
     expect(reads()).toBe(3);
   });
 
-  test('is read again where it only has promised too much, because that changes at any moment', async () => {
+  test('is read again where only its open payments exceed the balance, because they can end at any moment', async () => {
     node.balanceAt = () => 1000n;
     promised = 1n;
     await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
@@ -211,7 +211,7 @@ describe('a payer that was just found to hold too little', () => {
 });
 
 describe('a used authorization', () => {
-  test('that is new here was spent elsewhere: refused, and the evidence is not asked', async () => {
+  test('that is new here was spent elsewhere, is refused, and needs no evidence', async () => {
     const authorization = randomAuthorization();
     node.pay(authorization);
     await expect(verify(authorization)).rejects.toMatchObject(USED);
@@ -267,12 +267,12 @@ describe('an account with code', () => {
   });
   const trials = () => node.server.count('eth_gasPrice');
 
-  test('is tried out, and passes where the token lets it through', async () => {
+  test('is simulated, and passes where the token accepts it', async () => {
     expect(await verify(randomAuthorization())).toMatchObject({ hasCode: true });
     expect(trials()).toBe(1);
   });
 
-  test('is refused where its trial reverts', async () => {
+  test('is refused where its simulation reverts', async () => {
     const honest = node.server.methods.eth_call;
     node.server.methods.eth_call = (params) => {
       if ((params[0] as { gasPrice?: string }).gasPrice) throw new RpcFault(3, 'execution reverted');
@@ -283,20 +283,20 @@ describe('an account with code', () => {
     });
   });
 
-  test('is not sold to while such accounts are not settled for, and is not tried out', async () => {
+  test('buys nothing while accounts with code are refused, and is not simulated', async () => {
     codeRefused = 'the budget is used up';
     await expect(verify(randomAuthorization())).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable' });
     expect(trials()).toBe(0);
   });
 
-  test('that holds too little hears of that first, and is not tried out', async () => {
+  test('that holds too little is refused for that first, and is not simulated', async () => {
     node.balanceAt = () => 0n;
     await expect(verify(randomAuthorization())).rejects.toMatchObject(INSUFFICIENT);
     expect(trials()).toBe(0);
   });
 });
 
-test('a plain account is sold to while accounts with code are not, and is not tried out', async () => {
+test('a plain account still buys while accounts with code are refused, and is not simulated', async () => {
   codeRefused = 'the budget is used up';
   expect(await verify(randomAuthorization())).toMatchObject({ hasCode: false });
   expect(node.server.count('eth_gasPrice')).toBe(0);

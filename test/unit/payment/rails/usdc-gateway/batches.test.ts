@@ -10,7 +10,7 @@ const ID = '01234567-89ab-4cde-8f01-23456789abcd';
 const HASH = `0x${'ab'.repeat(32)}`;
 
 /** Looks once at one transfer that was looked at so often before; the Gateway answers so. */
-async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
+async function look(reported: Partial<GatewayTransfer> | Error, checks = 0) {
   const notes: [string, TransferNote][] = [];
   const errors: string[] = [];
   const warned: object[] = [];
@@ -18,8 +18,8 @@ async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
   const { round } = createGatewayBatches({
     client: {
       transfer: async () => {
-        if (told instanceof Error) throw told;
-        return { id: ID, ...told } as GatewayTransfer;
+        if (reported instanceof Error) throw reported;
+        return { id: ID, ...reported } as GatewayTransfer;
       },
     },
     store: { due: async () => [due], note: async (id, note) => void notes.push([id, note]) },
@@ -32,7 +32,7 @@ async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
 }
 const LEARNED = Buffer.from('ab'.repeat(32), 'hex');
 
-test('the transaction of a batch that is on the chain is learned, and not looked for again', async () => {
+test('the transaction of a batch is stored once it is on the chain, and not looked for again', async () => {
   for (const status of ['confirmed', 'completed'] as const)
     expect((await look({ status, txHash: HASH })).note).toEqual({ status, transaction: LEARNED, nextCheckAt: null });
 });
@@ -53,7 +53,7 @@ test.each([undefined, 'soon', `${HASH}00`])('a transfer whose transaction is %s 
   expect(note).toEqual({ status: 'completed', transaction: null, nextCheckAt: NOW + 5000 });
 });
 
-test('a transfer that the Gateway gives up after it had accepted it is told to an operator, and not looked at again', async () => {
+test('a transfer that the Gateway gives up after it had accepted it is logged as an error, and not looked at again', async () => {
   const { note, errors } = await look({ status: 'failed' });
   expect(note).toEqual({ status: 'failed', transaction: null, nextCheckAt: null });
   expect(errors).toHaveLength(1);
@@ -61,19 +61,19 @@ test('a transfer that the Gateway gives up after it had accepted it is told to a
 });
 
 test.each<[string, Partial<GatewayTransfer> | Error]>([
-  ['is not told', new Error('away')],
-  ['is answered with another', { id: ID.replace('0', '9'), status: 'completed', txHash: HASH }],
-])('nothing is learned of a transfer that %s', async (_, told) => {
-  expect((await look(told)).note).toEqual({ status: null, transaction: null, nextCheckAt: NOW + 5000 });
+  ['the Gateway does not show', new Error('away')],
+  ['the Gateway confuses with another', { id: ID.replace('0', '9'), status: 'completed', txHash: HASH }],
+])('nothing is stored for a transfer that %s', async (_, reported) => {
+  expect((await look(reported)).note).toEqual({ status: null, transaction: null, nextCheckAt: NOW + 5000 });
 });
 
-test('a transfer that could not be looked up is told to an operator, with the payment that it belongs to', async () => {
+test('a transfer that could not be looked up is logged with the payment that it belongs to', async () => {
   const err = new Error('away');
   expect((await look(err)).warned).toEqual([{ err, payment: 'a' }]);
   expect((await look({ status: 'received' })).warned).toEqual([]);
 });
 
-test('looks are further apart each time, at the most an hour, and end after about a month', async () => {
+test('lookups of a batch are further apart each time, at most an hour, and end after about a month', async () => {
   const next = async (checks: number) => (await look({ status: 'received' }, checks)).note?.nextCheckAt;
   expect([await next(1), await next(3)]).toEqual([NOW + 10_000, NOW + 40_000]);
   expect([await next(20), await next(749), await next(750)]).toEqual([NOW + 3_600_000, NOW + 3_600_000, null]);

@@ -6,12 +6,10 @@ import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gate
 import {
   createGatewayCheck,
   createGatewaySignatureCheck,
-  gatewayExtra,
-  gatewayRequirement,
-  isGatewayAccepted,
 } from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
+import { gatewayExtra, gatewayRequirement } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
@@ -54,17 +52,8 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-describe('the Gateway’s entry of a challenge', () => {
-  test('differs from the plain one in `extra` alone', () => {
-    expect(requirement).toEqual({
-      ...plain,
-      extra: { name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
-    });
-    expect([isGatewayAccepted({ ...requirement }), isGatewayAccepted({ ...plain })]).toEqual([true, false]);
-    for (const extra of [null, undefined, 'GatewayWalletBatched', 7]) expect(isGatewayAccepted({ extra })).toBe(false);
-  });
-
-  test('is signed for under the Gateway Wallet’s domain, and no other signature passes', async () => {
+describe('a payment for the Gateway', () => {
+  test('must be signed under the Gateway Wallet’s domain, and no other signature passes', async () => {
     const check = createGatewaySignatureCheck(5042, WALLET);
     const key = newKey();
     expect(await reasonOf(check(pay(key)))).toBeNull();
@@ -80,7 +69,7 @@ describe('the Gateway’s entry of a challenge', () => {
   test.each<[string, Parameters<typeof signForGateway>[3]]>([
     ['invalid_exact_evm_payload_authorization_value_mismatch', { value: 999n }],
     ['authorization_validity_too_short', { validBefore: BigInt(now() + 604_700) }],
-  ])('%s is refused before anything is asked', async (reason, overrides) => {
+  ])('is refused with %s before the Gateway is asked', async (reason, overrides) => {
     const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
     const judged = async (authorization: Authorization) => check(authorization, requirement, now());
     expect(await reasonOf(judged(pay(newKey(), overrides)))).toBe(reason);
@@ -92,7 +81,7 @@ describe('the Gateway’s entry of a challenge', () => {
     [10_000, 604_815],
     [10_001, 604_816],
     [0, 604_805],
-  ])('must be good for a week, a handler’s %i ms and five seconds', async (handlerTimeoutMs, least) => {
+  ])('must be valid for a week, a handler’s %i ms and five seconds', async (handlerTimeoutMs, least) => {
     const check = createGatewayCheck({ handlerTimeoutMs });
     const at = now();
     const judged = async (seconds: number) =>
@@ -101,7 +90,7 @@ describe('the Gateway’s entry of a challenge', () => {
     expect(await reasonOf(judged(least))).toBeNull();
   });
 
-  test('must not be good for longer than clients sign for and ten minutes, because until then it may stay unknown', async () => {
+  test('must not be valid for longer than clients sign for and ten minutes, because until then it may stay unknown', async () => {
     const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
     const at = now();
     const judged = async (seconds: number) =>
@@ -126,18 +115,18 @@ describe('the Gateway’s client', () => {
   });
 });
 
-describe('the balances that the Gateway tells', () => {
-  test('are in base units, in the order in which they were asked for, and nothing of who never deposited', async () => {
-    const [rich, poor, stranger] = [newKey().address, newKey().address, newKey().address];
+describe('the balances that the Gateway reports', () => {
+  test('are in base units, in the order of the question, and 0 for a payer that never deposited', async () => {
+    const [rich, poor, withoutDeposit] = [newKey().address, newKey().address, newKey().address];
     gateway.deposit(rich, 12_345_678n);
     gateway.deposit(poor, 1n);
-    expect(await client().balances([stranger, poor, rich, poor])).toEqual([0n, 1n, 12_345_678n, 1n]);
+    expect(await client().balances([withoutDeposit, poor, rich, poor])).toEqual([0n, 1n, 12_345_678n, 1n]);
     const asked = gateway.asked.at(-1);
     expect([asked?.method, asked?.path]).toEqual(['POST', '/v1/balances']);
     expect(asked?.headers.authorization).toBe('Bearer gw-token');
     expect(asked?.body).toEqual({
       token: 'USDC',
-      sources: [stranger, poor, rich, poor].map((depositor) => ({ domain: 26, depositor })),
+      sources: [withoutDeposit, poor, rich, poor].map((depositor) => ({ domain: 26, depositor })),
     });
   });
 
@@ -149,7 +138,7 @@ describe('the balances that the Gateway tells', () => {
     await service.stop();
     return balance ?? 'none';
   }
-  const told = (...balances: object[]) => ({ json: { balances: balances.map((one) => ({ domain: 26, ...one })) } });
+  const reported = (...balances: object[]) => ({ json: { balances: balances.map((one) => ({ domain: 26, ...one })) } });
   const depositor = `0x${'ab'.repeat(20)}`;
 
   test.each([
@@ -160,22 +149,24 @@ describe('the balances that the Gateway tells', () => {
     ['0', 0n],
     ['123456789012.123456', 123_456_789_012_123_456n],
   ])('%s USDC are %i base units', async (balance, units) => {
-    expect(await read(told({ depositor, balance }))).toBe(units);
+    expect(await read(reported({ depositor, balance }))).toBe(units);
   });
 
   test('count for an address however it is written, and not on another chain', async () => {
-    expect(await read(told({ depositor: depositor.toUpperCase().replace('0X', '0x'), balance: '1' }))).toBe(1_000_000n);
-    expect(await read(told({ depositor, balance: '1', domain: 0 }))).toBe(0n);
-    expect(await read(told({ depositor: `0x${'cd'.repeat(20)}`, balance: '1' }))).toBe(0n);
+    expect(await read(reported({ depositor: depositor.toUpperCase().replace('0X', '0x'), balance: '1' }))).toBe(
+      1_000_000n,
+    );
+    expect(await read(reported({ depositor, balance: '1', domain: 0 }))).toBe(0n);
+    expect(await read(reported({ depositor: `0x${'cd'.repeat(20)}`, balance: '1' }))).toBe(0n);
   });
 
   test.each<[string, Answered]>([
     ['has no such service', { status: 404, json: {} }],
     ['fails', { status: 500, json: {} }],
     ['answers without balances', { json: { token: 'USDC' } }],
-    ['tells a negative balance', told({ depositor, balance: '-1' })],
-    ['tells a balance past six places', told({ depositor, balance: '0.0000001' })],
-    ['tells no number', told({ depositor, balance: 'much' })],
+    ['reports a negative balance', reported({ depositor, balance: '-1' })],
+    ['reports a balance past six places', reported({ depositor, balance: '0.0000001' })],
+    ['reports no number', reported({ depositor, balance: 'much' })],
   ])('are an upstream failure where it %s', async (_, answered) => {
     expect(typeof (await read(answered))).toBe('string');
   });
@@ -208,7 +199,7 @@ describe('the evidence of a Gateway payment', () => {
     expect((await evidence().lookup(authorization)).kind).toBe('failed');
   });
 
-  test('says of a payment whether the Gateway has any transfer with its nonce, to any recipient', async () => {
+  test('shows whether the Gateway has any transfer with the payment’s nonce, to any recipient', async () => {
     const buyer = newKey();
     gateway.deposit(buyer.address, 10_000n);
     const [authorization, other] = [pay(buyer), pay(buyer)];
@@ -230,7 +221,7 @@ describe('the evidence of a Gateway payment', () => {
     ['of another payer', [{ fromAddress: WALLET }]],
     ['more than one', [{}, {}]],
     ['without a readable id', [{ id: '42' }]],
-  ])('is not to be told from transfers %s', async (_, changes) => {
+  ])('is unknown for transfers %s', async (_, changes) => {
     const authorization = pay();
     const transfer: GatewayTransfer = {
       ...{ id: '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e', status: 'completed', amount: '1000' },
@@ -299,7 +290,7 @@ describe('a settled Gateway payment', () => {
     await sales.close();
   });
 
-  test('shows a transaction’s hash or a transfer’s id, and nothing for one that was only handed over', () => {
+  test('shows a transaction’s hash or a transfer’s id, and neither before the Gateway has made a transfer', () => {
     expect(transactionText(Buffer.alloc(32, 1))).toBe(`0x${'01'.repeat(32)}`);
     const id = '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e';
     expect(transactionText(transferIdBytes(id.toUpperCase()))).toBe(id);

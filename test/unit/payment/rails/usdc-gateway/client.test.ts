@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
-import { gatewayExtra } from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
+import { gatewayExtra } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
@@ -121,7 +121,7 @@ describe('a verdict on a payment', () => {
     return client().verify(request, signal);
   };
 
-  test('is told in the Gateway’s word for it, whatever the status below 500', async () => {
+  test('has the Gateway’s own reason, whatever the status below 500', async () => {
     expect(await verify({ json: { isValid: true } })).toBeNull();
     expect(await verify({ status: 499, json: { isValid: true } })).toBeNull();
     for (const invalidReason of ['abc', 'invalid_signature', `a${'_'.repeat(63)}`])
@@ -129,7 +129,7 @@ describe('a verdict on a payment', () => {
   });
 
   test.each(['', 'ab', 'Invalid', 'invalid signature', '1abc', `a${'_'.repeat(64)}`, null, 5])(
-    'is `invalid_payload` where its reason is %j: no stranger’s text goes on to a buyer',
+    'is `invalid_payload` where its reason is %j: no third party’s text reaches a buyer',
     async (invalidReason) => {
       expect(await verify({ json: { isValid: false, invalidReason } })).toBe('invalid_payload');
     },
@@ -154,13 +154,13 @@ describe('a service that lacks an address', () => {
     expect(await client().transfer('an id')).toBeNull();
   });
 
-  test('tells neither balances nor the transfers of a nonce: none is not the answer', async () => {
+  test('gives neither balances nor the transfers of a nonce, and its 404 does not count as “none”', async () => {
     await expect(client().balances(['0xab'])).rejects.toMatchObject({ code: 'upstream_failed' });
     await expect(client().search('0xab', '0x01')).rejects.toMatchObject({ code: 'upstream_failed' });
   });
 });
 
-test('a transfer is read with what the Gateway leaves out, and refused in another shape', async () => {
+test('a transfer is read also where the Gateway leaves members out, and refused in another shape', async () => {
   answered = { json: { ...TRANSFER, txHash: null, more: 1 } };
   expect(await client().transfer('an id')).toEqual({ ...TRANSFER, txHash: null });
   answered = { json: { transfers: [TRANSFER] } };

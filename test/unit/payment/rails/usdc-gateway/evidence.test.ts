@@ -68,13 +68,13 @@ test.each<[string, Partial<GatewayTransfer>]>([
 test.each<[string, Partial<GatewayTransfer>[]]>([
   ['of another payer', [{ fromAddress: to }]],
   ['with another nonce', [{ nonce: `0x${'00'.repeat(32)}` }]],
-  ['without an id that can be told', [{ id: '42' }]],
+  ['without a readable id', [{ id: '42' }]],
   ['beside another', [{}, {}]],
   ['over an amount that cannot be read', [{ amount: '1.5 USDC' }]],
   ['over an amount with a sign', [{ amount: '+1500000' }]],
   ['over an amount past the places that USDC has', [{ amount: '1.5000001' }]],
   ['without an amount', [{ amount: '' }]],
-])('a transfer %s tells nothing: the money may have moved', async (_, transfers) => {
+])('a transfer %s proves nothing: the money may have moved', async (_, transfers) => {
   expect((await lookup(transfers)).verdict).toEqual(UNKNOWN);
 });
 

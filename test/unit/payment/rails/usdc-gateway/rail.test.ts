@@ -95,7 +95,7 @@ const failedBefore: Payment = {
   ...{ channel: null, calldata: null },
 };
 
-test('is the Gateway Wallet’s: its contract is in the key, its entry names the wallet, and its own settler is asked', () => {
+test('the Gateway’s rail has the Gateway Wallet in the sale’s key and in its entry, and settles through its own settler', () => {
   expect(bytesToHex(rail.contract)).toBe(WALLET);
   expect(rail.requirement(plain as never).extra).toEqual({
     ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
@@ -108,7 +108,7 @@ test('is the Gateway Wallet’s: its contract is in the key, its entry names the
   );
 });
 
-test('reads what its payer signed for the wallet, and takes no other signature', async () => {
+test('the Gateway’s rail reads what the payer signed for the wallet, and accepts no other signature', async () => {
   const authorization = paymentOf(0n);
   const { payload } = payloadOf(authorization, plain);
   expect(rail.read(payload as never)).toEqual({
@@ -122,7 +122,7 @@ test('reads what its payer signed for the wallet, and takes no other signature',
   await expect(check({ ...authorization, value: 1n })).rejects.toMatchObject({ reason: 'invalid_exact_evm_signature' });
 });
 
-describe('a payment', () => {
+describe('a payment through the Gateway', () => {
   test('of a payer whose deposit covers it is looked at as a whole, and needs no block', async () => {
     expect(await verify(paymentOf(1000n))).toEqual({ checkedBlock: 0, hasCode: false });
     expect([times(BALANCES), times(VERIFY), times(SEARCH)]).toEqual([1, 1, 1]);
@@ -147,7 +147,7 @@ describe('a payment', () => {
     expect(asked).toEqual(deposit < 1000n ? [] : [{ key, id: 'this one' }]);
   });
 
-  test('that the Gateway finds wrong is refused in its words', async () => {
+  test('that the Gateway refuses is refused with the Gateway’s reason', async () => {
     const forged = { ...paymentOf(1000n), signature: paymentOf(1000n).signature };
     await expect(verify(forged)).rejects.toMatchObject({ reason: 'invalid_signature' });
   });
@@ -158,7 +158,7 @@ describe('a payment', () => {
     await expect(verify(authorization)).rejects.toMatchObject({ reason: 'payment_already_used' });
   });
 
-  test('is not sold while the Gateway does not tell', async () => {
+  test('buys nothing while the Gateway does not answer', async () => {
     await upstreams.close();
     upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
     rail = railOver(open('http://127.0.0.1:1'));
@@ -169,14 +169,14 @@ describe('a payment', () => {
 });
 
 describe('a payment that had failed before', () => {
-  test('and was taken after all has been paid, as its review finds without the deposit', async () => {
+  test('and was transferred after all counts as paid, which its review finds without the deposit', async () => {
     const authorization = paymentOf(1000n);
     await settle(authorization);
     expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
     expect([times(BALANCES), times(VERIFY)]).toEqual([0, 0]);
   });
 
-  test('and is still unused is looked at as a new one, but for what our own handing over left', async () => {
+  test('and is still unused is checked like a new one, except for the trace that our own request left', async () => {
     const authorization = paymentOf(1000n);
     expect(await review(authorization)).toEqual({ kind: 'open' });
     expect(await verify(authorization, true)).toEqual({ checkedBlock: 0, hasCode: false });
@@ -190,7 +190,7 @@ describe('a payment that had failed before', () => {
   });
 });
 
-describe('deposits', () => {
+describe('deposits at the Gateway', () => {
   test('of many payers at once are asked for together, twenty in a request', async () => {
     const payments = Array.from({ length: 50 }, (_, at) => paymentOf(1000n + BigInt(at)));
     await Promise.all(
@@ -201,7 +201,7 @@ describe('deposits', () => {
     expect(sizes.sort((a, b) => a - b)).toEqual([10, 20, 20]);
   });
 
-  test('are told to each payer as its own', async () => {
+  test('are read for each payer as its own', async () => {
     const [rich, poor] = [paymentOf(1000n), paymentOf(999n)];
     const ends = await Promise.allSettled([verify(rich), verify(poor)]);
     expect(ends).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: POOR }]);

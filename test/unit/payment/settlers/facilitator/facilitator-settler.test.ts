@@ -256,7 +256,7 @@ describe('the client of Circle’s Facilitator Service', () => {
   });
 
   test.each([['../../v1/secrets'], [undefined]])(
-    'asks after nothing where the payment is called %s: no stranger’s text comes into a path',
+    'sends no poll where the payment’s id is %s: no third party’s text comes into a path',
     async (paymentId) => {
       answer = async () => pendingAnswer(paymentId);
       const reply = await client(quick().clock).settle(settleRequest(authorize(), terms), ID, signal);
@@ -333,7 +333,7 @@ describe('a payment that is handed over', () => {
       network: NETWORK,
       userAgent: 'percall/test',
     });
-  /** No chain tells anything. */
+  /** No chain answers. */
   const evidence = { lookup: async (): Promise<{ kind: 'unknown' }> => ({ kind: 'unknown' }) };
   const timing = { clock: systemClock, pollMs: 10, watchMs: 50, stallMs: 1000, log: silent };
   const plain = { usedBefore: null, onUnsettled: () => {} };

@@ -92,7 +92,7 @@ describe('the same payment', () => {
     await clock.advance(afterMs);
     await settle(intent('another'));
     await settle(intent('gone'));
-    // The pause tells: one that was forgotten has the first pause again.
+    // The pause shows it: a payment that was forgotten has the first pause again.
     await clock.advance(pauseMs - 1);
     await settle(intent('gone'));
     expect(attempts()).toBe(2);

@@ -39,7 +39,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const requests: SettleRequest[] = [];
   const looks: number[] = [];
   const ranks: (string | undefined)[] = [];
-  const told: object[] = [];
+  const reported: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const { named } = given;
@@ -72,12 +72,12 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     onUnsettled: () => events.push('unsettled'),
     clock: quick,
     ...{ pollMs: 100, watchMs, stallMs: 1e9 },
-    log: { info: (detail) => void told.push(detail), warn: (detail) => void told.push(detail) },
+    log: { info: (detail) => void reported.push(detail), warn: (detail) => void reported.push(detail) },
   });
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
-  return { settler, settle, events, requests, looks, ranks, told, refused };
+  return { settler, settle, events, requests, looks, ranks, reported, refused };
 }
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
@@ -160,12 +160,12 @@ describe('a payment that is handed over', () => {
   });
 
   test('is not sent when its row no longer awaits settlement, and its payer is not blamed', async () => {
-    const { settle, events, looks, told, refused } = openSettler({ isNoted: false });
+    const { settle, events, looks, reported, refused } = openSettler({ isNoted: false });
     const intent = randomIntent({ hasCode: true });
     expect(await settle(intent)).toEqual(UNKNOWN);
     expect([events, looks, refused(intent)]).toEqual([['noted'], [], null]);
-    // Nothing has failed, so an operator is told of no failure.
-    expect(told).toEqual([]);
+    // Nothing has failed, so no failure is logged.
+    expect(reported).toEqual([]);
   });
 
   test('is looked up in the evidence after growing pauses of two seconds at most, until its time is over', async () => {
@@ -204,10 +204,10 @@ describe('a payment that is handed over', () => {
 
   test('is settled by a later lookup, also after one that failed', async () => {
     const away = new Error('away');
-    const { settle, events, told } = openSettler({ reply: TRANSPORT, verdicts: [away, { kind: 'open' }, SETTLED] });
+    const { settle, events, reported } = openSettler({ reply: TRANSPORT, verdicts: [away, { kind: 'open' }, SETTLED] });
     expect(await settle(randomIntent())).toEqual(SETTLED);
     expect(events).not.toContain('unsettled');
-    expect(told).toEqual([{ err: away }]);
+    expect(reported).toEqual([{ err: away }]);
   });
 
   test('again is looked up after what is more urgent: new payments come first', async () => {
@@ -227,16 +227,16 @@ describe('a refusal before any broadcast', () => {
   const refusal: SettleReply = { kind: 'refused', reason: 'insufficient_funds' };
 
   test('ends a new payment at once, where the evidence agrees that it is unused', async () => {
-    const { settle, looks, events, told } = openSettler({ reply: refusal });
+    const { settle, looks, events, reported } = openSettler({ reply: refusal });
     const intent = randomIntent();
     expect(await settle(intent)).toEqual(REVERTED);
     expect([looks, events]).toEqual([[0], ['noted', 'handed over']]);
-    expect(told).toEqual([{ payment: intent.id, reason: 'insufficient_funds' }]);
+    expect(reported).toEqual([{ payment: intent.id, reason: 'insufficient_funds' }]);
   });
 
   test.each<[string, Verdict | Error, Outcome]>([
     ['shows it paid', SETTLED, SETTLED],
-    ['does not tell', { kind: 'unknown' }, UNKNOWN],
+    ['does not answer', { kind: 'unknown' }, UNKNOWN],
     ['cannot be read', new Error('away'), UNKNOWN],
   ])('ends nothing by itself where the evidence %s', async (_, verdict, outcome) => {
     expect(await openSettler({ reply: refusal, verdicts: [verdict] }).settle(randomIntent())).toEqual(outcome);
@@ -309,11 +309,11 @@ describe('a payment that was answered and moved nothing', () => {
   test.each<[SettleReply, string]>([
     [ANSWERED, 'unexpected_settle_error'],
     [{ kind: 'accepted', transaction: '' }, 'accepted'],
-  ])('is logged with the facilitator’s reply: %j is %s', async (reply, said) => {
-    const { settle, told } = openSettler({ reply });
+  ])('is logged with the facilitator’s reply: %j is %s', async (reply, answer) => {
+    const { settle, reported } = openSettler({ reply });
     const intent = randomIntent();
     await settle(intent);
-    expect(told).toEqual([{ payment: intent.id, said }]);
+    expect(reported).toEqual([{ payment: intent.id, answer }]);
   });
 
   test('of a plain account bans no payer, and makes the token be tested', async () => {
@@ -379,7 +379,7 @@ describe('the rail’s health', () => {
     ['three that are pending', { reply: { kind: 'pending', paymentId: null } }, false],
     ['three that were used before', { usedBefore: async () => 'payment_already_used' }, false],
     ['three that the Gateway knows already', { reply: { kind: 'used' }, usedBefore: async () => null }, false],
-    ['three that nobody waits for any more', { isNoted: false }, false],
+    ['three that no row waits for any more', { isNoted: false }, false],
   ])('after %s: closed is %s', async (_, given, isClosed) => {
     const { settler, settle } = openSettler(given);
     // One after the other, because the clock moves with each.

@@ -29,15 +29,15 @@ test('a seller’s proof is its own signature over the request, good for four mi
   // Both parities of a signature come up in as many, but for one run in some thousands.
   for (let at = 0; at < 12; at++) {
     const body = JSON.stringify({ at });
-    const told = JSON.parse(Buffer.from(proof.header('settle', 'POST', body), 'base64url').toString('utf8'));
-    const { signature, ...said } = told;
-    expect(said).toMatchObject({ version: 1, network, issuedAt: 1_800_000_000, expiresAt: 1_800_000_240 });
-    nonces.add(said.nonce);
+    const members = JSON.parse(Buffer.from(proof.header('settle', 'POST', body), 'base64url').toString('utf8'));
+    const { signature, ...signed } = members;
+    expect(signed).toMatchObject({ version: 1, network, issuedAt: 1_800_000_000, expiresAt: 1_800_000_240 });
+    nonces.add(signed.nonce);
     const signer = await recoverTypedDataAddress({
       domain: { name: 'Circle Facilitator Seller Request', version: '1', chainId: 5042 },
       types: { SellerRequest: fields },
       primaryType: 'SellerRequest',
-      message: { ...said, purpose: 'settle', method: 'POST', bodyHash: bytesToHex(keccak256(Buffer.from(body))) },
+      message: { ...signed, purpose: 'settle', method: 'POST', bodyHash: bytesToHex(keccak256(Buffer.from(body))) },
       signature,
     });
     expect(signer).toBe(address);

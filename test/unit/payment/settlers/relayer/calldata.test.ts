@@ -67,7 +67,7 @@ test('a batch is encoded as by its declaration, whatever the lengths of its part
   expect(MULTICALL3).toMatch(/^0x[0-9a-f]{40}$/);
 });
 
-test('questions to a token and to a wallet are encoded by the functions’ own numbers and arguments', () => {
+test('calls of a token and of a wallet are encoded by the functions’ own selectors and arguments', () => {
   const [account, nonce, digest, signature] = [bytes(20), bytes(32), bytes(32), bytes(70)];
   const word = (value: Uint8Array) => bytesToHex(value).slice(2).padStart(64, '0');
   expect(balanceOfCalldata(account)).toBe(`0x70a08231${word(account)}`);

@@ -34,7 +34,7 @@ const settledIn = ({ transactionHash }: Receipt) => ({
 });
 
 describe('a mined batch', () => {
-  test('settles those whose transfer it holds at once; the others try again with half as many', async () => {
+  test('settles at once the payments whose transfer it holds; the others are tried again in half the size', async () => {
     const { mined, rest, outcomes, state } = await bench();
     const jobs = Array.from({ length: 6 }, () => randomJob());
     const receipt = mined(jobs, paying(...jobs.slice(0, 2)));
@@ -46,7 +46,7 @@ describe('a mined batch', () => {
     );
   });
 
-  test('that did not pay for one leaves it to the third party that did, or to nobody', async () => {
+  test('that did not pay for one settles it only if a third party’s transaction did', async () => {
     const { mined, rest, node, outcomes, state } = await bench();
     const [ours, theirs, cancelled] = [randomJob(), randomJob(), randomJob()];
     const other = node.pay(theirs.intent.authorization);
@@ -58,7 +58,7 @@ describe('a mined batch', () => {
     expect(state.queue).toEqual([]);
   });
 
-  test('of which all the gas was used up makes the next ones smaller, and its own suspects', async () => {
+  test('whose gas was used up makes the next batches smaller, and suspects its payers', async () => {
     const { mined, rest, state } = await bench();
     const jobs = Array.from({ length: 100 }, () => randomJob());
     mined(jobs, (gas) => paidReceipt([], { status: '0x0', gasUsed: hex(gas) }));
@@ -68,7 +68,7 @@ describe('a mined batch', () => {
     expect(state.gas.most(30_000_000n, 100)).toBe(50);
   });
 
-  test('with a replacement looks into those that only the other transaction held', async () => {
+  test('with a replacement looks up the payments that only the other transaction held', async () => {
     const { launch, state, prices, feed, rest, outcomes } = await bench();
     const [first, second] = [randomJob(), randomJob()];
     const [flight] = await launch([first, second]);
@@ -89,7 +89,7 @@ describe('a mined batch', () => {
 });
 
 describe('a mined batch in which all were paid', () => {
-  test('tells what a payment takes, and nothing was used up, however much of its gas it used', async () => {
+  test('shows the gas of a payment, and does not count as exhausted, however much of its gas it used', async () => {
     const { mined, state } = await bench();
     const jobs = Array.from({ length: 10 }, () => randomJob());
     const before = state.gas.expected();
@@ -110,7 +110,7 @@ describe('a mined batch in which all were paid', () => {
 });
 
 describe('payments that nothing of ours is in flight for any more', () => {
-  test('are looked at again where the chain does not tell of them, each once, and wait for five seconds', async () => {
+  test('are looked up again where the chain does not show them, each once, and wait for five seconds', async () => {
     const { sort, node, state, queuedLater, clock, outcomes } = await bench();
     const jobs = Array.from({ length: 9 }, () => randomJob());
     for (const { intent } of jobs) node.hide(intent.authorization);
@@ -126,7 +126,7 @@ describe('payments that nothing of ours is in flight for any more', () => {
     expect(queuedLater()).toHaveLength(18);
   });
 
-  test('and have ended are not looked at, nor given back to the queue', async () => {
+  test('and have ended are not looked up, and do not go back to the queue', async () => {
     const { sort, node, state, queuedLater, outcomes } = await bench();
     const [ended, open, paid] = [randomJob(), randomJob(), randomJob()];
     ended.ended = true;
@@ -152,7 +152,7 @@ describe('a mined transaction of one', () => {
     expect(asked.find(({ method }) => method === 'eth_call')?.params[1]).toBe('0x5f');
   });
 
-  test('without its transfer has failed, as far as no third party used it otherwise', async () => {
+  test('without its transfer has failed, unless a third party has used the authorization', async () => {
     const { mined, rest, node, isBanned, outcomes } = await bench();
     const [alone, elsewhere] = [randomJob(), randomJob()];
     const other = node.pay(elsewhere.intent.authorization);
@@ -191,7 +191,7 @@ describe('a mined transaction of one', () => {
     ]);
   });
 
-  test('of an account with code costs its payer a day, however little gas it used', async () => {
+  test('of an account with code bans its payer for a day, however little gas it used', async () => {
     const { mined, rest, node, isBanned } = await bench();
     const wallet = randomJob({ hasCode: true });
     mined([wallet], reverted({ gasUsed: '0x1' }));
@@ -200,7 +200,7 @@ describe('a mined transaction of one', () => {
     expect([isBanned(wallet), node.calls('balance at')]).toEqual([true, 0]);
   });
 
-  test('of an account that has grown code since costs its payer a day', async () => {
+  test('of an account that got code since bans its payer for a day', async () => {
     const { mined, rest, node, isBanned } = await bench();
     const grown = randomJob();
     node.server.methods.eth_getCode = () => '0x60';
@@ -244,7 +244,7 @@ describe('a mined transaction of one', () => {
     expect([isBanned(job), token.refusal(), node.calls('try the token')]).toEqual([false, null, 0]);
   });
 
-  test('that used up its whole budget costs its payer a day, paid or not; others do not', async () => {
+  test('that used up its whole budget bans its payer for a day, paid or not; other transactions do not', async () => {
     const { mined, isBanned, outcomes } = await bench();
     const [paid, unpaid, modest] = [randomJob(), randomJob(), randomJob()];
     mined([paid], () => paidReceipt(authorizations([paid]), { gasUsed: '0x42000' }));
@@ -254,7 +254,7 @@ describe('a mined transaction of one', () => {
     expect(outcomes(paid)).toHaveLength(1);
   });
 
-  test('of which the logs do not tell stays open, and is left to reconciliation when they never do', async () => {
+  test('that the logs do not explain stays open, and is left to reconciliation when they never do', async () => {
     const { mined, rest, sort, node, queuedLater, clock, outcomes } = await bench();
     const job = randomJob();
     node.hide(job.intent.authorization);
@@ -271,7 +271,7 @@ describe('a mined transaction of one', () => {
 });
 
 describe('a payment that would not go through', () => {
-  test('and that no node has seen ends without a transaction, and the token is tried, because it may refuse every payment', async () => {
+  test('and that no node has seen ends without a transaction, and the token is tested, because it may refuse every payment', async () => {
     const { sort, node, state, token, outcomes } = await bench();
     const job = randomJob();
     node.shut = true;
@@ -289,14 +289,14 @@ describe('a payment that would not go through', () => {
     expect([outcomes(job), isBanned(job), node.calls('try the token')]).toEqual([[FAILED], false, 1]);
   });
 
-  test('of an account with code says nothing of the token', async () => {
+  test('of an account with code proves nothing about the token', async () => {
     const { sort, node, outcomes } = await bench();
     const wallet = randomJob({ hasCode: true });
     await sort([wallet], 'examine');
     expect([outcomes(wallet), node.calls('try the token')]).toEqual([[FAILED], 0]);
   });
 
-  test('but that a third party may hold is sent alone: only a mined transaction tells its end', async () => {
+  test('but that a third party may hold is sent alone, because only a mined transaction decides it', async () => {
     const { sort, state, outcomes } = await bench();
     const [before, inFlight, past] = [randomJob({ broadcast: true }), randomJob(), randomJob()];
     inFlight.nonces.add(7);
@@ -332,7 +332,7 @@ describe('a payment that would not go through', () => {
     expect([griefer, bystander, wallet].map(isBanned)).toEqual([true, false, false]);
   });
 
-  test('while the chain does not answer ends nowhere', async () => {
+  test('while the chain does not answer stays open', async () => {
     const { sort, node, queuedLater, outcomes } = await bench();
     const job = randomJob();
     node.server.fault = '500';
@@ -341,7 +341,7 @@ describe('a payment that would not go through', () => {
   });
 });
 
-describe('a payment that has run out', () => {
+describe('a payment whose authorization has expired', () => {
   const runOut = () => randomJob({ authorization: { ...randomAuthorization(), validBefore: 1n } });
 
   test('has failed once the chain’s own time says so', async () => {

@@ -70,12 +70,18 @@ afterEach(async () => {
 
 const sent = { flight: {} as Flight, transaction: { hash: `0x${'ab'.repeat(32)}` } };
 const planOf = (...free: ReturnType<typeof randomJob>[]) => ({
-  ...{ room: { gas: 1_000_000n, gasPrice: 1n }, free, guesses: free.map((job) => [job]), alone: [], unresolved: [] },
+  ...{
+    limits: { gas: 1_000_000n, gasPrice: 1n },
+    free,
+    trialGroups: free.map((job) => [job]),
+    alone: [],
+    unresolved: [],
+  },
 });
 const answerOf = async (effect: Ask): Promise<unknown> => (await effects.ask(effect)).answer;
 
 describe('the chain', () => {
-  test('is asked how many transactions of the relayer are mined, not how many wait', async () => {
+  test('is asked for the number of mined transactions of the relayer, not of waiting ones', async () => {
     expect(await answerOf({ kind: 'countTransactions', for: 'round' })).toBe(5);
     expect(node.server.bodies.flat().at(-1)).toMatchObject({
       method: 'eth_getTransactionCount',
@@ -97,13 +103,13 @@ describe('the chain', () => {
     expect(signals).toEqual(new Map([['eth_sendRawTransaction', stopping.signal]]));
   });
 
-  test('is read anew for a transaction that is late; for a round the last prices will do', async () => {
+  test('is read anew for a transaction that is late, while a round uses the last prices', async () => {
     await effects.ask({ kind: 'readFees', for: 'round' });
     await effects.ask({ kind: 'readFees', for: 'resend' });
     expect(fees).toEqual(['ready', 'refresh']);
   });
 
-  test('that does not tell of a payer is said not to: no reading, no balance, an unknown end', async () => {
+  test('that gives no answer for a payer yields no reading, no balance and an unknown end', async () => {
     const job = randomJob();
     node.server.fault = '500';
     const sorting = { after: 'reopen', unused: [], toLookUp: [], next: 0, asked: 0 } as const;
@@ -113,8 +119,8 @@ describe('the chain', () => {
   });
 });
 
-describe('a trial', () => {
-  test('of which some payers cannot be read tells of the others; of which none can fails, as the chain does', async () => {
+describe('a simulation', () => {
+  test('gives results for the payers that can be read, and fails like the chain when none can', async () => {
     const [job, other] = [randomJob(), randomJob()];
     const honest = node.server.methods.eth_call;
     const hidden = Buffer.from(job.intent.authorization.from).toString('hex');
@@ -130,7 +136,7 @@ describe('a trial', () => {
     await expect(effects.ask({ kind: 'tryOut', plan: planOf(job, other) })).rejects.toMatchObject({ status: 502 });
   });
 
-  test('of no payer has nothing to tell, and does not fail', async () => {
+  test('of no payer has no result, and does not fail', async () => {
     node.server.fault = '500';
     expect(await answerOf({ kind: 'tryOut', plan: planOf() })).toMatchObject({ readings: new Map() });
   });
@@ -156,7 +162,7 @@ describe('a wait', () => {
     expect(await over).toBeNull();
   });
 
-  test('of no time lets the event loop turn once, and no clock is asked', async () => {
+  test('of no time lets the event loop run once, and asks no clock', async () => {
     let isOver = false;
     const over = effects.ask({ kind: 'wait', ms: 0, timer: { name: 'window' } }).then(() => {
       isOver = true;
@@ -166,7 +172,7 @@ describe('a wait', () => {
     await over;
   });
 
-  test('is woken by its own name alone; a name that nothing waits under wakes nothing', async () => {
+  test('is ended by its own name alone; a name that no wait has ends nothing', async () => {
     const [window, poll] = [await waiting(200, { name: 'window' }), await waiting(60_000, { name: 'poll' })];
     effects.wake('poll');
     effects.wake('pause');

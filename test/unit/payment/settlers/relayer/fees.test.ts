@@ -44,7 +44,7 @@ async function bench() {
   };
 }
 
-test('twice the base fee and a tip is offered; a block’s gas is told', async () => {
+test('the offer is twice the base fee and a tip, and comes with the gas of a block', async () => {
   const { fees } = await bench();
   expect(fees.prices().gasPrice).toBe(0n);
   await fees.ready();
@@ -52,7 +52,7 @@ test('twice the base fee and a tip is offered; a block’s gas is told', async (
   expect([fees.prices().blockGas, fees.prices().gasPrice]).toEqual([30_000_000n, 20n * GWEI + GWEI / 10n]);
 });
 
-test('nobody waits for a newer offer while there is one that will do, but one is looked for', async () => {
+test('a valid offer is used at once, while a newer one is asked for', async () => {
   const { fees, clock, set, reads } = await bench();
   await fees.ready();
   await fees.ready();
@@ -102,7 +102,7 @@ test('a waiting transaction is raised by a quarter on both counts, to a ceiling 
   expect(fees.prices().above(price)).not.toBeNull();
 });
 
-test('prices once read do not change with the next reading', async () => {
+test('an offer that was read does not change with the next reading', async () => {
   const { fees, clock, set } = await bench();
   await fees.ready();
   const before = fees.prices();
@@ -120,7 +120,7 @@ test('an offer covers what the next block may ask, and no more', async () => {
   expect(fees.prices().covers({ maxFeePerGas: (204n * GWEI) / 10n, ...tip })).toBe(true);
 });
 
-test('the chain is asked once for all who ask together, and not again within two seconds', async () => {
+test('the chain is asked once for all callers that ask together, and not again within two seconds', async () => {
   const { fees, clock, reads } = await bench();
   await Promise.all([fees.refresh(), fees.refresh(), fees.ready()]);
   expect(reads()).toBe(1);
@@ -132,7 +132,7 @@ test('the chain is asked once for all who ask together, and not again within two
   expect(reads()).toBe(2);
 });
 
-test('an offer will do for fifteen seconds, and one that is older is waited for', async () => {
+test('an offer is used for fifteen seconds; after that the caller waits for a new one', async () => {
   const { fees, clock, set, reads, nonsense } = await bench();
   await fees.ready();
   // A failure meanwhile is thrown to no caller, and the next caller tries again.

@@ -42,7 +42,7 @@ test('one payment goes to the token itself, several through Multicall3 with the 
   });
 });
 
-test('a nonce that was given up is the next to be used', () => {
+test('a nonce that was freed is the next to be used', () => {
   const { flights } = bench();
   const [first] = [flights.open([randomJob()], PRICES), flights.open([randomJob()], PRICES)];
   flights.close(first);
@@ -51,7 +51,7 @@ test('a nonce that was given up is the next to be used', () => {
   expect(flights.open([randomJob()], PRICES).nonce).toBe(5);
 });
 
-test('to close a flight that was closed before leaves the one that has its nonce now', () => {
+test('closing a transaction a second time does not touch the one that has its nonce now', () => {
   const { flights } = bench();
   const first = flights.open([randomJob()], PRICES);
   flights.close(first);
@@ -60,7 +60,7 @@ test('to close a flight that was closed before leaves the one that has its nonce
   expect([second.nonce, flights.has(second), flights.size()]).toEqual([first.nonce, true, 1]);
 });
 
-test('a flight waits for ever behind a gap, and not behind one in flight', () => {
+test('a transaction counts as stuck behind a free nonce, and not behind a nonce in flight', () => {
   const { flights } = bench();
   const [first, second] = [flights.open([randomJob()], PRICES), flights.open([randomJob()], PRICES)];
   expect([flights.isBehindGap(first), flights.isBehindGap(second)]).toEqual([false, false]);
@@ -68,7 +68,7 @@ test('a flight waits for ever behind a gap, and not behind one in flight', () =>
   expect(flights.isBehindGap(second)).toBe(true);
 });
 
-test('a flight that is replaced keeps its nonce and every transaction, and is not replaced beyond reason', () => {
+test('a transaction that is replaced keeps its nonce and every version, and is replaced a limited number of times', () => {
   const { flights } = bench();
   const [a, b] = [randomJob(), randomJob()];
   const flight = flights.open([a, b], PRICES);
@@ -79,7 +79,7 @@ test('a flight that is replaced keeps its nonce and every transaction, and is no
   expect(newest(flight).price.maxFeePerGas).toBeLessThanOrEqual(175n);
 });
 
-test('a transaction that was never sent leaves without a trace, and takes the nonce along only where it was the first', () => {
+test('a transaction that was never sent leaves no trace, and frees the nonce only where it was the first version', () => {
   const { flights } = bench();
   const flight = flights.open([randomJob(), randomJob()], PRICES);
   flights.replace(flight, newest(flight).jobs, PRICES);
@@ -92,7 +92,7 @@ test('a transaction that was never sent leaves without a trace, and takes the no
   expect(flights.has(flight)).toBe(false);
 });
 
-test('what was too cheap for a nonce is outbid under it, and forgotten once it is past', () => {
+test('a fee that was too low for a nonce is outbid under it, and forgotten once the nonce is past', () => {
   const { flights, nonces } = bench();
   const flight = flights.open([randomJob()], PRICES);
   flights.outbid(flight);

@@ -56,7 +56,7 @@ test('sales stop when the day’s budget is used up, and start again at midnight
   expect([refusal(0n), spentWei()]).toEqual([null, 0n]);
 });
 
-test('what was spent is told for this day alone, also where nothing else is asked after midnight', async () => {
+test('the day’s spending is reported for this day alone, also where it is the first question after midnight', async () => {
   const { spend, clock, spentWei, failedWei } = await started(null);
   spend(3n, 2n);
   await clock.advance(12 * HOUR_MS);
@@ -66,7 +66,7 @@ test('what was spent is told for this day alone, also where nothing else is aske
   expect(failedWei()).toBe(0n);
 });
 
-test('the first day of all is a day as any other', async () => {
+test('the first day of the epoch is a day like any other', async () => {
   const { spend, spentWei } = await started(null, createManualClock(0));
   spend(3n);
   await written();
@@ -74,13 +74,13 @@ test('the first day of all is a day as any other', async () => {
   expect(await createRelayerSpending(db).spentOn('1970-01-01')).toMatchObject({ wei: 3n });
 });
 
-test('what is sold already counts, because it will be settled', async () => {
+test('sales that are not settled yet count, because they will be settled', async () => {
   const { refusal, spend } = await started(2n * WEI);
   spend(WEI);
   expect([refusal(WEI - 1n), refusal(WEI)]).toEqual([null, USED_UP]);
 });
 
-test('what was spent today holds over a restart, what was spent yesterday does not', async () => {
+test('today’s spending survives a restart, yesterday’s does not count', async () => {
   const first = await started(2n * WEI);
   first.spend(2n * WEI);
   await written();
@@ -88,17 +88,17 @@ test('what was spent today holds over a restart, what was spent yesterday does n
   expect((await started(2n * WEI, createManualClock(NOON + 12 * HOUR_MS))).refusal(0n)).toBeNull();
 });
 
-test('without a budget nothing is refused, but counted all the same', async () => {
+test('without a budget no sale is refused, but spending is still counted', async () => {
   const { refusal, spend, spentWei } = await started(null);
   spend(10n ** 30n);
   expect([refusal(10n ** 30n), spentWei()]).toEqual([null, 10n ** 30n]);
 });
 
-test('a budget of nothing sells nothing', async () => {
+test('a budget of 0 sells nothing', async () => {
   expect((await started(0n)).refusal(0n)).toBe(USED_UP);
 });
 
-test('a disk that fails is said, and this process goes on counting', async () => {
+test('a write that fails is logged, and this process goes on counting', async () => {
   const { refusal, spend } = await started(WEI);
   db.exec('DROP TABLE relayer_spending');
   spend(WEI);
@@ -107,11 +107,11 @@ test('a disk that fails is said, and this process goes on counting', async () =>
   expect(refusal(0n)).toBe(USED_UP);
 });
 
-describe('what settled nothing has a budget of its own', () => {
+describe('the budget of failed settlements', () => {
   const CODE_REFUSED = 'the day’s budget for settlements that fail is used up';
   const failing = (clock = createManualClock(NOON), budget: bigint | null = WEI) => started(10n * WEI, clock, budget);
 
-  test('that closes the sale to accounts with code when it is used up, and to no other payer, until midnight UTC', async () => {
+  test('ends sales to accounts with code when it is used up, and to no other payer, until midnight UTC', async () => {
     const { refusal, refusesCode, spend, clock, failedWei, spentWei } = await failing();
     spend(5n * WEI, WEI - 1n);
     expect([refusesCode(), failedWei()]).toEqual([null, WEI - 1n]);
@@ -123,7 +123,7 @@ describe('what settled nothing has a budget of its own', () => {
     expect([refusesCode(), failedWei()]).toEqual([null, 0n]);
   });
 
-  test('that holds over a restart on the same day', async () => {
+  test('survives a restart on the same day', async () => {
     (await failing()).spend(WEI, WEI);
     await written();
     const again = await failing();
@@ -131,7 +131,7 @@ describe('what settled nothing has a budget of its own', () => {
     expect((await failing(createManualClock(NOON + 12 * HOUR_MS))).refusesCode()).toBeNull();
   });
 
-  test('that is not set refuses no payer, and counts all the same', async () => {
+  test('refuses no payer when it is not set, and still counts', async () => {
     const { refusesCode, spend, failedWei, dailyFailuresWei } = await failing(createManualClock(NOON), null);
     spend(10n ** 30n, 10n ** 30n);
     expect([refusesCode(), failedWei(), dailyFailuresWei]).toEqual([null, 10n ** 30n, null]);

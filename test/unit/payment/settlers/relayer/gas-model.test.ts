@@ -22,7 +22,7 @@ describe('the gas of a transaction', () => {
     expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(150_000n);
   });
 
-  test('stays within its share of the block, however much waits', () => {
+  test('stays within its share of the block, however many payments wait', () => {
     for (const share of [1, 20, 60, 100]) {
       const model = createGasModel(share);
       const most = model.most(BLOCK, 10_000);
@@ -31,7 +31,7 @@ describe('the gas of a transaction', () => {
     }
   });
 
-  test('is what every node takes, however large the blocks and cheap the payments', () => {
+  test('stays at what every node accepts, however large the blocks and cheap the payments', () => {
     for (const each of [1n, 60_000n, 100_000n, 250_000n]) {
       const model = learned(each);
       const most = model.most(200_000_000n, 10_000);
@@ -43,7 +43,7 @@ describe('the gas of a transaction', () => {
     }
   });
 
-  test('fills a share where all that waits fits into it, and else is such that two make a block', () => {
+  test('fills a share when all waiting payments fit into it, and otherwise lets two transactions fill a block', () => {
     const model = learned(80_000n);
     const one = model.most(BLOCK, 1);
     expect(model.most(BLOCK, one)).toBe(one);
@@ -58,12 +58,12 @@ describe('the gas of a transaction', () => {
 describe('a payment’s budget', () => {
   const each = (model: ReturnType<typeof createGasModel>) => model.limit(transfers(3)) - model.limit(transfers(2));
 
-  test('comes down to a quarter more than what payments take, and is never less than they took', () => {
+  test('falls to a quarter more than payments take, and is never less than they took', () => {
     expect(each(learned(80_000n))).toBeGreaterThanOrEqual(100_000n);
     expect(each(learned(80_000n))).toBeLessThan(101_000n);
   });
 
-  test('goes up at once', () => {
+  test('rises at once', () => {
     const model = learned(80_000n);
     model.learn(21_000n + 120_000n * 100n, transfers(100));
     expect(each(model)).toBe(150_000n);
@@ -75,13 +75,13 @@ describe('a payment’s budget', () => {
   });
 });
 
-describe('spoilt batches', () => {
+describe('failed batches', () => {
   test('make the next ones smaller, to a minimum, so that less gas can be wasted, and good ones make them larger again', () => {
     const model = learned(80_000n);
     const before = model.most(BLOCK, 100);
-    model.spoilt(100);
+    model.failedBatch(100);
     expect(model.most(BLOCK, 100)).toBe(50);
-    for (let batch = 0; batch < 10; batch++) model.spoilt(8);
+    for (let batch = 0; batch < 10; batch++) model.failedBatch(8);
     expect(model.most(BLOCK, 100)).toBe(8);
     for (let batch = 0; batch < 60; batch++) model.learn(21_000n + 80_000n * 8n, transfers(8));
     expect(model.most(BLOCK, 100)).toBe(before);
@@ -90,12 +90,12 @@ describe('spoilt batches', () => {
   test('raise the budgets, because these may have been too small', () => {
     const model = learned(80_000n);
     const before = model.limit(transfers(10));
-    model.spoilt(10);
+    model.failedBatch(10);
     expect(model.limit(transfers(10))).toBeGreaterThan(before);
   });
 });
 
-describe('before any batch was seen', () => {
+describe('before the first batch', () => {
   test('a payment is given 150,000 gas and expected to use 120,000, beside 60,000 for the batch', () => {
     const model = createGasModel(60);
     expect([model.limit(transfers(1)), model.limit(transfers(2)), model.limit(transfers(10))]).toEqual([
@@ -129,7 +129,7 @@ describe('before any batch was seen', () => {
   });
 });
 
-test('a budget comes down by an eighth of the way with each cheaper batch, and stays where a batch was as dear', () => {
+test('a budget falls by an eighth of the difference with each cheaper batch, and stays after a batch that was as dear', () => {
   const model = createGasModel(60);
   model.learn(21_000n + 88_000n * 10n, transfers(10));
   // A quarter more than 88,000 is 110,000: an eighth of the way down from 150,000.
@@ -140,19 +140,19 @@ test('a budget comes down by an eighth of the way with each cheaper batch, and s
 
 test('a failed batch halves the size of the next one at once, and good batches double it', () => {
   const model = learned(80_000n);
-  model.spoilt(41);
+  model.failedBatch(41);
   expect(model.most(BLOCK, 100)).toBe(20);
-  model.spoilt(100);
+  model.failedBatch(100);
   expect(model.most(BLOCK, 100)).toBe(10);
   model.learn(21_000n + 80_000n * 10n, transfers(10));
   expect(model.most(BLOCK, 100)).toBe(20);
 });
 
-test('a spoilt batch raises a budget by a quarter, up to a lone payment’s', () => {
+test('a failed batch raises a budget by a quarter, up to a lone payment’s', () => {
   const model = createGasModel(60);
-  model.spoilt(10);
+  model.failedBatch(10);
   expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(187_500n);
-  for (let batch = 0; batch < 5; batch++) model.spoilt(10);
+  for (let batch = 0; batch < 5; batch++) model.failedBatch(10);
   expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(SETTLE_GAS);
 });
 

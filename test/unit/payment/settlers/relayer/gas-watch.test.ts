@@ -43,7 +43,7 @@ test('the balance is logged and passed to the metrics', async () => {
   expect(readings).toEqual([{ balanceWei: 10n ** 18n, gasPriceWei: 20n * GWEI }]);
 });
 
-test('a chain that does not tell is an upstream failure, and the last reading stands', async () => {
+test('a chain that does not answer is an upstream failure, and the last reading stays', async () => {
   let balance: unknown = hex(1n);
   const { refresh, shortage, readings } = await watching(() => balance);
   await refresh();
@@ -52,7 +52,7 @@ test('a chain that does not tell is an upstream failure, and the last reading st
   expect([shortage(), readings.length]).toEqual(['the relayer is short of gas', 1]);
 });
 
-test('the relayer’s own balance is read, as it is now, and the price of gas as nodes are asked for it', async () => {
+test('the watch reads the relayer’s own present balance and the nodes’ present price of gas', async () => {
   const { refresh, server } = await watching(() => hex(10n ** 18n));
   await refresh();
   const asked = server.bodies.flat() as { method: string; params: unknown[] }[];

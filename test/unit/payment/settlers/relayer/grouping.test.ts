@@ -15,11 +15,11 @@ describe('groups', () => {
     expect(cut(10)).toEqual([]);
   });
 
-  test('are not split by those who must go alone', () => {
+  test('are not split by jobs that must go alone', () => {
     expect(cut(10, 1, MANY, 1, MANY, 1, MANY)).toEqual([[1, 3, 5], [0], [2], [4]]);
   });
 
-  test(`never hold anyone with more others than he may have, and lose nobody (seed ${seed})`, () => {
+  test(`never hold a job with more others than it may have, and lose no job (seed ${seed})`, () => {
     const random = seededRandom('grouping');
     for (let round = 0; round < 300; round++) {
       const most = 1 + Math.floor(random() * 12);
@@ -48,7 +48,7 @@ describe('groups', () => {
     expect(cut(1, MANY, MANY)).toEqual([[0], [1]]);
   });
 
-  test('that settled nothing may have half as many jobs next time, rounded up, and at least one', () => {
+  test('that settled nothing have half as many jobs next time, rounded up, and at least one', () => {
     const split = (count: number) => {
       const group = jobs(...Array(count).fill(MANY));
       splitGroup(group);

@@ -49,7 +49,7 @@ describe('a receipt of a batch', () => {
     expect(judge(jobs, 1_000_000n, paying(jobs.slice(0, paid), gasUsed))).toMatchObject({ paid, gasExhausted });
   });
 
-  test('says nothing of a payment that has ended otherwise', () => {
+  test('gives no verdict on a payment that has ended already', () => {
     const [ended, open] = [randomJob(), randomJob()];
     ended.ended = true;
     const judged = judge([ended, open], 1_000_000n, paying([], 1n));
@@ -57,8 +57,8 @@ describe('a receipt of a batch', () => {
   });
 });
 
-describe('a receipt of one', () => {
-  test('says nothing of batches, however much of its gas it used', () => {
+describe('a receipt of a lone payment', () => {
+  test('proves nothing about batches, however much of its gas it used', () => {
     const job = randomJob();
     expect(judge([job], 300_000n, paying([], 300_000n))).toMatchObject({ paid: 0, gasExhausted: false });
   });
@@ -83,7 +83,7 @@ describe('a receipt of one', () => {
 });
 
 describe('a lookup', () => {
-  test('that tells nothing makes a job wait for five seconds in all, and leaves it to reconciliation then', () => {
+  test('without a result makes a job wait for five seconds in all, and leaves it to reconciliation then', () => {
     const job = randomJob();
     expect(judgeUnresolved(job, 10_000).verdict).toEqual({ kind: 'wait' });
     job.unresolvedMs = 10_000;
@@ -110,7 +110,7 @@ describe('a lookup', () => {
   });
 });
 
-test('an unused job that would not go through ends, is looked up or is sent alone, by where it was shown', () => {
+test('an unused job that would fail ends, is looked up or is sent alone, depending on who may hold it', () => {
   const known = { isPending: false, provenBlock: 77 };
   const [unseen, shown, mined, pending] = [randomJob(), randomJob({ broadcast: true }), randomJob(), randomJob()];
   mined.nonces.add(3);
@@ -121,7 +121,7 @@ test('an unused job that would not go through ends, is looked up or is sent alon
   expect(judgeRefused(pending, { ...known, isPending: true })).toEqual({ kind: 'sendAlone' });
 });
 
-test('a lone transaction that moved nothing is the doing of a payer with code, or of one that held the price while the token works', () => {
+test('a lone transaction that moved nothing is blamed on a payer with code, or on one that held the price while the token works', () => {
   const [plain, wallet] = [randomJob(), randomJob({ hasCode: true })];
   expect([judgePayer(wallet, { hasCode: false }), judgePayer(plain, { hasCode: true })]).toEqual(['ban', 'ban']);
   expect(judgePayer(plain, { hasCode: false })).toBe('ask');

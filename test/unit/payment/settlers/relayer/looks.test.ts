@@ -20,10 +20,10 @@ beforeEach(() => {
 
 const feed = (event: Event): Effect[] => feedAt(state, nowMs, event);
 /** Answers the one effect of this kind. */
-function answer(effects: readonly Effect[], kind: Ask['kind'], told: unknown): Effect[] {
+function answer(effects: readonly Effect[], kind: Ask['kind'], reported: unknown): Effect[] {
   const asked = effects.filter((effect) => effect.kind === kind);
   expect(asked).toHaveLength(1);
-  return feed({ kind, effect: asked[0], answer: told } as Event);
+  return feed({ kind, effect: asked[0], answer: reported } as Event);
 }
 
 /** A transaction for these that is on its way since now. */
@@ -51,7 +51,7 @@ const receiptOf = (flight: Flight, ...paid: Job[]) => ({
 const unused = (jobs: readonly Job[]) => jobs.map(() => ({ used: false, hasCode: false }));
 
 describe('the watch over what is in flight', () => {
-  test('looks at every head at once; at one that comes during a look after it, and else at the next poll', () => {
+  test('looks at every new head at once, at a head that comes during a look after that look, and otherwise at the next poll', () => {
     fly(randomJob());
     expect(feed({ kind: 'head' })).toEqual([{ kind: 'listen' }, POLL]);
     expect(feed({ kind: 'head' })).toEqual([{ kind: 'wake', timer: 'poll' }]);
@@ -101,15 +101,17 @@ describe('the watch over what is in flight', () => {
 });
 
 describe('a look', () => {
-  test('that finds no receipt, or an error in its place, ends nothing and says nothing', () => {
-    for (const told of [NONE, { error: new RpcError(-32000, 'busy') }, undefined]) {
+  test('that finds no receipt, or an error in its place, ends nothing and logs nothing', () => {
+    for (const reported of [NONE, { error: new RpcError(-32000, 'busy') }, undefined]) {
       const flight = fly(randomJob());
-      expect(answer(look(), 'fetchReceipts', [...Array(state.flights.size() - 1).fill(NONE), told])).toEqual([POLL]);
+      expect(answer(look(), 'fetchReceipts', [...Array(state.flights.size() - 1).fill(NONE), reported])).toEqual([
+        POLL,
+      ]);
       expect(state.flights.has(flight)).toBe(true);
     }
   });
 
-  test('that meets what is no receipt of this transaction says so, and ends nothing', () => {
+  test('that gets another transaction’s receipt logs that, and ends nothing', () => {
     const [job, other] = [randomJob(), randomJob()];
     const flight = fly(job);
     const strange = { ...receiptOf(flight, other).result, transactionHash: `0x${'ab'.repeat(32)}` };
@@ -123,7 +125,7 @@ describe('a look', () => {
     expect(state.flights.has(flight)).toBe(true);
   });
 
-  test('that fails says how much is in flight, and the next one comes in time', () => {
+  test('that fails logs how much is in flight, and the next one comes in time', () => {
     fly(randomJob());
     const error = new Error('away');
     const [effect] = of(look(), 'fetchReceipts') as Ask[];
@@ -133,7 +135,7 @@ describe('a look', () => {
     ]);
   });
 
-  test('tells an operator of a batch that left some unpaid, and of no other', () => {
+  test('logs a batch that left some payments unpaid, and no other batch', () => {
     const jobs = [randomJob(), randomJob(), randomJob()];
     const batch = fly(...jobs);
     const { transactionHash } = receiptOf(batch).result;
@@ -165,7 +167,7 @@ describe('a look', () => {
     expect(state.queue).toEqual([left]);
   });
 
-  test('learns what a payment takes from batches alone', () => {
+  test('learns the gas of a payment from batches alone', () => {
     const before = state.gas.expected();
     const job = randomJob();
     const flight = fly(job);
@@ -173,7 +175,7 @@ describe('a look', () => {
     expect(state.gas.expected()).toBe(before);
   });
 
-  test('that ends the last transaction in flight frees what waits for company, and nothing else', () => {
+  test('that ends the last transaction in flight releases payments that wait for others, and nothing else', () => {
     const [first, second] = [randomJob(), randomJob()];
     const [one, two] = [fly(first), fly(second)];
     feed({ kind: 'submitted', jobs: [randomJob()] });
@@ -212,7 +214,7 @@ describe('late transactions', () => {
     expect(state.resend?.late).toEqual([sent]);
   });
 
-  test('whose nonce the chain has used are asked for once more; then their payments go back to the queue, and the others to every provider', () => {
+  test('whose nonce the chain has used are looked up once more; then their payments go back to the queue, and the others are sent to every provider', () => {
     const [used, waiting] = [randomJob(), randomJob()];
     const [past, stuck] = [fly(used), fly(waiting)];
     const asked = late(4);
@@ -230,7 +232,7 @@ describe('late transactions', () => {
     expect([stuck.sentMs, stuck.resends]).toEqual([nowMs, 1]);
   });
 
-  test('that were mined since the look are settled by it, and not given back', () => {
+  test('that were mined since the look are settled by their receipt, and do not go back to the queue', () => {
     const job = randomJob();
     const flight = fly(job);
     const ended = answer(late(4), 'fetchReceipts', [receiptOf(flight, job)]);
@@ -241,7 +243,7 @@ describe('late transactions', () => {
     ]);
   });
 
-  test('that are late again are each offered for more, on disk before, for those of their payments that still wait', () => {
+  test('that are late again are each replaced at a higher fee, noted first, for those of their payments that still wait', () => {
     const [paid, open, other] = [randomJob(), randomJob(), randomJob()];
     const flights = [fly(paid, open), fly(other)];
     for (const flight of flights) flight.resends = 1;
@@ -264,7 +266,7 @@ describe('late transactions', () => {
     ]);
   });
 
-  test('that were given back while their replacement was written down are not sent again', () => {
+  test('that went back to the queue while their replacement was noted are not sent again', () => {
     const job = randomJob();
     const flight = fly(job);
     flight.resends = 1;
@@ -273,7 +275,7 @@ describe('late transactions', () => {
     expect(of(answer(noted, 'note', new Set([job.intent.id])), 'resendEverywhere')).toEqual([]);
   });
 
-  test('wait for the next look where the sender has forgotten the nonce: what is behind a gap cannot be told', () => {
+  test('wait for the next look where the sender has forgotten the nonce, because it is not known which are behind a gap', () => {
     const [past, waiting] = [fly(randomJob()), fly(randomJob())];
     const asked = late(4);
     state.nonces.forget();
@@ -295,7 +297,7 @@ describe('late transactions', () => {
     expect([state.flights.has(flight), state.sender]).toEqual([true, 'idle']);
   });
 
-  test('whose nonces are all used are given back also where the sender has forgotten the nonce', () => {
+  test('whose nonces are all used go back to the queue also where the sender has forgotten the nonce', () => {
     const job = randomJob();
     const flight = fly(job);
     const asked = late(4);

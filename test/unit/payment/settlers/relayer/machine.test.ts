@@ -34,7 +34,7 @@ const DONE = { kind: 'done', transaction: new Uint8Array(32), block: 1, amount: 
 const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
 const newState = () => createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
 
-test('at most eight jobs are looked up at a time, and the next eight once these are answered', () => {
+test('the relayer looks up at most eight jobs at a time, and the next eight once these are answered', () => {
   const state = newState();
   const moment = { nowMs: 0, prices: pricesAt(20n * GWEI, 30_000_000n), isCareful: false };
   const jobs = Array.from({ length: 20 }, () => randomJob());
@@ -130,7 +130,7 @@ function play(seed: string): { found: string[]; effects: string[] } {
         );
         const results = (count: number) =>
           Array.from({ length: count }, () => ({ success: random() < 0.9, returnData: '0x' as const }));
-        const simulated = effect.plan.guesses.map(({ length }) =>
+        const simulated = effect.plan.trialGroups.map(({ length }) =>
           outcome(
             length === 1 ? '0x' : encodeFunctionResult({ abi, functionName: 'aggregate3', result: results(length) }),
           ),
@@ -204,11 +204,11 @@ test(`whatever is answered in whatever order, every job ends once and nothing is
 });
 
 // Of seeds that are always the same: whether a rare effect comes up must not be left to this run's draw.
-test('such a play brings up every kind of effect', () => {
+test('the seeded lists of events cause every kind of effect', () => {
   const kinds = new Set(Array.from({ length: SEEDS }, (_, at) => play(`every kind-${at}`).effects).flat());
   expect(kinds.size).toBe(21);
 });
 
-test('the same events have the same effects', () => {
+test('the same events cause the same effects', () => {
   expect(play('twice').effects).toEqual(play('twice').effects);
 });

@@ -30,7 +30,7 @@ test('a batch counts once as a transaction, and once a payment in gas and cost',
   expect(got.get('relayer_cost_per_payment_usdc_sum{rail="a"}')).toBeCloseTo(0.016);
 });
 
-test('one that settled nothing costs, and is no payment', async () => {
+test('a transaction that settled nothing counts its cost, and no payment', async () => {
   const registry = new Registry();
   createRelayerMetrics(registry).mined({ payments: 1 }, [{ rail: 'a', wei: 1e15, gasUsed: 50_000, settled: 0 }]);
   const got = await samples(registry);
@@ -82,7 +82,10 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   createRelayerMetrics(unlimited).watchBudget({
     ...{ spentWei: () => 0n, dailyWei: null, failedWei: () => 0n, dailyFailuresWei: null },
   });
-  const told = await samples(unlimited);
-  expect([told.has('relayer_gas_budget_usdc'), told.has('relayer_gas_failed_budget_usdc')]).toEqual([false, false]);
-  expect(told.get('relayer_gas_failed_today_usdc')).toBe(0);
+  const answers = await samples(unlimited);
+  expect([answers.has('relayer_gas_budget_usdc'), answers.has('relayer_gas_failed_budget_usdc')]).toEqual([
+    false,
+    false,
+  ]);
+  expect(answers.get('relayer_gas_failed_today_usdc')).toBe(0);
 });

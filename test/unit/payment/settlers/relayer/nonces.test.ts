@@ -32,7 +32,7 @@ test('a node that counts too high is believed only until it is asked again', () 
   expect(nonces.next(held())).toBe(3);
 });
 
-test('what is past is known by our receipts alone, never by a node’s count', () => {
+test('a nonce counts as past by our receipts alone, never by a node’s count', () => {
   const nonces = createNonces();
   nonces.learn(9);
   expect(nonces.isPast(3)).toBe(false);
@@ -44,7 +44,7 @@ test('before the chain was asked there is no nonce', () => {
   expect(() => createNonces().next(held())).toThrow(/not asked/);
 });
 
-test('the block below which all is decided is the highest of our receipts, whatever order they come in', () => {
+test('the block up to which all is decided is the highest of our receipts, in whatever order they come', () => {
   const nonces = createNonces();
   expect(nonces.provenBlock()).toBe(0);
   nonces.passed(5, 100);
@@ -52,7 +52,7 @@ test('the block below which all is decided is the highest of our receipts, whate
   expect([nonces.provenBlock(), nonces.isPast(5), nonces.known()]).toEqual([100, true, false]);
 });
 
-test('a receipt below what the chain has told takes nothing back', () => {
+test('a receipt below the chain’s count takes nothing back', () => {
   const nonces = createNonces();
   nonces.learn(9);
   nonces.passed(5, 100);

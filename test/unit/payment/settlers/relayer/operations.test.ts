@@ -155,7 +155,7 @@ describe('an operation', () => {
   test.each([
     ['0x0', 'the transaction reverted'],
     ['0x1', 'the transaction was mined without the event'],
-  ] as const)('mined without its event (status %s) fails by the chain, and bans nobody', async (status, reason) => {
+  ] as const)('mined without its event (status %s) fails by the chain, and bans no payer', async (status, reason) => {
     const { bed, self } = await bench();
     const { job, flight } = await self.launch({ readReceipt: () => null });
     await self.mine(flight, status);
@@ -301,7 +301,7 @@ describe('among others, an operation', () => {
     expect(bed.state.flights.all().map((one) => newest(one).operationJob)).toEqual([second]);
   });
 
-  test('is never simulated for a price of gas that a contract could tell from the real one', async () => {
+  test('is never simulated for a price of gas that a contract could distinguish from the real one', async () => {
     const { bed, self } = await bench();
     const { job } = await self.launch();
     const to = bytesToHex(job.operation.to);

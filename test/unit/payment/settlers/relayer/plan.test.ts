@@ -59,7 +59,7 @@ async function bench() {
     check: createChainCheck(chain, USDC, () => RELAYER),
   };
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
-  /** Plans a round, tries it out where something must be known, and judges what was told. */
+  /** Plans a round, simulates it where that is needed, and judges the answers. */
   const run = async (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> => {
     const plan = planRound(jobs, {
       gas: 18_000_000n,
@@ -115,10 +115,10 @@ describe('a payment that waits alone', () => {
 
   test('of a plain account is simulated when it was in a failed batch, or when today’s failures have cost enough', async () => {
     const { trials, run } = await bench();
-    const [careful, spoilt] = jobs(2);
+    const [careful, suspected] = jobs(2);
     expect((await run([careful as Job], { isCareful: true })).groups).toEqual([[careful]]);
-    (spoilt as Job).wasInFailedBatch = true;
-    expect((await run([spoilt as Job])).groups).toEqual([[spoilt]]);
+    (suspected as Job).wasInFailedBatch = true;
+    expect((await run([suspected as Job])).groups).toEqual([[suspected]]);
     expect(trials).toHaveLength(2);
   });
 
@@ -225,7 +225,7 @@ describe('a payer that got code after its call was verified', () => {
 });
 
 describe('payments that a third party may hold', () => {
-  test('go each alone, without a look, beside those that are looked at', async () => {
+  test('are each sent alone, without a simulation, beside those that are simulated', async () => {
     const { said, trials, blocks, run } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
     const [forced, other, ...free] = jobs(4);
@@ -235,7 +235,7 @@ describe('payments that a third party may hold', () => {
     expect([trials.length, blocks]).toEqual([1, ['latest']]);
   });
 
-  test('go where there is nothing else to look at', async () => {
+  test('are sent where there is nothing else to simulate', async () => {
     const { node, run } = await bench();
     const all = jobs(2);
     for (const job of all) job.mustSend = true;
@@ -253,7 +253,7 @@ describe('a simulation without a result', () => {
       },
     ],
     ['because its answer is of another batch', () => [true]],
-  ])('of a batch, %s, is made in halves next time', async (_, together) => {
+  ])('of a batch, %s, is repeated for half the batch next time', async (_, together) => {
     const { said, run } = await bench();
     said.together = together;
     const all = jobs(5);

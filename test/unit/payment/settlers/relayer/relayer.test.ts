@@ -155,7 +155,7 @@ describe('while a transaction is in flight, a payment', () => {
     return { ...bed, first, sent, outcome: outcome as Promise<Outcome> };
   }
 
-  test('waits a moment for others to share the next with', async () => {
+  test('waits a moment for others to share the next transaction with', async () => {
     const bed = await inFlight();
     const [second, third] = [randomIntent(), randomIntent()];
     bed.settle(second);
@@ -249,7 +249,7 @@ describe('a payer whose payment used up the whole gas of its transaction', () =>
     return { ...bed, payer: first.authorization.from };
   }
 
-  test('is refused, and what waits of it goes back unsent; others are not touched by it', async () => {
+  test('is refused, and its waiting payments go back unsent, while other payers are not affected', async () => {
     const bed = await exhausted();
     expect(bed.relayer.refuses?.(bed.payer)).toMatch(/gas/);
     expect(bed.relayer.refuses?.(randomBytes(20))).toBeNull();
@@ -263,7 +263,7 @@ describe('a payer whose payment used up the whole gas of its transaction', () =>
     expect(bed.costs).toMatchObject([{ settled: 0, payments: 1 }]);
   });
 
-  test('has what was in other hands before sent all the same: only the chain can end it', async () => {
+  test('keeps payments that a third party may hold: they are sent all the same, because only the chain can end them', async () => {
     const bed = await exhausted();
     const own = randomIntent({ authorization: { ...randomAuthorization(), from: bed.payer }, broadcast: true });
     bed.settle(own);
@@ -273,7 +273,7 @@ describe('a payer whose payment used up the whole gas of its transaction', () =>
 });
 
 describe('the relayer', () => {
-  test('expects to pay for what is open, at what gas costs now, and for nothing else', async () => {
+  test('expects to pay for open settlements at the present price of gas, and for nothing else', async () => {
     const bed = await bench();
     expect(bed.relayer.expectedWei()).toBe(0n);
     const intents = [randomIntent(), randomIntent()];
@@ -289,7 +289,7 @@ describe('the relayer', () => {
     expect(bed.relayer.expectedWei()).toBe(0n);
   });
 
-  test('looks at each payment before it sends it while failures have cost enough', async () => {
+  test('simulates each payment before it sends it once failures have cost enough', async () => {
     const bed = await bench();
     bed.self.careful = true;
     bed.settle(randomIntent());
@@ -334,16 +334,16 @@ describe('the relayer', () => {
     bed.self.hold = new Promise((resolve) => {
       answer = resolve;
     });
-    const told: string[] = [];
+    const reported: string[] = [];
     const [open] = bed.settle(randomIntent());
     await eventually(() => expect(bed.noted).toHaveLength(1));
-    const stopped = bed.relayer.stop().then(() => told.push('stopped'));
-    void open?.then(({ kind }) => told.push(kind));
+    const stopped = bed.relayer.stop().then(() => reported.push('stopped'));
+    void open?.then(({ kind }) => reported.push(kind));
     await new Promise((next) => setImmediate(next));
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     answer();
     await stopped;
-    expect([told, bed.pool.sent]).toEqual([['unknown', 'stopped'], []]);
+    expect([reported, bed.pool.sent]).toEqual([['unknown', 'stopped'], []]);
   });
 
   test('that stops while it waits for the chain ends what is queued as unknown', async () => {
@@ -372,7 +372,7 @@ describe('a transaction that is late', () => {
     bed.head();
   }
 
-  test('is handed over again as it is, and with a quarter more where it is late again, on disk before', async () => {
+  test('is sent again unchanged, and with a quarter more when it is late again, which is on disk before', async () => {
     const bed = await sentOnce();
     await late(bed);
     expect((await bed.pool.arrived(2)).raw).toBe(bed.sent.raw);
@@ -396,7 +396,7 @@ describe('a transaction that is late', () => {
     await bed.pool.arrived(2);
   });
 
-  test('and does not pay the base fee any more is offered for more at once', async () => {
+  test('and no longer pays the base fee is replaced at a higher fee at once', async () => {
     const bed = await sentOnce();
     const honest = bed.node.server.methods.eth_getBlockByNumber;
     bed.node.server.methods.eth_getBlockByNumber = (params) => ({
@@ -431,7 +431,7 @@ describe('a transaction that is late', () => {
     expect(await ended(bed, bed.outcome)).toEqual(settledIn(receipt));
   });
 
-  test('and whose payment somebody else has sent meanwhile is not offered for more: its nonce is used as it is', async () => {
+  test('and whose payment a third party has sent meanwhile is not replaced: its nonce is used unchanged', async () => {
     const bed = await sentOnce();
     const theirs = bed.node.pay(bed.intent.authorization);
     bed.node.server.methods.eth_getTransactionReceipt = ([hash]) => (hash === theirs.transactionHash ? theirs : null);

@@ -31,8 +31,8 @@ function only(effects: readonly Effect[], kind: Ask['kind'], name?: string): Ask
   expect(asked).toHaveLength(1);
   return asked[0] as Ask;
 }
-const answer = (effects: readonly Effect[], kind: Ask['kind'], told: unknown, name?: string): Effect[] =>
-  feed({ kind, effect: only(effects, kind, name), answer: told } as Event);
+const answer = (effects: readonly Effect[], kind: Ask['kind'], got: unknown, name?: string): Effect[] =>
+  feed({ kind, effect: only(effects, kind, name), answer: got } as Event);
 const fail = (effects: readonly Effect[], kind: Ask['kind'], error: Error): Effect[] =>
   feed({ kind: 'failed', effect: only(effects, kind), error });
 
@@ -55,7 +55,7 @@ const throughAll = (count: number) => ({
 const refusal = (message: string) => ({ error: new RpcError(-32000, message) });
 
 describe('a round', () => {
-  test('of one plain payment is written down at once: to try it out would cost more than it saves', () => {
+  test('of one plain payment is noted at once, because a simulation would cost more than it saves', () => {
     const job = randomJob();
     const effects = round(job);
     expect(of(effects, 'tryOut')).toEqual([]);
@@ -63,14 +63,14 @@ describe('a round', () => {
     expect(noted(effects, [job])).toEqual([{ kind: 'send', flights: [flight], raws: [newest(flight as never).raw] }]);
   });
 
-  test('is one at a time: what comes during it waits in the queue', () => {
+  test('runs alone: payments that come during it wait in the queue', () => {
     const [first, second] = [randomJob(), randomJob()];
     round(first);
     expect(of(feed({ kind: 'submitted', jobs: [second] }), 'wait')).toEqual([]);
     expect(state.queue).toEqual([second]);
   });
 
-  test('takes nothing that has ended meanwhile, and is none where all have', () => {
+  test('leaves out payments that have ended meanwhile, and does not run where all have', () => {
     const [ended, open] = [randomJob(), randomJob()];
     const waiting = feed({ kind: 'submitted', jobs: [ended, open] });
     ended.ended = true;
@@ -86,7 +86,7 @@ describe('a round', () => {
   });
 
   test.each(['countTransactions', 'readFees', 'tryOut', 'note'] as const)(
-    'that fails at %s waits half a second, with its payments first in the queue, and an operator is told',
+    'that fails at %s waits half a second, with its payments first in the queue, and is logged',
     (at) => {
       const [ended, open, next] = [randomJob(), randomJob(), randomJob()];
       if (at === 'countTransactions') state.nonces.forget();
@@ -108,7 +108,7 @@ describe('a round', () => {
     },
   );
 
-  test('sends nothing where no row waits any more', () => {
+  test('sends nothing where the ledger has no waiting row any more', () => {
     const [job, other] = [randomJob(), randomJob()];
     const effects = answer(round(job, other), 'tryOut', {
       readings: readings([job, other]),
@@ -130,8 +130,8 @@ describe('a round', () => {
   });
 });
 
-describe('what a trial leaves', () => {
-  test('without a reading waits for half a second; what was disturbed goes on in a smaller group at once', () => {
+describe('a payment after its simulation', () => {
+  test('waits half a second when it has no reading, and goes on in a smaller group at once when another payment disturbed it', () => {
     const [read, unread] = [randomJob(), randomJob()];
     const effects = answer(round(read, unread), 'tryOut', { readings: readings([read]), simulated: [] });
     expect(state.queue).toEqual([read]);
@@ -144,7 +144,7 @@ describe('what a trial leaves', () => {
     expect(state.queue).toEqual([read]);
   });
 
-  test('as used is examined before the next round begins', () => {
+  test('is looked up before the next round begins when its nonce is used', () => {
     const [good, used] = [randomJob(), randomJob()];
     const trial = {
       readings: new Map([
@@ -163,7 +163,7 @@ describe('what a trial leaves', () => {
     expect([state.sender, state.round]).toEqual(['idle', null]);
   });
 
-  test('as unused, and ended while its payer was read, is not examined', () => {
+  test('is not looked up when it ended while its payer was read', () => {
     const [used, other] = [randomJob(), randomJob()];
     const trial = { readings: readings([used, other], { used: true, hasCode: false }), simulated: [throughAll(2)] };
     const examining = answer(round(used, other), 'tryOut', trial);
@@ -175,10 +175,10 @@ describe('what a trial leaves', () => {
   });
 });
 
-describe('a transaction that is handed over', () => {
+describe('a transaction that is sent', () => {
   const send = (job: Job) => noted(round(job), [job]);
 
-  test('without an answer may have arrived: an operator is told, and the sender is free', () => {
+  test('without an answer may have arrived, so that is logged and the sender is free', () => {
     const error = new Error('away');
     expect(of(fail(send(randomJob()), 'send', error), 'warn')).toEqual([
       { kind: 'warn', detail: { err: error, transactions: 1 }, message: 'broadcast unanswered' },
@@ -186,7 +186,7 @@ describe('a transaction that is handed over', () => {
     expect([state.sender, state.flights.size()]).toEqual(['idle', 1]);
   });
 
-  test('and refused is told with the node’s reason, its nonce and what is in it; then its payments are read once more', () => {
+  test('and refused is logged with the node’s reason, its nonce and its payments, which are then read once more', () => {
     const job = randomJob();
     const refused = answer(send(job), 'send', [refusal('nonce too low')]);
     expect(of(refused, 'warn')).toEqual([
@@ -223,7 +223,7 @@ describe('a payment', () => {
       },
     });
 
-  test('of which a receipt and the logs tell ends once', () => {
+  test('that both a receipt and the logs show as settled ends once', () => {
     const job = randomJob();
     const effects = [...sorting(job)];
     const again = [...sorting(job)];
@@ -231,7 +231,7 @@ describe('a payment', () => {
     expect(of(answer(again, 'lookUp', settled), 'end')).toEqual([]);
   });
 
-  test('that has ended is neither queued nor waited for, whatever is told of it later', () => {
+  test('that has ended is neither queued nor waited for, whatever is reported of it later', () => {
     const job = randomJob();
     const [first, second] = [sorting(job), sorting(job)];
     answer(first, 'lookUp', settled);
@@ -249,7 +249,7 @@ describe('a payment', () => {
   });
 });
 
-test('a failure of what is answered whatever happens is a fault of ours, and is not passed over', () => {
+test('a failure of an effect that must always answer is a fault of ours, and is not swallowed', () => {
   const effect = { kind: 'readBalance', job: randomJob(), atBlock: 1 } as const;
   expect(() => feed({ kind: 'failed', effect, error: new Error('a bug') })).toThrow('a bug');
 });

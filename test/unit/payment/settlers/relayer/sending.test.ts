@@ -66,7 +66,7 @@ describe('a transaction', () => {
     expect(sent()).toEqual([newest(flight).raw]);
   });
 
-  test('that was sent may be in a third party’s hands from then on: its time and its nonce are kept', async () => {
+  test('that was sent may be in a third party’s hands from then on, so its time and its nonce are kept', async () => {
     const { launch, state, outcomes, effects } = await bench();
     const [job, other] = [randomJob(), randomJob()];
     const [flight, second] = await launch([job], [other]);
@@ -86,7 +86,7 @@ describe('a transaction', () => {
     expect(bed.state.flights.open([randomJob()], bed.prices).nonce).toBe(3);
   });
 
-  test('after the service was told to stop is not sent, and stays in flight', async () => {
+  test('is not sent after the service was asked to stop, and stays in flight', async () => {
     const { launch, stopping, sent, state } = await bench();
     stopping.abort(new Error('stopping'));
     await launch([randomJob()]);
@@ -109,7 +109,7 @@ describe('a payment whose row waits no longer', () => {
     expect([bed.sent(), [...gone.nonces]]).toEqual([[newest(flight).raw], []]);
   });
 
-  test('leaves nothing to send where it was alone, and frees the nonce; other transactions go', async () => {
+  test('leaves nothing to send where it was alone, and frees the nonce; other transactions are sent', async () => {
     const bed = await bench();
     const [gone, kept] = [randomJob(), randomJob()];
     bed.gone.add(gone.intent.id);
@@ -122,8 +122,8 @@ describe('a payment whose row waits no longer', () => {
   });
 });
 
-describe('a transaction that no node answers for', () => {
-  test('may have arrived: it stays in flight, and is sent once, because another sending would not tell more', async () => {
+describe('a transaction whose sending gets no clear answer', () => {
+  test('may have arrived, so it stays in flight and is not sent a second time, which would show no more', async () => {
     const { launch, server, state, sent, opened } = await bench();
     server.fault = (calls) => (calls.some(isSending) ? '500' : null);
     await launch([randomJob()]);
@@ -142,7 +142,7 @@ describe('a transaction that no node answers for', () => {
   );
 });
 
-describe('while the providers bear no more', () => {
+describe('while the providers refuse more requests,', () => {
   /** Moves on while the sending pauses; how often it did. */
   async function pauses({ clock, rest }: Awaited<ReturnType<typeof bench>>, most: number): Promise<number> {
     const resting = rest();
@@ -157,7 +157,7 @@ describe('while the providers bear no more', () => {
     return count;
   }
 
-  test('a transaction waits a moment and is sent then: they have taken nothing', async () => {
+  test('a transaction waits a moment and is sent then, because no provider has accepted it', async () => {
     const bed = await bench({ busy: 4 });
     const launching = bed.launch([randomJob()]);
     expect(await pauses(bed, 4)).toBe(4);
@@ -166,7 +166,7 @@ describe('while the providers bear no more', () => {
     expect([bed.sent(), bed.state.flights.has(flight)]).toEqual([[newest(flight).raw], true]);
   });
 
-  test('it is tried five times, and stays in flight until it is late', async () => {
+  test('a transaction is tried five times, and stays in flight until it is late', async () => {
     const bed = await bench({ busy: 5 });
     const launching = bed.launch([randomJob()]);
     expect(await pauses(bed, 4)).toBe(4);
@@ -189,7 +189,7 @@ describe('a transaction that a node refuses', () => {
     expect([state.queue, bad.maxGroup]).toEqual([[bad], Number.MAX_SAFE_INTEGER]);
   });
 
-  test('may be what used the nonce: with its receipt its payments have ended, and nothing is opened again', async () => {
+  test('may itself have used the nonce: with its receipt its payments have ended, and none is queued again', async () => {
     const { launch, server, state, release, outcomes } = await bench();
     const job = randomJob();
     refusing(server, 'nonce too low');
@@ -201,7 +201,7 @@ describe('a transaction that a node refuses', () => {
     expect([outcomes(job).map(({ kind }) => kind), state.queue, state.flights.size()]).toEqual([['settled'], [], 0]);
   });
 
-  test('is given back all the same where its receipt cannot be read', async () => {
+  test('frees its nonce also where its receipt cannot be read', async () => {
     const { launch, server, state, release } = await bench();
     const job = randomJob();
     server.fault = (calls) => (calls.some(({ method }) => method === 'eth_getTransactionReceipt') ? '500' : null);
@@ -232,7 +232,7 @@ describe('a transaction that a node refuses', () => {
     'transaction too large',
     'gas too big',
     'fee too high',
-  ])('as too much (%s) is tried again in halves', async (message) => {
+  ])('as too much (%s) is tried again in batches of half the size', async (message) => {
     const { launch, server, state, release } = await bench();
     const jobs = Array.from({ length: 5 }, () => randomJob());
     refusing(server, message);

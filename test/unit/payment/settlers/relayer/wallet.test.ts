@@ -27,7 +27,7 @@ test('a transaction is byte for byte what viem signs with the same key, in every
   }
 });
 
-test('numbers of nothing and of one small byte are written as RLP wants them', async () => {
+test('zero and one small byte are encoded as RLP requires', async () => {
   const key = hex(32);
   for (const [nonce, data] of [
     [0, '0x00'],
@@ -43,7 +43,7 @@ test('numbers of nothing and of one small byte are written as RLP wants them', a
   }
 });
 
-test('a signature that begins with a zero byte is a shorter number', async () => {
+test('a signature that begins with a zero byte is encoded as a shorter number', async () => {
   const key = hex(32);
   const call = {
     to: hex(20),
@@ -64,7 +64,7 @@ test('a signature that begins with a zero byte is a shorter number', async () =>
   expect(wallet.sign(shorter).raw, `seed ${seed}`).toBe(theirs);
 });
 
-test('the address is the key’s own', () => {
+test('the wallet’s address is the address of its key', () => {
   const key = hex(32);
   expect(createWallet(key, 5042).address).toBe(privateKeyToAccount(key).address.toLowerCase());
 });

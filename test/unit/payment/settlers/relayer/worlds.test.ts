@@ -41,7 +41,7 @@ function findings({ journal, submitted, isStopped, listeners }: Awaited<ReturnTy
 }
 
 test.each(blocks.map((block) => [block[0] ?? '', block] as const))(
-  'in the seeded worlds from %s on, every payment ends once, nothing is sent before it is noted, and all is as it was recorded',
+  'in the seeded worlds from %s on, every payment ends once, nothing is sent before it is noted, and everything is as it was recorded',
   async (_, block) => {
     for (const seed of block) {
       const world = await runWorld(seed, createRelayer);
@@ -56,7 +56,7 @@ test.each(blocks.map((block) => [block[0] ?? '', block] as const))(
 );
 
 test.skipIf(process.env.SEED)(
-  'the worlds hold what settling can meet: each warning, each way of sending and each outcome',
+  'the seeded worlds contain each warning, each way of sending and each outcome of settling',
   () => {
     if (process.env.RECORD) writeFileSync(RECORDED, `${JSON.stringify(made, null, 2)}\n`);
     const warnings = new Set(journals.flatMap((journal) => journal.warnings.map(({ message }) => message)));

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 describe('a Core Lightning node', () => {
-  test('is ordered an invoice with the canonical request as text, of which it signs the hash alone', async () => {
+  test('is asked for an invoice with the canonical request as text, of which it signs the hash alone', async () => {
     const order = articleOrder();
     const text = await bench.receiver.createInvoice(order, signal);
     expect(decodeInvoice(text)).toMatchObject({
@@ -39,12 +39,12 @@ describe('a Core Lightning node', () => {
     });
   });
 
-  test('tells its key', async () => {
+  test('names its key', async () => {
     expect(await bench.receiver.nodeKey(signal)).toBe(node.key);
     expect(node.received[0]).toMatchObject({ method: 'POST', url: '/v1/getinfo', body: '{}' });
   });
 
-  test('has a payment once it is paid, and not before, nor one that it does not know', async () => {
+  test('has received a payment once it is paid, not before, and none that it does not know', async () => {
     await bench.receiver.createInvoice(articleOrder(), signal);
     const hash = node.invoices[0]?.paymentHash ?? Buffer.alloc(0);
     expect(await bench.receiver.isPaid(hash, signal)).toBe(false);
@@ -55,13 +55,13 @@ describe('a Core Lightning node', () => {
     expect(await bench.receiver.isPaid(Buffer.alloc(32), signal)).toBe(false);
   });
 
-  test('that denies us says what the rune needs', async () => {
+  test('that refuses our credentials makes the error name what the rune needs', async () => {
     node.answers['POST /v1/getinfo'] = { status: 401, body: '{"code":1502,"message":"Not permitted"}' };
     await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/need the methods invoice, listinvoices and getinfo/);
   });
 });
 
-describe('its rune', () => {
+describe('the rune of a Core Lightning node', () => {
   const inspectWhen = (answer: (method: string) => { status?: number; body: string }) => {
     node.answers['POST /v1/checkrune'] = ({ body }) => answer(JSON.parse(body).method);
     return bench.receiver.inspect(signal);
@@ -84,7 +84,7 @@ describe('its rune', () => {
     ['the node says so with a status of success', { body: '{"valid":false}' }],
     ['its code alone says so', { status: 500, body: '{"code":1503,"message":"x"}' }],
     ['its status alone says so', { status: 403, body: '{}' }],
-    ['its status alone says that nobody was let in', { status: 401, body: '{}' }],
+    ['its status alone says that access was refused', { status: 401, body: '{}' }],
     ['it does not even allow the question', { status: 401, body: '{"code":1501,"message":"Not authorized"}' }],
   ])('is no cause for a word when %s', async (_what, answer) => {
     expect(await inspectWhen(() => answer)).toEqual([]);
@@ -93,9 +93,9 @@ describe('its rune', () => {
   test.each([
     ['an old node does not know the question', { status: 500, body: '{"code":-32601,"message":"Unknown command"}' }],
     ['an answer of success says nothing', { body: '<html>' }],
-    ['another error is told', { status: 300, body: '{"valid":true}' }],
+    ['another error is reported', { status: 300, body: '{"valid":true}' }],
     ['the node answers nonsense', { status: 500, body: '<html>' }],
   ])('is said to be unknown when %s', async (_what, answer) => {
-    expect(await inspectWhen(() => answer)).toEqual([expect.stringContaining('cannot be told')]);
+    expect(await inspectWhen(() => answer)).toEqual([expect.stringContaining('does not show')]);
   });
 });

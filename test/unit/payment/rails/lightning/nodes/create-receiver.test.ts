@@ -37,7 +37,7 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
     return bench.receiver.nodeKey(signal).finally(bench.close);
   };
 
-  test('is taken when its authority is the pinned one', async () => {
+  test('is accepted when its authority is the pinned one', async () => {
     expect(await keyWith(fileOf('ca.pem', TEST_CA))).toBe(node.key);
   });
 
@@ -49,7 +49,7 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
   });
 });
 
-test.each(['lnd', 'cln', 'phoenixd'] as const)('a receiver says of itself that it is %s', async (kind) => {
+test.each(['lnd', 'cln', 'phoenixd'] as const)('a receiver reports its kind as %s', async (kind) => {
   const node = await startNodeServer(kind, systemClock);
   const bench = openReceiver(node.config);
   expect(bench.receiver.kind).toBe(kind);
@@ -61,14 +61,14 @@ describe('the certificate file', () => {
   const open = (tlsCertFile: string) => () =>
     openReceiver({ kind: 'lnd', url: 'https://127.0.0.1:1', macaroon: '00', tlsCertFile });
 
-  test('that is not there stops the start and names its key', () => {
+  test('that does not exist stops the start, and the message names its configuration key', () => {
     expect(open(join(dir, 'gone.pem'))).toThrow(/^LIGHTNING_NODE_TLS_CERT: .*gone\.pem \(ENOENT\)$/);
     expect(open(join(dir, 'gone.pem'))).toThrow(
       expect.objectContaining({ cause: expect.objectContaining({ code: 'ENOENT' }) }),
     );
   });
 
-  test('that holds no certificate stops the start, and is not repeated', () => {
+  test('that holds no certificate stops the start, and the message does not repeat its text', () => {
     const path = fileOf('key.pem', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n');
     let thrown: unknown;
     try {

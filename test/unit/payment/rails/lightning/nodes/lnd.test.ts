@@ -25,7 +25,7 @@ const inspectWith = async (macaroon: string) => {
 };
 
 describe('an LND node', () => {
-  test('is ordered an invoice in the documented shape, and its text is handed on', async () => {
+  test('is asked for an invoice in the documented shape, whose text is passed on', async () => {
     const text = await bench.receiver.createInvoice(articleOrder(), signal);
     expect(text).toBe(node.invoices[0]?.text);
     expect(decodeInvoice(text)).toMatchObject({ amountMsat: 25_000n, expirySeconds: 300 });
@@ -42,14 +42,14 @@ describe('an LND node', () => {
     });
   });
 
-  test('tells its key, and a key in another form is refused', async () => {
+  test('names its key, and a key in another form is refused', async () => {
     expect(await bench.receiver.nodeKey(signal)).toBe(node.key);
     expect(node.received[0]).toMatchObject({ method: 'GET', url: '/v1/getinfo' });
     node.key = node.key.toUpperCase();
     await expect(bench.receiver.nodeKey(signal)).rejects.toMatchObject({ status: 502, code: 'upstream_failed' });
   });
 
-  test('has a payment once it is settled, and not before, nor one that it does not know', async () => {
+  test('has received a payment once it is settled, not before, and none that it does not know', async () => {
     await bench.receiver.createInvoice(articleOrder(), signal);
     const hash = node.invoices[0]?.paymentHash ?? Buffer.alloc(0);
     expect(await bench.receiver.isPaid(hash, signal)).toBe(false);
@@ -86,13 +86,13 @@ test.each([401, 403])('a node that denies us with %i needs no words for it', asy
   await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/credentials are not accepted/);
 });
 
-test('a web page is no answer of a node', async () => {
+test('a web page is not accepted as an answer of a node', async () => {
   const body = JSON.stringify({ identity_pubkey: node.key });
   node.answers['GET /v1/getinfo'] = { status: 200, headers: { 'content-type': 'text/html' }, body };
   await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('lnd: answered text/html instead of JSON');
 });
 
-describe('its macaroon', () => {
+describe('the macaroon of an LND node', () => {
   test.each([
     [
       'only receives',
@@ -157,8 +157,8 @@ describe('its macaroon', () => {
     ['may spend', { body: '{"valid":true}' }, /allows more than receiving/],
     ['may not spend', { status: 400, body: '{"code":3,"message":"permission denied"}' }, null],
     ['may not spend, in other words', { body: '{"valid":false}' }, null],
-    ['may not even ask', { status: 500, body: '{"code":2,"message":"permission denied"}' }, /cannot be told/],
-    ['makes it answer nonsense', { body: '<html>' }, /cannot be told/],
+    ['may not even ask', { status: 500, body: '{"code":2,"message":"permission denied"}' }, /does not show/],
+    ['makes it answer nonsense', { body: '<html>' }, /does not show/],
   ])('that cannot be read is asked of the node: it %s', async (_what, answer, warning) => {
     node.answers['POST /v1/macaroon/checkpermissions'] = answer;
     const warnings = await bench.receiver.inspect(signal);
@@ -188,11 +188,11 @@ describe('its macaroon', () => {
     expect(await inspectWhen((entity) => (entity === 'offchain' ? yes : no))).toHaveLength(1);
   });
 
-  test('cannot be told where one of the two answers says nothing, or comes with another status than 200', async () => {
+  test('is reported as unclear where one of the two answers says nothing, or has another status than 200', async () => {
     for (const silent of ['offchain', 'onchain']) {
       for (const nothing of [{ status: 201, body: '{"valid":true}' }, { body: '{"valid":"true"}' }])
         expect(await inspectWhen((entity) => (entity === silent ? nothing : no))).toEqual([
-          expect.stringContaining('cannot be told'),
+          expect.stringContaining('does not show'),
         ]);
     }
   });

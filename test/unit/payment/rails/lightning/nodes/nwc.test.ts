@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 
 describe('a wallet behind a relay', () => {
-  test('is ordered an invoice with amount, description hash and expiry, and nothing else', async () => {
+  test('is asked for an invoice with amount, description hash and expiry, and nothing else', async () => {
     const order = articleOrder();
     const text = await bench.receiver.createInvoice(order, signal);
     expect(wallet.orders).toEqual([
@@ -41,11 +41,11 @@ describe('a wallet behind a relay', () => {
     expect(decodeInvoice(text)).toMatchObject({ amountMsat: 25_000n, expirySeconds: 300, hasDescription: false });
   });
 
-  test('tells the key of its node', async () => {
+  test('names the key of its node', async () => {
     expect(await bench.receiver.nodeKey(signal)).toBe(wallet.key);
   });
 
-  test('has a payment when it came in and is settled, and in no other case', async () => {
+  test('has received a payment when it came in and is settled, and in no other case', async () => {
     const found = async (lookup: NostrWallet['lookup']) => {
       wallet.lookup = lookup;
       return bench.receiver.isPaid(Buffer.alloc(32, 1), signal);
@@ -59,7 +59,7 @@ describe('a wallet behind a relay', () => {
     expect(wallet.lookups).toEqual(Array(6).fill('01'.repeat(32)));
   });
 
-  test('that refuses to look has not said that a payment is missing', async () => {
+  test('that refuses to look does not make a payment count as missing', async () => {
     wallet.mood = 'refusing';
     const asked = bench.receiver.isPaid(Buffer.alloc(32, 1), signal);
     await expect(asked).rejects.toThrow('nwc: the wallet refuses lookup_invoice (RESTRICTED)');
@@ -114,7 +114,7 @@ describe('a wallet behind a relay', () => {
   });
 });
 
-describe('its connection', () => {
+describe('the connection to a wallet', () => {
   test('is refused when it may spend in any way', async () => {
     const spending = ['pay_invoice', 'pay_keysend', 'multi_pay_invoice', 'multi_pay_keysend', 'create_connection'];
     for (const method of spending) {
@@ -127,19 +127,19 @@ describe('its connection', () => {
     }
   });
 
-  test('is taken when it may only receive and read', async () => {
+  test('is accepted when it may only receive and read', async () => {
     wallet.methods.push('get_balance', 'list_transactions', 'get_budget', 'make_hold_invoice');
     expect(await bench.receiver.inspect(signal)).toEqual([]);
   });
 });
 
-describe('a failure', () => {
+describe('a failure of the wallet', () => {
   test.each([
     ['the wallet says nothing', 'silent', /nwc: timed out/],
     ['the wallet refuses', 'refusing', /nwc: the wallet refuses make_invoice \(RESTRICTED\)/],
     ['the answer has another shape', 'odd', /nwc: answered make_invoice with an unexpected shape/],
     ['the answer cannot be decrypted', 'garbled', /nwc: answered what cannot be read/],
-  ] as const)('is the node being away when %s, and never tells the secret', async (_what, mood, message) => {
+  ] as const)('counts as the node being away when %s, and never reveals the secret', async (_what, mood, message) => {
     // Only one that says nothing is waited for in vain.
     bench = connect(mood === 'silent' ? 150 : 60_000);
     wallet.mood = mood;

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 describe('a phoenixd node', () => {
-  test('is ordered an invoice by a form, in whole sats, as a user without a name', async () => {
+  test('is asked for an invoice by a form, in whole sats, as a user without a name', async () => {
     const text = await bench.receiver.createInvoice(articleOrder(), signal);
     expect(decodeInvoice(text)).toMatchObject({ amountMsat: 25_000n, expirySeconds: 300 });
     const [request] = node.received;
@@ -41,12 +41,12 @@ describe('a phoenixd node', () => {
     expect(node.received).toEqual([]);
   });
 
-  test('tells its key', async () => {
+  test('names its key', async () => {
     expect(await bench.receiver.nodeKey(signal)).toBe(node.key);
     expect(node.received[0]).toMatchObject({ method: 'GET', url: '/getinfo' });
   });
 
-  test('has a payment once it is paid, and not before, nor one that it does not know', async () => {
+  test('has received a payment once it is paid, not before, and none that it does not know', async () => {
     await bench.receiver.createInvoice(articleOrder(), signal);
     const hash = node.invoices[0]?.paymentHash ?? Buffer.alloc(0);
     expect(await bench.receiver.isPaid(hash, signal)).toBe(false);
@@ -56,14 +56,14 @@ describe('a phoenixd node', () => {
     expect(await bench.receiver.isPaid(Buffer.alloc(32), signal)).toBe(false);
   });
 
-  test('that denies us says which password it wants', async () => {
+  test('that refuses our password makes the error name the password that is needed', async () => {
     const other = openReceiver({ kind: 'phoenixd', url: node.url, password: 'wrong' });
     await expect(other.receiver.nodeKey(signal)).rejects.toThrow(/http-password-limited-access/);
     await other.close();
   });
 
-  test('cannot tell its two passwords apart, so every start says so, and nothing is tried', async () => {
-    expect(await bench.receiver.inspect(signal)).toEqual([expect.stringContaining('cannot be told')]);
+  test('does not show which of its two passwords it got, so every start warns, and nothing is tried', async () => {
+    expect(await bench.receiver.inspect(signal)).toEqual([expect.stringContaining('does not show')]);
     expect(node.received).toEqual([]);
   });
 });
