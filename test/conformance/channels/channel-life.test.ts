@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
+import { eventsOf } from '../../support/channels/chain-view.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
-import { eventsOf } from '../../support/channels/kill-leaver.ts';
 import {
   channelEnv,
   newStockBuyer,

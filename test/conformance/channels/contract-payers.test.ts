@@ -7,7 +7,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { eventsOf } from '../../support/channels/kill-leaver.ts';
+import { eventsOf } from '../../support/channels/chain-view.ts';
 import { channelEnv, offersChannels, receiptOf } from '../../support/channels/stock-buyer.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';

@@ -8,10 +8,10 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { channelEntry } from '../../../src/payment/rails/usdc-channels/describe.ts';
+import { eventsOf } from '../../support/channels/chain-view.ts';
 import { type ChannelBuyer, channelBuyer } from '../../support/channels/channel-buyer.ts';
 import { configJson, scheme } from '../../support/channels/channel-payment.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
-import { eventsOf } from '../../support/channels/kill-leaver.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 import { plainRequirement } from '../../support/usdc/payments.ts';
 

@@ -42,7 +42,17 @@ function open(changes: { charge?: () => Promise<null>; read?: () => Promise<neve
   const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
   const status = { unavailable: () => unavailable };
   return createSellVoucher({
-    ...{ store, ledger, book, turns: createTurns(clock), status, claimAfterMs: 1000, network: NETWORK, clock, log },
+    ...{
+      store,
+      ledger,
+      book,
+      turns: createTurns(clock),
+      status,
+      limits: { threshold: PRICE, ageMs: 1000 },
+      network: NETWORK,
+      clock,
+      log,
+    },
   });
 }
 

@@ -57,7 +57,7 @@ function open() {
   };
   const channels = {
     ...{ authorizerKey: bytesToHex(newKey().privateKey), withdrawDelaySeconds: 1200, minDeposit: 1n },
-    ...{ claimFrom: 1000n, claimAfterSeconds: 60 },
+    ...{ claimFrom: 1000n, claimAfterSeconds: 60, depositsADay: { payer: 0, client: 0 } },
   };
   const evidence = { lookup: async () => ({ kind: 'unknown' }) as const, paidIn: async () => null };
   return openChannelSettling(
