@@ -61,13 +61,6 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
-  async function lookForRefunds(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
-      await clock.sleep(REFUNDS_MS, stopping.signal).catch(() => {});
-    }
-  }
-
   const rail: RailSettling = {
     settler: {
       ...relayer.settler,
@@ -84,7 +77,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       const why = alarm.why();
       return why === null ? probe() : { ok: false, detail: why };
     },
-    load: async () => void lookForRefunds(),
+    load: async () => void lookForRefunds(refunds, options, stopping.signal),
     /**
      * A round where the contracts are not found reads nothing. It does not wait for the claims that it begins: a claim may wait long for its block, and
      * the next rounds watch, probe and read the relayer's gas meanwhile.
@@ -106,6 +99,18 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       return claims.run(true, signal);
     },
   };
+}
+
+/** Looks for stored refunds each second until the signal aborts. */
+async function lookForRefunds(
+  refunds: ReturnType<typeof createRefundOperations>,
+  { clock, log }: Pick<ChannelSettlingOptions, 'clock' | 'log'>,
+  stopping: AbortSignal,
+): Promise<void> {
+  while (!stopping.aborted) {
+    await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
+    await clock.sleep(REFUNDS_MS, stopping).catch(() => {});
+  }
 }
 
 /** Claims what is open before the service stops, as far as that is done in time. */

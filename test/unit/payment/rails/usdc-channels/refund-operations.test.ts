@@ -65,7 +65,7 @@ describe('an open refund', () => {
   test('is sent once, ends by its event, and its channel has the new balance before that', async () => {
     const data = await begin();
     await refunds.run();
-    expect(operated).toMatchObject([{ id: 'one', to: SETTLEMENT_BYTES, data, gas: 300_000n, broadcast: false }]);
+    expect(operated).toMatchObject([{ id: 'one', to: SETTLEMENT_BYTES, data, gas: 400_000n, broadcast: false }]);
     const transaction = hexToBytes(bed.contract.mined[0]!.transactionHash);
     expect(await row()).toMatchObject({ state: 'done', amount: 4000n, transaction, endedAt: bed.clock.nowMs() });
     expect((await bed.noted(channel.id)).state).toMatchObject({ balance: 6000n, refundNonce: 1n });
