@@ -1,6 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import type { Payment } from '../store/ports/sales.ts';
+import { inDoubt } from './doubt.ts';
 import type { Order } from './order.ts';
 import { PaymentRefused } from './refusal.ts';
 import { ALREADY_USED } from './settler.ts';
@@ -20,7 +21,11 @@ export function refuseInFlight(known: Payment): void {
   throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }
 
-/** The 402 of a payment that has bought another request, or whose answer has been delivered often enough. */
+/**
+ * The 402 of a payment that has bought another request, or whose answer has been delivered often enough. The money is taken. So where the rail cannot
+ * read why, the error says `charged: "unknown"`.
+ */
 export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
-  return (await rail.refuseUsed?.(payment, known)) ?? new PaymentRefused(ALREADY_USED);
+  const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
+  return refused ?? new PaymentRefused(ALREADY_USED);
 }
