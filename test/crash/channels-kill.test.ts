@@ -20,7 +20,7 @@ const BLOCK_MS = 150;
 /** How long the calls of a round with a random kill run, in ms: longer than a block, so that kills come before, during and after deposits. */
 const LONGEST_MS = 600;
 /** How often a kill point that was missed is tried again. A kill that hits no point is checked like any other. */
-const TRIES = 3;
+const TRIES = 10;
 /** In ms: how long a point may take to be reached, how long a request is held there, and how long a short-lived point may take to appear. */
 const [REACH_MS, HOLD_MS, RISE_MS] = [10_000, 100, 3000];
 

@@ -76,6 +76,7 @@ test(`${HEADERS} headers that are nearly a payment: each gets a refusal with a k
     expect(decoded(answer, 'payment-response'), context).toMatchObject({ success: false, errorReason: error });
     counts.set(error, (counts.get(error) ?? 0) + 1);
   };
+  const began = Date.now();
   for (let n = 0; n < HEADERS; n++) {
     const payment = changed(below(3) === 0 ? changed(pick([unpaid, foreign])) : pick([unpaid, foreign]));
     const text = JSON.stringify(payment);
@@ -84,6 +85,7 @@ test(`${HEADERS} headers that are nearly a payment: each gets a refusal with a k
     if (header.length > 0 && header.length < 15_000 && /^[\t -~]+$/.test(header)) await send(header.trim() || 'x');
   }
   expect(counts.size).toBeGreaterThan(8);
-  expect(moody.runs()).toBe(1);
+  // One run for the invoice of each minute that the test has seen begin, and none for a header.
+  expect(moody.runs()).toBeLessThanOrEqual(1 + Math.ceil((Date.now() - began) / 60_000));
   expect((await presentProof(service.origin, path, proof)).status).toBe(200);
 }, 600_000);

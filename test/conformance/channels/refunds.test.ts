@@ -135,7 +135,7 @@ async function charged(max: bigint): Promise<ChainChannel> {
   const channel = await funded();
   const sale = voucherSale('sale', 'sale', max, { price: max, amount: max, reservedAt: clock.nowMs() });
   const paid = { ...sale, channel: { channelId: channel.id, max, signature: channel.signVoucher(max) } };
-  expect(await store.charge(paid, new Uint8Array(), 0)).toBe(true);
+  expect(await store.charge(paid, new Uint8Array(), 0)).not.toBeNull();
   return channel;
 }
 const payerOf = async ({ privateKey }: ChainChannel) => stage.walletOf(privateKeyToAccount(bytesToHex(privateKey)));

@@ -1,7 +1,7 @@
 import type { Plant } from './plant.ts';
 
 const CHARGES = 'src/store/sqlite/channel-writes.ts';
-const SELLING = 'src/payment/rails/usdc-channels/sell-voucher.ts';
+const BOUGHT = 'src/payment/rails/usdc-channels/bought-before.ts';
 const RULES = 'src/payment/rails/usdc-channels/voucher-rules.ts';
 const LIMITS = 'src/payment/rails/usdc-channels/refund-limits.ts';
 
@@ -89,7 +89,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher buys any request',
-    file: SELLING,
+    file: BOUGHT,
     find: "if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;",
     replace:
       "if (sale?.state !== 'settled' || isSameRequest(sale, { ...order, requestHash: sale.nonce })) return null;",
@@ -97,7 +97,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher’s answer goes to anybody',
-    file: SELLING,
+    file: BOUGHT,
     find: 'if (!isSameBuyer(sale, { ...order,',
     replace: 'if (order.price < 0n && !isSameBuyer(sale, { ...order,',
     breaks: ['no payment is sold twice'],

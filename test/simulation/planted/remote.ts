@@ -28,9 +28,9 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   {
     name: 'what was handed over is logged',
     file: 'src/payment/settlers/facilitator/remote-settler.ts',
-    find: "log.warn({ payment: id, said }, 'nothing shows",
+    find: "log.warn({ payment: id, answer }, 'no evidence",
     replace:
-      "log.warn({ payment: id, said, sent: JSON.stringify(settleRequest(authorization, terms)) }, 'nothing shows",
+      "log.warn({ payment: id, answer, sent: JSON.stringify(settleRequest(authorization, terms)) }, 'no evidence",
     breaks: ['no secret leaves'],
   },
   {

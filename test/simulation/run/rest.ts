@@ -12,6 +12,8 @@ const START_MS = 40_000;
 const ENDS_MS = 700_000;
 /** A new leader has the lease of the last one by then, and has looked at what that one left open. */
 const RESUMED_MS = 60_000;
+/** No scenario lets a charge wait for longer, and a round of claims takes some seconds. */
+const OLDEST_CHARGE_MS = 500_000;
 const STEP_MS = 5_000;
 const OPEN = ['reserved', 'settling', 'unknown'];
 
@@ -73,7 +75,7 @@ export async function comeToRest(world: World, honest: HonestBuyers): Promise<vo
 }
 
 /** Stops a service that sells from channels as a signal does, and starts it again: it claims everything before it ends. */
-export async function claimAtStop(world: World): Promise<void> {
+export async function claimAtStop(world: World, unclaimed: () => readonly string[]): Promise<void> {
   const { scenario, scheduler, instances } = world;
   if (!scenario.channels) return;
   let stopped = false;
@@ -86,6 +88,9 @@ export async function claimAtStop(world: World): Promise<void> {
   // A claim whose end the stop did not wait for is ended by the next start.
   for (const untilMs = scheduler.nowMs() + RESUMED_MS; scheduler.nowMs() < untilMs && openRows(world).length > 0; )
     await scheduler.runUntil(scheduler.nowMs() + 1000);
+  // An instance of several gives its lease up before it stops. Its charges wait for their age at the next leader.
+  const latestMs = scheduler.nowMs() + (instances.length > 1 ? OLDEST_CHARGE_MS : 0);
+  while (scheduler.nowMs() < latestMs && unclaimed().length > 0) await scheduler.runUntil(scheduler.nowMs() + 1000);
 }
 
 export const isAnswered = ({ book }: World): boolean => book.presentations().every(({ received }) => received !== null);

@@ -111,7 +111,7 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
   if (isBroken()) return played;
   checkHonest(world, honest, tell);
   await comeToRest(world, honest);
-  await claimAtStop(world);
+  await claimAtStop(world, channels.unclaimed);
   relayer.afterMove();
   channels.afterMove(true);
   for (const { name } of world.instances.filter((one) => !one.isUp()))

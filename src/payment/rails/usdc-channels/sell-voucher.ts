@@ -1,5 +1,5 @@
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { Ledger } from '../../ledger.ts';
 import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
@@ -37,11 +37,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
   const corrections = createCorrections(store);
   const { redelivered, boughtBefore } = createBoughtBefore(options);
 
-  async function sell(voucher: PresentedVoucher, order: PaidOrder, seen: Channel | null): Promise<Delivery> {
+  async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const again = await boughtBefore(voucher, order, tries === 0 ? seen : null);
+      const again = await boughtBefore(voucher, order);
       if (again) return again;
       body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
@@ -54,11 +54,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
   async function turn(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    { arrival, seen }: { arrival: number; seen: Channel | null },
+    arrival: number,
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      return { value: await sell(voucher, order, seen), charged: max, isCorrected: false };
+      return { value: await sell(voucher, order), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
       const value = await corrections.answer(voucher.channelId, max, error, arrival);
@@ -81,9 +81,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { from: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
-    const sold = await turns.take(key, asking, order.asker.signal, (hasWaited) =>
-      turn(voucher, order, { arrival, seen: hasWaited ? null : channel }),
-    );
+    const sold = await turns.take(key, asking, order.asker.signal, () => turn(voucher, order, arrival));
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;

@@ -57,15 +57,15 @@ function createLine(clock: Clock, onEmpty: () => void) {
   }
 
   return {
-    /** Waits for a turn. Refused when too many wait already, when the wait is too long, and when the signal aborts. */
-    async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
+    /** Waits for a turn. False when too many wait already, when the wait is too long, and when the signal aborts. */
+    async enter(asking: Asking, signal: AbortSignal): Promise<boolean> {
       charged ??= asking.charged;
       const isFree = !isTaken && (fits(asking) || (list.size() === 0 && !isHeld()));
       if (isFree) isTaken = true;
-      else if (!(await wait(asking, signal))) return 'refused';
+      else if (!(await wait(asking, signal))) return false;
       timer?.abort();
       timer = null;
-      return isFree ? 'at once' : 'after a wait';
+      return true;
     },
     /** A turn has ended; null when it failed. */
     end(turn: Turn<unknown> | null, { request }: Asking): void {
@@ -92,19 +92,18 @@ export function createTurns(clock: Clock) {
   }
 
   return {
-    /** Runs `work` in the channel's turn, and says whether it had to wait for it. Null when the channel is too busy. */
+    /** Runs `work` in the channel's turn. Null when the channel is too busy. */
     take: async <T>(
       key: string,
       asking: Asking,
       signal: AbortSignal,
-      work: (hasWaited: boolean) => Promise<Turn<T>>,
+      work: () => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
-      const entered = await line.enter(asking, signal);
-      if (entered === 'refused') return null;
+      if (!(await line.enter(asking, signal))) return null;
       let turn: Turn<T> | null = null;
       try {
-        turn = await work(entered === 'after a wait');
+        turn = await work();
         return turn.value;
       } finally {
         line.end(turn, asking);
