@@ -80,7 +80,7 @@ describe('a row that another process settles', () => {
   test('is read four times a second until SETTLE_WAIT_MS is over, and then its outcome is unknown', async () => {
     const { remote, reads } = newRemote();
     const got = remote.resume(await stored('settling'));
-    for (let at = 0; at < 14; at++) await pass(50);
+    for (let at = 0; at < 12; at++) await pass(50);
     expect(await got).toMatchObject({ state: 'unknown' });
     // The last one is the report after it was written down as unknown.
     expect(reads).toEqual([250, 500, 600, 600]);
