@@ -40,7 +40,9 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
         },
       });
       return sold.catch((error) => {
-        if (isBuyersDoing(error, isVerified)) failures.note(bytesToHex(proof.payer), client);
+        // Until the endpoint runs, any client could have named this payer.
+        if (isVerified && isBuyersDoing(error, true)) failures.note(bytesToHex(proof.payer), client);
+        else if (isBuyersDoing(error, false)) failures.noteUnproven(client);
         throw error;
       });
     },
@@ -53,7 +55,7 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
     ): Promise<Delivery> => {
       admission.checkFailures(command.payer, client);
       return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
-        if (isBuyersDoing(error, false)) failures.note(bytesToHex(command.payer), client);
+        if (isBuyersDoing(error, false)) failures.noteUnproven(client);
         throw error;
       });
     },
