@@ -148,13 +148,13 @@ async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channe
   }
 }
 
-/** Reads these channels from the chain and notes their states. Returns them as they are now. */
+/** Reads these channels from the chain and notes their states. Returns those that could be read, as they are now. The others wait for the next round. */
 async function refresh({ store, reader, clock }: ClaimsOptions, channels: readonly Channel[], signal: AbortSignal) {
   const ids = channels.map(({ id }) => id);
   const states = await reader.read(ids, { signal });
-  const noted = channels.map((channel, at) => {
+  const noted = channels.flatMap((channel, at) => {
     const state = states[at];
-    return state ? store.note(channel, state, clock.nowMs()) : channel;
+    return state ? [store.note(channel, state, clock.nowMs())] : [];
   });
   return Promise.all(noted);
 }
