@@ -2,8 +2,8 @@ import { RpcError } from '../../../chain/rpc/client.ts';
 
 /**
  * Reads the blocks that are new since the last call, oldest first and none left out. The first call reads the block `head` alone. A range has `most`
- * blocks at the most; one that the node refuses is halved. What was read stays read, although a later range fails: then it rejects, and the next call
- * goes on there with half of the range.
+ * blocks at the most; one that the node refuses is halved. When a range fails, the call rejects. The
+ * next call does not read the earlier ranges again. It goes on at the failed one, with half of its blocks.
  */
 export function createBlockRanges(read: (from: number, to: number) => Promise<void>, most: number) {
   let next: number | null = null;

@@ -29,7 +29,7 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
 
   async function readNow(id: Uint8Array, config: ChannelConfig, asker: Asker, isExpected: boolean): Promise<Channel> {
     const state = await read(id, asker);
-    // Anybody can name a channel. Only one that holds or has held money gets a row.
+    // A request can name any channel. Only one that holds or has held money gets a row.
     if (state.balance === 0n && state.totalClaimed === 0n && !isExpected)
       throw new PaymentRefused(reason('channel_not_found'));
     return store.note({ ...config, id, network }, state, clock.nowMs());

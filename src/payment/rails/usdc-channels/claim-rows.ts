@@ -16,12 +16,12 @@ function unclaimedOf({ charged, writtenOff, state }: Channel): bigint {
   return charged - writtenOff - state.totalClaimed;
 }
 
-/** Whether a pending withdrawal could take money that is charged. A withdrawal of money that no charge needs is no danger. */
+/** Whether a pending withdrawal could take money that is charged. It cannot where the rest of the balance covers all charges. */
 function isEndangered({ charged, writtenOff, state }: Channel): boolean {
   return charged - writtenOff > state.balance - state.withdrawAmount;
 }
 
-/** Whether a channel's charges are to be claimed now: they are worth it, they have waited for long, or a withdrawal could take them. */
+/** Whether a channel's charges are to be claimed now: they have reached the threshold or the age, or a withdrawal could take them. */
 export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
   if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
   const isOld = nowMs - channel.unclaimedSince >= ageMs;

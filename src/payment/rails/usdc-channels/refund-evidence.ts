@@ -38,7 +38,7 @@ export interface RefundOnChain {
 export function createRefundEvidence(options: RefundEvidenceOptions) {
   const { store, reader, chain } = options;
 
-  /** The refund in a mined transaction: `moved nothing` where it went through without the event, null where it proves nothing. */
+  /** The refund in a mined transaction. `moved nothing`: the transaction succeeded without the refund's event. Null: it does not decide the refund. */
   async function refundOf(channelId: Uint8Array, hash: string): Promise<OperationDone | 'moved nothing' | null> {
     const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle' });
     const receipt = readReceipt(raw, hash);

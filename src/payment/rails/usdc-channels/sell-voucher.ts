@@ -26,9 +26,9 @@ const MOST_TRIES = 3;
  * Sells a call for a voucher:
  * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
- * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or is told the new charges. One that
- *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier charges
- *    must not wait for a claim that cannot be sent.
+ * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
+ *    One that fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier
+ *    charges must not wait for a claim that cannot be sent.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
@@ -75,7 +75,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
     if (again) return again;
     order.admit();
-    // A claim makes vouchers public, so a stranger may present one over no more than what is claimed. It never takes a turn in the channel.
+    // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
     if (channel && max <= channel.state.totalClaimed) throw new StaleVoucher(channel, 'cumulative_below_claimed');
     await checkIdentifier(options, order);
     const request = Buffer.from(order.requestHash).toString('latin1');

@@ -3,7 +3,7 @@ import { type Asking, createWaitingList } from './waiting-list.ts';
 
 /** Requests that may wait for one channel. A request beyond that is refused as busy. */
 const MOST_WAITING = 32;
-/** How long a client may take to sign the voucher that it was told of, in milliseconds: a read of the chain and a round trip. */
+/** How long a client may take to sign the voucher that a correction asks for, in milliseconds: a read of the chain and a round trip. */
 const RETRY_MS = 500;
 
 /** How a request's turn ended. */
@@ -11,17 +11,17 @@ export interface Turn<T> {
   readonly value: T;
   /** The channel's charges after it. */
   readonly charged: bigint;
-  /** Whether the client was told which voucher to sign next. */
+  /** Whether it ended with a correction: the client knows which voucher to sign next. */
   readonly isCorrected: boolean;
 }
 
-/** One channel's turns. `onEmpty` is called when nobody has or waits for a turn. */
+/** One channel's turns. `onEmpty` is called when no request has a turn or waits for one. */
 function createLine(clock: Clock, onEmpty: () => void) {
   const list = createWaitingList(clock);
   let isTaken = false;
   /** The channel's charges after the last turn; null where they are not known. */
   let charged: bigint | null = null;
-  /** Until when the channel waits for a client that was told which voucher to sign, in Unix milliseconds, and what that client asks for. */
+  /** Until when the channel waits for a corrected client, in Unix milliseconds, and what that client asks for. */
   let held = { untilMs: 0, request: '' };
   let timer: AbortController | null = null;
 
@@ -79,7 +79,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
 
 /**
  * Lets the requests of one channel take turns. All requests that a stock client makes at once carry the same voucher. One of them buys. Each of the
- * others must be told the new charges, signs once more, and gives up when that voucher is stale too. So a request whose voucher fits comes first. After
+ * others must get the new charges, signs once more, and gives up when that voucher is stale too. So a request whose voucher fits comes first. After
  * each correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other request has its turn.
  */
 export function createTurns(clock: Clock) {

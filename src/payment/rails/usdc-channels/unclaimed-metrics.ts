@@ -3,7 +3,7 @@ import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 
 const USDC_UNIT = 1_000_000;
 
-/** Publishes what vouchers have charged and nobody has claimed yet, and since when the oldest of it waits. Both are read at each scrape. */
+/** Publishes what vouchers have charged and no claim has recorded yet, and since when the oldest of it waits. Both are read at each scrape. */
 export function publishUnclaimed(
   { publish }: Pick<RelayerMetrics, 'publish'>,
   store: Pick<ChannelStore, 'totals' | 'listUnclaimed'>,

@@ -48,7 +48,7 @@ export function faultOf(
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // The client believes that more money is left. It reads the chain when it is told that its state is old.
+  // The client believes that more money is left. It reads the chain when an answer says that its state is old.
   return { refusal: new StaleVoucher(channel), mayBeOld: true };
 }
 

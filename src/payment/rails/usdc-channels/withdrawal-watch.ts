@@ -68,7 +68,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
     const logs = await chain.request<{ topics: string[] }[]>('eth_getLogs', [filter], { rank: 'collect' });
     const channels = await named(logs);
-    if (channels.length > 0) log.info({ channels: channels.length }, 'payers ask for money of their channels');
+    if (channels.length > 0)
+      log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
     await refresh(channels);
   }
 

@@ -57,7 +57,7 @@ describe('the watch over withdrawals', () => {
     expect(await pending()).toBe(6n);
     expect([reads, bed.logged]).toEqual([
       [[1, 'collect']],
-      [['info', 'payers ask for money of their channels', { channels: 1 }]],
+      [['info', 'payers have asked to withdraw money from their channels', { channels: 1 }]],
     ]);
   });
 
