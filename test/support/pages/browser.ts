@@ -21,6 +21,9 @@ const FLAGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
 
+/** Waits for the page end after this long, in milliseconds. A busy machine draws no frame for half a minute, so this only ends a test that hangs. */
+const HANGS_MS = 240_000;
+
 const VIEWPORTS = {
   desktop: { viewport: { width: 1280, height: 800 } },
   phone: { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true },
@@ -84,6 +87,7 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
       visit: async (url, options = {}) => {
         const context = await browser.newContext(contextOptions(options));
         opened.push(context);
+        context.setDefaultTimeout(HANGS_MS);
         return visit(context, url);
       },
     });

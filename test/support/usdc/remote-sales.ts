@@ -35,9 +35,25 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
   const rail = makeRail(ledger.noteBroadcast);
   const { settler } = rail;
   const settlement = createSettlement({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
+  // Ids of the sales under way. As in the service, a reconciliation leaves their rows alone: it would release a reservation.
+  const selling = new Set<string>();
+  const reconcile = () => settlement.reconcile(({ id }) => selling.has(id));
 
   /** Serves and settles a payment as a purchase does. Null when it was sold before. */
   async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
+    let reserved = '';
+    const onId = (id: string) => {
+      reserved = id;
+      selling.add(id);
+    };
+    return sellAs(onId, authorization, fromBlock).finally(() => selling.delete(reserved));
+  }
+
+  async function sellAs(
+    onId: (id: string) => void,
+    authorization: Authorization,
+    fromBlock: number,
+  ): Promise<Payment | null> {
     const { value: amount, to: payTo, validAfter, validBefore, signature } = authorization;
     const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
     const key = paymentKey(authorization, network, hexToBytes(contract));
@@ -45,7 +61,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const hash = randomBytes(32);
     const hashes = { requestHash: hash, clientHash: hash, identifierHash: null };
     const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount, route: '/v1/paid/a' };
-    const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null);
+    const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null, onId);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });
     return settlement.settle(
@@ -59,13 +75,13 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     settler,
     store,
     sell,
-    reconcile: () => settlement.reconcile(() => false),
+    reconcile,
     transfers: createGatewayTransferStore(db),
     row: (authorization: Authorization) => ledger.find(paymentKey(authorization, network, hexToBytes(contract))),
     /** Reconciles until no payment is open. */
     resolveAll: async () => {
       for (let round = 0; round < 200; round++) {
-        await settlement.reconcile(() => false);
+        await reconcile();
         await settlement.idle();
         if ((await gathered(ledger.unfinished())).length === 0) return;
         await new Promise((next) => setTimeout(next, 100));
