@@ -40,9 +40,10 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
         },
       });
       return sold.catch((error) => {
+        if (!isBuyersDoing(error, isVerified)) throw error;
         // Until the endpoint runs, any client could have named this payer.
-        if (isVerified && isBuyersDoing(error, true)) failures.note(bytesToHex(proof.payer), client);
-        else if (isBuyersDoing(error, false)) failures.noteUnproven(client);
+        if (isVerified) failures.note(bytesToHex(proof.payer), client);
+        else failures.noteUnproven(client);
         throw error;
       });
     },

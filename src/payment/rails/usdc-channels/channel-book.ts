@@ -56,7 +56,6 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
   }
 
   return {
-    fresh,
     /**
      * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. Throws PaymentRefused for a channel
      * without a deposit, unless one is expected (`isExpected`).
