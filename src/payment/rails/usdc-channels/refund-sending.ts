@@ -2,6 +2,7 @@ import { toQuantity } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { createLooks } from '../../looks.ts';
 import type { Operation, OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
 import { claimedRows, settleCalldata, withCall } from './calldata.ts';
@@ -13,8 +14,8 @@ import { SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
  * used gas is paid for.
  */
 const REFUND_GAS = 400_000n;
-/** The pause before a refund that was sent in vain is sent again, in milliseconds. It doubles up to the second value: some 24 transactions a day. */
-const PAUSE_MS = { first: 1000, most: 3_600_000 };
+/** The longest pause before a refund that was sent in vain is sent again, in milliseconds: some 24 transactions a day. */
+const LONGEST_PAUSE_MS = 3_600_000;
 const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
 
 export interface RefundSendingOptions extends RefundEvidenceOptions {
@@ -42,7 +43,8 @@ export interface OpenRefund {
 export function createRefundSending(options: RefundSendingOptions) {
   const { store, relayer, reader, fencingToken, clock, log } = options;
   const evidence = createRefundEvidence(options);
-  const pauses = createPauses(clock);
+  // The refunds that were sent in vain. The pauses are in memory and lost at a restart.
+  const looks = createLooks(clock, LONGEST_PAUSE_MS);
 
   function operationOf(refund: OpenRefund, data: Uint8Array): Operation {
     const { id, channelId } = refund;
@@ -70,7 +72,7 @@ export function createRefundSending(options: RefundSendingOptions) {
   return {
     /** How the refund ended; null while that is open. The calldata of a refund that was sent is public. So only the chain ends it. */
     async outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
-      if (pauses.has(refund.id)) return null;
+      if (!looks.isDue(refund.id)) return null;
       const found = refund.transaction ? await evidence.lookUp(refund) : null;
       if (found) return found;
       const outcome = await send(refund);
@@ -79,13 +81,13 @@ export function createRefundSending(options: RefundSendingOptions) {
       if (refund.transaction === null) return outcome;
       const end = await evidence.lookUp(refund);
       if (end) return end;
-      pauses.lengthen(refund.id);
+      looks.note(refund.id, false);
       const detail = { channel: bytesToHex(refund.channelId), reason: outcome.reason };
       log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
       return null;
     },
     /** Forgets the pauses of a refund that has ended. */
-    forget: (id: string): void => void pauses.drop(id),
+    forget: (id: string): void => looks.note(id, true),
   };
 }
 
@@ -104,18 +106,4 @@ async function withSweep(
     () => swept,
     () => calldata,
   );
-}
-
-/** Pauses before the next look at a refund that was sent in vain. Each is twice as long as the one before. They are in memory and lost at a restart. */
-function createPauses(clock: Clock) {
-  const pauses = new Map<string, { ms: number; untilMs: number }>();
-  return {
-    has: (id: string): boolean => clock.nowMs() < (pauses.get(id)?.untilMs ?? 0),
-    lengthen(id: string): void {
-      const last = pauses.get(id)?.ms;
-      const ms = last === undefined ? PAUSE_MS.first : Math.min(2 * last, PAUSE_MS.most);
-      pauses.set(id, { ms, untilMs: clock.nowMs() + ms });
-    },
-    drop: (id: string): boolean => pauses.delete(id),
-  };
 }
