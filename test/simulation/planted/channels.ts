@@ -82,9 +82,7 @@ const PLANTS: readonly Plant[] = [
     file: 'src/payment/rails/usdc-channels/refund.ts',
     find: '    checkPause(await store.lastRefund(channelId), clock.nowMs());\n',
     replace: '',
-    and: [
-      { file: LIMITS, find: 'if (ofPayer.count >= A_DAY.payer)', replace: 'if (ofPayer.count >= 1000 * A_DAY.payer)' },
-    ],
+    and: [{ file: LIMITS, find: 'limit: A_DAY.payer,', replace: 'limit: 1000 * A_DAY.payer,' }],
     breaks: ['the relayer keeps its bounds'],
   },
   {

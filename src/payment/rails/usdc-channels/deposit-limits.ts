@@ -4,7 +4,8 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../../../lib/limits/client-key.ts';
 import { openClientWindows } from '../../../lib/limits/client-limit.ts';
-import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../../lib/limits/minute-windows.ts';
+import { createMinuteWindows, MAX_CLIENTS } from '../../../lib/limits/minute-windows.ts';
+import { takeAll } from '../../../lib/limits/take-all.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 
 // A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. A payer may ask for its money back after one call, or withdraw it, and pay the
@@ -47,19 +48,14 @@ export function createDepositLimits({
     async take(channel: Channel, client: string): Promise<() => void> {
       if (await isSpent(channel)) return () => {};
       const site = siteKey(client);
-      const counts: readonly (readonly [ReadableWindows, string, number])[] = [
-        [payers, bytesToHex(channel.payer), most.payer],
-        [clients, client, most.client],
-        ...(site === null ? [] : [[sites, site, most.client * CLIENTS_PER_SITE] as const]),
-      ];
-      for (const [windows, key, limit] of counts) {
-        const { count, resetSeconds } = windows.read(key);
-        if (limit > 0 && count >= limit) throw tooMany(windows === payers ? 'payer' : 'client', resetSeconds);
-      }
-      for (const [windows, key] of counts) windows.count(key);
-      return () => {
-        for (const [windows, key] of counts) windows.takeBack(key);
-      };
+      const ofPayer = (seconds: number) => tooMany('payer', seconds);
+      const ofClient = (seconds: number) => tooMany('client', seconds);
+      const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
+      return takeAll([
+        { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
+        { windows: clients, key: client, limit: most.client, refusal: ofClient },
+        ...(site === null ? [] : [ofSite]),
+      ]);
     },
   };
 }

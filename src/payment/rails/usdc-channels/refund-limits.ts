@@ -1,6 +1,7 @@
 import { TooMany } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { createMinuteWindows, MAX_CLIENTS } from '../../../lib/limits/minute-windows.ts';
+import { takeAll } from '../../../lib/limits/take-all.ts';
 import type { Channel, ChannelOperation } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { reason } from './payload.ts';
@@ -49,16 +50,12 @@ export function createRefundLimits(clock: Clock) {
      * the payer, or all payers together, have had their refunds of the day.
      */
     take(payer: string): () => void {
-      const [ofPayer, ofAll] = [payers.read(payer), all.read(ALL)];
-      if (ofPayer.count >= A_DAY.payer)
-        throw tooSoon(`this payer has had ${A_DAY.payer} refunds today`, ofPayer.resetSeconds);
-      if (ofAll.count >= A_DAY.all) throw tooSoon('too many channels were refunded today', ofAll.resetSeconds);
-      payers.count(payer);
-      all.count(ALL);
-      return () => {
-        payers.takeBack(payer);
-        all.takeBack(ALL);
-      };
+      const ofPayer = (seconds: number) => tooSoon(`this payer has had ${A_DAY.payer} refunds today`, seconds);
+      const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
+      return takeAll([
+        { windows: payers, key: payer, limit: A_DAY.payer, refusal: ofPayer },
+        { windows: all, key: ALL, limit: A_DAY.all, refusal: ofAll },
+      ]);
     },
   };
 }
