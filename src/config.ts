@@ -15,7 +15,7 @@ import {
   failuresEnvironment,
   type UnknownLimits,
 } from './config/failures.ts';
-import { whole } from './config/fields.ts';
+import { address, httpUrl, list, whole } from './config/fields.ts';
 import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
 import {
   assembleLightning,
@@ -26,7 +26,9 @@ import {
 import { assembleMarket, type MarketConfig, marketEnvironment } from './config/market.ts';
 import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
 import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
+import { assembleNetwork, type NetworkConfig, networkEnvironment, networkProblems } from './config/network.ts';
 import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
+import { assembleProtocols, type ProtocolsConfig, protocolsEnvironment } from './config/protocols.ts';
 import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
 import { assembleRelayer, type RelayerConfig, relayerEnvironment } from './config/relayer.ts';
 import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestProblems } from './config/selftest.ts';
@@ -43,63 +45,9 @@ export class ConfigError extends Error {
   }
 }
 
-interface Network {
-  readonly name: string;
-  readonly chainId: number;
-  readonly rpcUrls: readonly string[];
-  readonly usdc: `0x${string}`;
-  readonly explorerUrl: string | null;
-}
-
-/** Public addresses of Arc. The operator's RPC_URLS replace the public RPC endpoints. */
-const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
-const NETWORKS: Record<string, Network> = {
-  arc: {
-    name: 'arc',
-    chainId: 5042,
-    rpcUrls: [
-      'https://rpc.mainnet.arc.io',
-      'https://rpc.blockdaemon.mainnet.arc.io',
-      'https://rpc.drpc.mainnet.arc.io',
-      'https://rpc.quicknode.mainnet.arc.io',
-    ],
-    usdc: USDC_ON_ARC,
-    explorerUrl: 'https://explorer.arc.io',
-  },
-  'arc-testnet': {
-    name: 'arc-testnet',
-    chainId: 5042002,
-    rpcUrls: [
-      'https://rpc.testnet.arc.io',
-      'https://rpc.blockdaemon.testnet.arc.io',
-      'https://rpc.drpc.testnet.arc.io',
-      'https://rpc.quicknode.testnet.arc.io',
-    ],
-    usdc: USDC_ON_ARC,
-    explorerUrl: 'https://explorer.testnet.arc.io',
-  },
-};
-
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
-const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
-
 const environment = z.object({
   NODE_ENV: z.string().default('development'),
-  NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
-  CHAIN_ID: whole(0).optional(),
-  RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
-  USDC_ADDRESS: address.optional(),
-  EXPLORER_URL: httpUrl.optional(),
-  CHAIN_SEGMENT: z
-    .string()
-    .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
-    .default('arc'),
+  ...networkEnvironment,
   SELLER_ADDRESS: address,
   RELAYER_PRIVATE_KEY: z
     .string()
@@ -119,6 +67,7 @@ const environment = z.object({
   ...marketsEnvironment,
   ...marketEnvironment,
   ...railsEnvironment,
+  ...protocolsEnvironment,
   ...ledgerEnvironment,
   ...webEnvironment,
   ...failuresEnvironment,
@@ -146,7 +95,7 @@ const environment = z.object({
 /** The service's whole configuration. `.env.example` explains every key. A time has the unit of its name. */
 export interface Config {
   readonly production: boolean;
-  readonly network: Network & { readonly caip2: `eip155:${number}`; readonly segment: string };
+  readonly network: NetworkConfig;
   readonly seller: `0x${string}`;
   /** Null only where a remote facilitator settles. */
   readonly relayerPrivateKey: `0x${string}` | null;
@@ -173,6 +122,8 @@ export interface Config {
   readonly selfTest: SelfTestConfig;
   /** Which settlers settle USDC payments. */
   readonly rails: RailsConfig;
+  /** How payments are asked for and presented. */
+  readonly protocols: ProtocolsConfig;
   /** Where the ledger is. */
   readonly ledger: LedgerConfig;
   /** Where the bitcoin price and USYC are read. */
@@ -212,11 +163,6 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = environment.safeParse(given);
   const problems = parsed.success ? [] : parsed.error.issues.map(describe(given));
-  if (given.NETWORK === 'custom') {
-    for (const key of ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS']) {
-      if (given[key] === undefined) problems.push(`${key} is missing (NETWORK=custom needs it)`);
-    }
-  }
   if (given.NODE_ENV === 'production' && given.PUBLIC_ORIGIN === undefined) {
     problems.push('PUBLIC_ORIGIN is missing (production needs the public address for its challenges)');
   }
@@ -224,6 +170,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
   }
   problems.push(
+    ...networkProblems(given),
     ...lightningProblems(given),
     ...selfTestProblems(given),
     ...railsProblems(given),
@@ -243,19 +190,9 @@ function describe(given: Record<string, string | undefined>) {
 }
 
 function assemble(env: z.output<typeof environment>): Config {
-  const preset = NETWORKS[env.NETWORK];
-  const chainId = env.CHAIN_ID || preset?.chainId || 0;
   return {
     production: env.NODE_ENV === 'production',
-    network: {
-      name: env.NETWORK,
-      chainId,
-      caip2: `eip155:${chainId}`,
-      rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
-      usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
-      explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
-      segment: env.CHAIN_SEGMENT,
-    },
+    network: assembleNetwork(env),
     seller: env.SELLER_ADDRESS as `0x${string}`,
     relayerPrivateKey: (env.RELAYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
     projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
@@ -273,6 +210,7 @@ function assemble(env: z.output<typeof environment>): Config {
     market: assembleMarket(env),
     ledger: assembleLedger(env),
     rails: assembleRails(env, env.NETWORK),
+    protocols: assembleProtocols(env),
     web: assembleWeb(env),
     host: env.HOST,
     port: env.PORT,

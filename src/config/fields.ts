@@ -28,3 +28,17 @@ export const baseUrl = z
   .string()
   .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
   .transform((text) => text.replace(/\/+$/, ''));
+
+/** An address of the chain. */
+export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
+
+/** An http or https URL. */
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
+
+/** Values between commas. Spaces around a value, and empty values, are left out. */
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);

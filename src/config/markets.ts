@@ -1,5 +1,5 @@
-import { z } from 'zod';
-import { baseUrl } from './fields.ts';
+import type { z } from 'zod';
+import { address, baseUrl } from './fields.ts';
 
 type Address = `0x${string}`;
 
@@ -10,8 +10,6 @@ export interface MarketsConfig {
   /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
   readonly usyc: { readonly token: Address; readonly oracle: Address } | null;
 }
-
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
 /** The environment's keys of these sources. */
 export const marketsEnvironment = {

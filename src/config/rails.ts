@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, usdc, whole } from './fields.ts';
+import { address, baseUrl, usdc, whole } from './fields.ts';
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
@@ -56,7 +56,6 @@ export interface RailsConfig {
 // It is sent in a header unchanged.
 const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
 const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
 /** Defaults of payment channels, in seconds: a withdrawal takes a day, and a charge waits six hours at the most. */
 const WITHDRAW_DELAY = 86_400;

@@ -2,6 +2,8 @@
 const EXPOSED = [
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
+  'WWW-Authenticate',
+  'Payment-Receipt',
   'X-Request-Id',
   'RateLimit-Limit',
   'RateLimit-Remaining',
@@ -15,6 +17,9 @@ const ALLOWED = [
   'Content-Type',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT',
+  'Authorization',
+  // MPP clients name in it what they can pay with, on the first request already.
+  'Accept-Payment',
   'Access-Control-Expose-Headers',
   'If-None-Match',
   // MCP clients in browsers.

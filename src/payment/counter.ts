@@ -23,6 +23,8 @@ export interface Ask {
 export interface Sold {
   readonly body: Uint8Array;
   readonly receipt: Receipt;
+  /** When the money moved, in Unix milliseconds; null where no time is noted. Each delivery of one payment has the same. */
+  readonly at: number | null;
   /** The transport calls it after the last byte is sent. */
   onSent?(): Promise<void>;
 }

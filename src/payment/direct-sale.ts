@@ -23,12 +23,21 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
       proof: PaidProof,
       request: PaidRequest<S>,
       requirement: PaymentRequirements,
-      { credential: { accepted }, identity, signal }: Presentation,
+      { credential, identity, signal }: Presentation,
     ): Promise<Delivery> => {
       const { endpoint, params, price, requestHash, identifierHash, client } = request;
       let isVerified = false;
       const sold = proof.redeem({
-        ...{ accepted, requirement, route: listedPath(endpoint), price, requestHash, identifierHash, identity },
+        ...{
+          accepted: credential.accepted ?? requirement,
+          requirement,
+          route: listedPath(endpoint),
+          price,
+          requestHash,
+          identifierHash,
+          identity,
+          protocol: credential.protocol,
+        },
         asker: admission.asker(request, signal),
         admit: () => {
           admission.checkFailures(proof.payer, client);
@@ -55,7 +64,8 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
       { credential, client, signal }: Presentation,
     ): Promise<Delivery> => {
       admission.checkFailures(command.payer, client);
-      return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
+      const accepted = credential.accepted ?? requirement;
+      return command.run(accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
         if (isBuyersDoing(error, false)) failures.noteUnproven(client);
         throw error;
       });

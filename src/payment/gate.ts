@@ -4,7 +4,7 @@ import { identityOf } from '../lib/limits/client-identity.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 import { closeSignal } from './close-signal.ts';
 import type { Ask, Counter, Sold } from './counter.ts';
-import type { Credential, Demand, Fields, HttpProtocol } from './protocol.ts';
+import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { PaymentRefused } from './refusal.ts';
 
 interface GateOptions<S> {
@@ -35,22 +35,26 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
       // 1. Check what must be right before the client is asked to pay.
       const order = counter.read(askOf(request, reply));
       // 2. A request without a payment, and every HEAD, gets a 402 that says what to pay.
-      const { headers } = request;
-      if (request.method === 'HEAD' || !protocol.carries(headers)) {
-        const demand = counter.demand(order, protocol.unpaidReason(headers));
+      const message = request.raw;
+      if (request.method === 'HEAD' || !protocol.carries(message)) {
+        const demand = counter.demand(order, protocol.unpaidReason(message));
         return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
       }
       // 3. A request with a payment gets the answer, or the reason of the refusal.
-      return sell(order, () => protocol.read(headers), reply);
+      return sell(order, message, reply);
     }
 
-    async function sell(order: unknown, read: () => Credential, reply: FastifyReply): Promise<void> {
+    async function sell(order: unknown, message: RequestMessage, reply: FastifyReply): Promise<void> {
+      let credential: Credential | null = null;
       try {
-        send200(reply, await counter.sell(order, read()));
+        credential = protocol.read(message);
+        const sold = await counter.sell(order, credential);
+        noteDelivery(reply, sold, log);
+        send200(reply, sold.body, protocol.receipt({ receipt: sold.receipt, credential, at: sold.at }));
       } catch (error) {
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = counter.refusalReceipt(error);
-        if (receipt) setFields(reply, protocol.receipt(receipt));
+        if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));
         send402(reply, await counter.demandAgain(order, error));
       }
     }
@@ -61,20 +65,6 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
     };
     gates.add(preHandler);
     return { preHandler, handler: unreachable };
-  }
-
-  function send200(reply: FastifyReply, { body, receipt, onSent }: Sold): void {
-    if (onSent) {
-      reply.raw.once('finish', () => {
-        // A delivery that is not noted only keeps the payment redeemable for longer.
-        onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
-      });
-    }
-    setFields(reply, protocol.receipt(receipt));
-    reply
-      .header('cache-control', 'private, no-store')
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(body);
   }
 
   return {
@@ -90,6 +80,23 @@ export type Gate<S> = ReturnType<typeof createGate<S>>;
 /** The handler behind every gate. Only a bug can bring a request here. Then it runs nothing and charges nothing. */
 function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
+}
+
+/** Notes the delivery once the last byte is sent. */
+function noteDelivery(reply: FastifyReply, { onSent }: Sold, log: GateOptions<never>['log']): void {
+  if (!onSent) return;
+  reply.raw.once('finish', () => {
+    // A delivery that is not noted only keeps the payment redeemable for longer.
+    onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
+  });
+}
+
+function send200(reply: FastifyReply, body: Uint8Array, receipt: Fields): void {
+  setFields(reply, receipt);
+  reply
+    .header('cache-control', 'private, no-store')
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(body);
 }
 
 function send402(reply: FastifyReply, { fields, body, contentType }: Demand): void {

@@ -8,6 +8,8 @@ import { isTransferId, transactionText, transferIdBytes } from './transaction-id
 /** A payment as the public may see it. It never holds the route, the request or the payer. */
 export interface FoundPayment {
   readonly rail: 'usdc' | 'lightning';
+  /** The protocol that presented the payment: `x402`, `l402` or `mpp`. Null for one from before this was noted, and for another seller's proof. */
+  readonly protocol: string | null;
   /** A decimal integer: USDC base units or millisatoshis. */
   readonly amount: string;
   readonly state: PaymentState | 'claimed' | 'delivered';
@@ -73,11 +75,12 @@ export function createLookup(options: LookupOptions) {
 
 /** `sent` is the transaction on the chain where it is known. A transfer in a batch has no block of its own in the ledger. */
 function showPayment(payment: Payment, sent: Uint8Array | null, explorerUrl: string | null): FoundPayment {
-  const { amount, state, block, endedAt, reservedAt } = payment;
+  const { amount, state, block, endedAt, reservedAt, protocol } = payment;
   const transaction = transactionText(sent);
   const isHash = transaction?.startsWith('0x');
   return {
     rail: 'usdc',
+    protocol,
     amount: amount.toString(),
     state,
     transaction,
@@ -90,6 +93,7 @@ function showPayment(payment: Payment, sent: Uint8Array | null, explorerUrl: str
 function showClaim({ paymentHash, amountMsat, claimedAt, grant }: Claim): FoundPayment {
   return {
     rail: 'lightning',
+    protocol: grant?.protocol ?? null,
     amount: amountMsat.toString(),
     state: grant?.state ?? 'claimed',
     transaction: Buffer.from(paymentHash).toString('hex'),

@@ -1,9 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import type { ProtocolsConfig } from '../config/protocols.ts';
+import type { Config } from '../config.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
+import type { ChallengeSecrets } from './challenge-secrets.ts';
 import type { HttpProtocol, ToolProtocol } from './protocol.ts';
+import { createL402 } from './protocols/l402/http.ts';
+import { createMppLightning } from './protocols/mpp/lightning.ts';
 import { x402Http } from './protocols/x402/http.ts';
 import { x402Tool } from './protocols/x402/tool-payment.ts';
+import { withSchemes } from './schemes.ts';
 
-/** The protocol that priced routes speak. */
+/** The name of the ledger's key, and its length in bytes. */
+const KEY = 'challenges';
+const KEY_BYTES = 32;
+
+/** The protocol of the routes that are paid in USDC. */
 export const httpProtocol: HttpProtocol = x402Http;
 
 /** The protocol that priced tools speak. */
 export const toolProtocol: ToolProtocol = x402Tool;
+
+/** The protocols that a configuration turns on, beside the ones that are always on. */
+export interface Protocols {
+  readonly lightning: HttpProtocol;
+}
+
+/** Opens the protocols. Their challenges are signed by the same key on every instance. */
+export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
+  const secrets = await readSecrets(config.protocols, keys);
+  return { lightning: lightningProtocol(secrets, config.publicOrigin, clock) };
+}
+
+type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
+
+/** Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. */
+export async function readSecrets(config: ProtocolsConfig, keys: ServiceKeyStore): Promise<ChallengeSecrets> {
+  const { secret, previousSecret } = config;
+  return {
+    current: secret === null ? await keys.keep(KEY, randomBytes(KEY_BYTES)) : Buffer.from(secret, 'utf8'),
+    previous: previousSecret === null ? null : Buffer.from(previousSecret, 'utf8'),
+  };
+}
+
+/**
+ * The protocols of the routes that are paid over Lightning: three spellings of one invoice and one proof. Most L402 clients read the first line of
+ * WWW-Authenticate only, so L402 stands before `Payment`.
+ */
+export function lightningProtocol(secrets: ChallengeSecrets, publicOrigin: string, clock: Clock): HttpProtocol {
+  const realm = new URL(publicOrigin).host;
+  return withSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
+}

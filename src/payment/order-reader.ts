@@ -19,7 +19,7 @@ export function createOrderReader<S>({ sources, network }: { sources: S; network
       const params = parseParams(endpoint, query, true);
       endpoint.checkParams(params, sources);
       return {
-        ...{ endpoint, params, rail, client },
+        ...{ endpoint, params, rail, client, protocol: credential.protocol },
         price: endpoint.price?.units ?? 0n,
         requestHash: hashRequest(listedPath(endpoint), params),
         identifierHash: hashIdentifier(credential.extensions),

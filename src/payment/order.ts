@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { PaymentKey } from '../store/ports/sales.ts';
-import type { Credential } from './protocol.ts';
+import type { Credential, ProtocolName } from './protocol.ts';
 import type { PurchaseRail, SignedPayment } from './rail.ts';
 
 /** A request with a payment attached, whatever transport brought it. */
@@ -24,6 +24,7 @@ export interface PaidRequest<S> {
   readonly price: bigint;
   readonly rail: PurchaseRail;
   readonly requestHash: Uint8Array;
+  readonly protocol: ProtocolName;
   /** The client's key in the limits. */
   readonly client: string;
   readonly identifierHash: Uint8Array | null;

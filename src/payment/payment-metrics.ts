@@ -52,7 +52,7 @@ export function createPaymentMetrics(
     },
   });
   for (const labels of MOVES) moves.inc(labels, 0);
-  const countSale = createSales(registry, { store, rails, railOf });
+  const { countSale, protocols } = createSales(registry, { store, rails, railOf });
   const claimedMsat = new Counter({
     ...{ name: 'payment_claimed_msat_total', help: 'Millisatoshis of claims through our own routes', registers },
   });
@@ -92,7 +92,7 @@ export function createPaymentMetrics(
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
-      return watchClaims(claims, moves, claimedMsat);
+      return watchClaims(claims, { moves, claimedMsat, protocols });
     },
   };
 }
@@ -115,16 +115,36 @@ function createSales(
     },
   });
   for (const rail of rails) sales.inc({ rail }, 0);
-  return async (id: string): Promise<void> => {
+  const protocols = createProtocolCounter(registry);
+  const countSale = async (id: string): Promise<void> => {
     const payment = await store.get(id).catch(() => null);
     if (!payment) return;
     sales.inc({ rail: railOf(payment.contract) ?? 'other' });
+    protocols.inc({ protocol: payment.protocol ?? 'x402' });
     // The rest of a deposit into a channel stays the payer's.
     settledUsdc.inc(Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT);
   };
+  return { countSale, protocols };
 }
 
-function watchClaims(claims: LightningStore, moves: Counter<'rail' | 'state'>, claimedMsat: Counter): LightningStore {
+function createProtocolCounter(registry: Registry): Counter<'protocol'> {
+  const counter = new Counter({
+    name: 'payment_protocol_total',
+    help: 'Calls that were paid, by the protocol that presented the payment',
+    labelNames: ['protocol'],
+    registers: [registry],
+  });
+  for (const protocol of ['x402', 'l402', 'mpp']) counter.inc({ protocol }, 0);
+  return counter;
+}
+
+interface ClaimCounters {
+  readonly moves: Counter<'rail' | 'state'>;
+  readonly claimedMsat: Counter;
+  readonly protocols: Counter<'protocol'>;
+}
+
+function watchClaims(claims: LightningStore, { moves, claimedMsat, protocols }: ClaimCounters): LightningStore {
   return {
     ...claims,
     recordInvoice: async (record, sealedReply) => {
@@ -135,7 +155,10 @@ function watchClaims(claims: LightningStore, moves: Counter<'rail' | 'state'>, c
       const outcome = await claims.claim(claim);
       if (outcome !== 'claimed') return outcome;
       moves.inc({ rail: claim.grant ? 'lightning' : 'facilitator', state: 'claimed' });
-      if (claim.grant) claimedMsat.inc(Number(claim.amountMsat));
+      if (claim.grant) {
+        claimedMsat.inc(Number(claim.amountMsat));
+        protocols.inc({ protocol: claim.grant.protocol });
+      }
       return outcome;
     },
     delivered: async (key, now, keepUntil) => {

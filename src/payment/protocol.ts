@@ -1,22 +1,43 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 
 /** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;
 
+/** The protocols by which a payment is asked for and presented, as the ledger keeps them. */
+export type ProtocolName = 'x402' | 'l402' | 'mpp';
+
+/** The terms that a buyer says it accepted. */
+export type Accepted = Readonly<Record<string, unknown>>;
+
 /** A presented payment as its protocol decoded it. Its form is valid. Its content is not checked yet. */
 export interface Credential {
-  /** The terms that the buyer says it accepted. */
-  readonly accepted: Readonly<Record<string, unknown>>;
+  readonly protocol: ProtocolName;
+  /** Null where the protocol does not repeat the terms: then the payment is for the offered ones. */
+  readonly accepted: Accepted | null;
   /** The payment itself. Only a rail reads it. */
   readonly payload: Readonly<Record<string, unknown>>;
   /** Extensions from the buyer, such as a payment identifier. */
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
+  /** The challenge that the payment answers, where the protocol names it. The receipt repeats it. */
+  readonly challengeId?: string;
 }
 
-/** Header fields, in the order in which they go out. */
-export type Fields = readonly (readonly [name: string, value: string])[];
+/** A payment that ended: its receipt, and what was presented. */
+export interface Paid {
+  readonly receipt: Receipt;
+  /** Null where the presented payment could not be read. */
+  readonly credential: Credential | null;
+  /** When the money moved, in Unix milliseconds. Each delivery of one payment has the same. Null for a refused settlement. */
+  readonly at: number | null;
+}
+
+/** Header fields, in the order in which they go out. An array is sent as one line for each value. */
+export type Fields = readonly (readonly [name: string, value: string | readonly string[]])[];
+
+/** The parts of a request that a protocol reads. `rawHeaders` shows lines that `headers` drops. */
+export type RequestMessage = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'url'>;
 
 /** What a request is asked to pay: header fields and a body of JSON text. */
 export interface Demand {
@@ -31,6 +52,20 @@ export interface Quote {
   /** Decimal strings in USD: the price, and the rate of one bitcoin. */
   readonly priceUsd: string;
   readonly btcUsd: string;
+  readonly invoice: QuotedInvoice;
+}
+
+/** The invoice of a quote. */
+export interface QuotedInvoice {
+  /** BOLT11 text. */
+  readonly text: string;
+  /** 32 bytes. */
+  readonly paymentHash: Uint8Array;
+  readonly amountMsat: bigint;
+  /** The node's public key, in hex. */
+  readonly payTo: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
 }
 
 /** What a quote is for. */
@@ -43,17 +78,28 @@ export interface Quoted {
 /** How a payment is asked for and presented over HTTP. It knows no rail. */
 export interface HttpProtocol {
   /** Whether a request presents a payment in this protocol's form. */
-  carries(headers: IncomingHttpHeaders): boolean;
+  carries(message: RequestMessage): boolean;
   /** Returns the presented payment. Throws PaymentRefused when the header fields hold no valid payment of this protocol. */
-  read(headers: IncomingHttpHeaders): Credential;
+  read(message: RequestMessage): Credential;
   /** Why a request without a payment is refused. Undefined where the price says enough. */
-  unpaidReason(headers: IncomingHttpHeaders): string | undefined;
+  unpaidReason(message: RequestMessage): string | undefined;
   /** Prepares the demand of an endpoint whose terms are known at start. The result makes the fields for a request target. */
   prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: string): Prepared;
   /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
   quote(of: Quoted, quote: Quote | null, error?: string): Demand;
   /** The fields that carry a receipt, for a paid answer or a refused settlement. */
-  receipt(receipt: Receipt): Fields;
+  receipt(paid: Paid): Fields;
+}
+
+/** A protocol that asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */
+export interface PaymentScheme {
+  readonly protocol: ProtocolName;
+  /** The scheme's names in Authorization, in lower case. */
+  readonly names: readonly string[];
+  /** Returns the payment that an Authorization of this scheme presents. Throws PaymentRefused when it holds no valid one. */
+  read(authorization: string): Credential;
+  challenge(invoice: QuotedInvoice): string;
+  receipt(paid: Paid): Fields;
 }
 
 /** The demand of an endpoint, prepared at start except for the request's own parts. */

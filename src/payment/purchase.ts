@@ -1,6 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { listedPath } from '../catalogue/paths.ts';
 import { TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
@@ -23,6 +22,7 @@ import type { Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, Presentation } from './order.ts';
 import { createOrderReader } from './order-reader.ts';
+import { intentOf, reservationOf } from './order-rows.ts';
 import { identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
@@ -79,7 +79,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     presentation: Presentation,
   ): Promise<Delivery> {
     const { credential, signal } = presentation;
-    const rail = railFor(credential.accepted);
+    const rail = railFor(credential.accepted ?? plain);
     const requirement = rail.requirement(plain);
     const command = rail.readCommand?.(credential.payload);
     if (command) return direct.carryOut(command, requirement, presentation);
@@ -119,7 +119,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const { credential, requirement, signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
-    rail.checkAccepted(credential.accepted, requirement);
+    rail.checkAccepted(credential.accepted ?? requirement, requirement);
     rail.check(payment, requirement, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
@@ -138,7 +138,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 7. The reservation, by one insert.
     let tried = '';
     try {
-      const id = await reserve(order, known, (given) => {
+      const id = await ledger.reserve(reservationOf(order), known !== null, (given) => {
         tried = given;
         serving.add(given);
       });
@@ -150,14 +150,6 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     } finally {
       serving.delete(tried);
     }
-  }
-
-  function reserve(order: Order<S>, known: Payment | null, onId: (id: string) => void): Promise<string | null> {
-    const { endpoint, payment, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
-    const { value: amount, to: payTo, validAfter, validBefore } = order.authorization;
-    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price, route: listedPath(endpoint) };
-    const { channel = null } = payment;
-    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash, channel }, known !== null, onId);
   }
 
   async function serveReserved(
@@ -213,19 +205,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   async function settleRow(
     id: string,
-    { authorization, payment, rail }: Order<S>,
+    order: Order<S>,
     known: Payment | null,
-    { checkedBlock, hasCode }: Served,
+    served: Served,
   ): Promise<Payment | null> {
-    const intent = {
-      id,
-      authorization,
-      call: payment.call ?? null,
-      fromBlock: checkedBlock,
-      broadcast: false,
-      hasCode,
-    };
-    if (!known) return settlement.settle(intent, rail.contract);
+    if (!known) return settlement.settle(intentOf(id, order, served), order.rail.contract);
     // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);
     return row && settlement.resume(row);

@@ -5,7 +5,7 @@ import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
 import type { ContractCall } from './operation.ts';
-import type { Credential, Receipt } from './protocol.ts';
+import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused } from './refusal.ts';
 import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
@@ -41,7 +41,7 @@ export interface RailService {
 export interface OpenRail {
   readonly info: RailInfo;
   /** Whether a payment's `accepted` names this rail. The first rail checks a payment that no rail recognises, and says what is wrong with it. */
-  recognises(accepted: Credential['accepted']): boolean;
+  recognises(accepted: Accepted): boolean;
   readonly purchase: PurchaseRail;
   /**
    * Opens the rail's settlement by this process. Called once, or once per lease where several processes may settle. Throws when the rail's
@@ -119,10 +119,11 @@ export interface PaidProof {
 
 /** A request with a proof attached. */
 export interface PaidOrder {
-  readonly accepted: Credential['accepted'];
+  readonly accepted: Accepted;
   readonly requirement: PaymentRequirements;
   /** The route's listed path, such as `/v1/paid/chain/wallet`. */
   readonly route: string;
+  readonly protocol: ProtocolName;
   /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly requestHash: Uint8Array;
@@ -141,7 +142,7 @@ export interface PaymentCommand {
   /** 20 bytes. The limits count by it. */
   readonly payer: Uint8Array;
   /** Throws PaymentRefused when the command is not carried out. */
-  run(accepted: Credential['accepted'], requirement: PaymentRequirements, asker: Asker): Promise<Delivery>;
+  run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker): Promise<Delivery>;
 }
 
 /** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */
@@ -157,7 +158,7 @@ export interface PurchaseRail {
   /** Decodes a payload that is a command; null for a payment. A command is read before the request's parameters, because it runs no endpoint. */
   readCommand?(payload: Credential['payload']): PaymentCommand | null;
   /** Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
-  checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void;
+  checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
   /**
@@ -196,4 +197,4 @@ export interface PurchaseRail {
 }
 
 /** Returns the rail that a payment's `accepted` names. */
-export type RailFor = (accepted: Credential['accepted']) => PurchaseRail;
+export type RailFor = (accepted: Accepted) => PurchaseRail;

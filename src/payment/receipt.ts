@@ -10,6 +10,8 @@ import { transactionText } from './transaction-id.ts';
 export interface Delivery {
   readonly body: Uint8Array;
   readonly receipt: SettleResponse;
+  /** When the payment was settled, in Unix milliseconds. */
+  readonly at: number | null;
   /** Called after the last byte is sent, unless the delivery was noted before. */
   onSent?(): Promise<void>;
 }
@@ -23,7 +25,7 @@ type Network = SettleResponse['network'];
 export function deliver(payment: Payment, body: Uint8Array, price: bigint, receiptOf = plainReceipt): Delivery {
   const paid = payment.charged ?? payment.amount;
   if (payment.state !== 'settled' || paid < price) throw new Underpaid(payment.id, paid, price);
-  return { body, receipt: receiptOf(payment) };
+  return { body, receipt: receiptOf(payment), at: payment.endedAt };
 }
 
 /** The receipt of a payment that is settled: its transaction and the amount that the payer signed. */

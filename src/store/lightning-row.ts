@@ -23,6 +23,7 @@ export interface ClaimRow {
   redeem_until: number | null;
   delivered_at: number | null;
   answer: 'none' | 'kept' | 'gone' | null;
+  protocol: string | null;
 }
 
 /** The row as the port's type. */
@@ -58,5 +59,6 @@ function grantFromRow(row: ClaimRow): Claim['grant'] {
     redeemUntil: row.redeem_until,
     deliveredAt: row.delivered_at,
     answered: row.answer === 'kept',
+    protocol: row.protocol,
   };
 }

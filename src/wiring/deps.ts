@@ -17,7 +17,7 @@ import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
 import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
-import { httpProtocol } from '../payment/open-protocols.ts';
+import { openProtocols } from '../payment/open-protocols.ts';
 import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
@@ -31,7 +31,7 @@ import { createOutgoing } from '../upstream/outgoing.ts';
 import { openListings } from './listings.ts';
 import { createMounts } from './mounts.ts';
 import { openCollecting } from './open-collecting.ts';
-import { openLedger } from './open-ledger.ts';
+import { type OpenLedger, openLedger } from './open-ledger.ts';
 import { openSources } from './open-sources.ts';
 import { createReadiness } from './readiness.ts';
 
@@ -75,8 +75,9 @@ export async function createDeps(
     onLeft: watched.onLeft,
   });
   const { upstreams } = outgoing;
+  const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
-    ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
+    ...{ config, store: lightningStore, upstreams, sources, protocol: protocols.lightning, clock, bootId, log },
     ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
     sells: part.kind !== 'primary',
     runsMaintenance: ledger.leads,
@@ -107,8 +108,8 @@ export async function createDeps(
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
+    ...{ protocols, offerOf },
     purchase: payments.purchase,
-    offerOf,
     feeSteps: collecting.feeSteps,
   });
   await payments.start();
@@ -127,13 +128,7 @@ export async function createDeps(
     lightningStore,
     facilitator,
     describeLightning: createLightningDescriptor({ catalogue, network: lightningNetwork, payTo, rates, clock }),
-    lookup: createLookup({
-      payments: store,
-      transfers,
-      claims: lightningStore,
-      lightningNetworks: LIGHTNING_NETWORKS.map(({ id }) => id),
-      explorerUrl: network.explorerUrl,
-    }),
+    lookup: openLookup(config, stores),
     ...mounts,
     offerOf,
     readiness,
@@ -153,6 +148,11 @@ export async function createDeps(
       await chain.close();
     },
   };
+}
+
+function openLookup({ network }: Config, { payments, transfers, lightning: claims }: OpenLedger['stores']) {
+  const lightningNetworks = LIGHTNING_NETWORKS.map(({ id }) => id);
+  return createLookup({ payments, transfers, claims, lightningNetworks, explorerUrl: network.explorerUrl });
 }
 
 /** Where this process's sales are settled, when the ledger belongs to one process or to the processes of this machine. */

@@ -10,8 +10,9 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createGate } from '../payment/gate.ts';
 import { type offersUnder, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
-import { httpProtocol, toolProtocol } from '../payment/open-protocols.ts';
+import { httpProtocol, type Protocols, toolProtocol } from '../payment/open-protocols.ts';
 import { waysIn } from '../payment/open-rails.ts';
+import type { HttpProtocol } from '../payment/protocol.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
@@ -27,6 +28,7 @@ interface MountsParts {
   purchase: Payments['purchase'];
   offerOf: ReturnType<typeof offersUnder>;
   lightning: Lightning<Sources>;
+  protocols: Protocols;
   facilitator: Facilitator;
   listings: Listings;
   ledger: OpenLedger;
@@ -44,17 +46,18 @@ export function createMounts({
   purchase,
   offerOf,
   lightning,
+  protocols,
   listings,
   ledger,
   ...rest
 }: MountsParts) {
   const { facilitator, feeSteps, readiness, clock, log } = rest;
   const { segment: chainSegment } = config.network;
-  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf']) =>
-    createGate<Sources>({ counterOf, protocol: httpProtocol, log });
+  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
+    createGate<Sources>({ counterOf, protocol, log });
   const surfaces: readonly PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase)), catalogue, chainSegment },
-    { surface: 'lightning', gate: gateOf(lightning.counterOf), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), httpProtocol), catalogue, chainSegment },
+    { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
   ];
   const shared = { catalogue, sources, clock, log };
 

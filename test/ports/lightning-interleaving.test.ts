@@ -58,7 +58,12 @@ function claimStep({ store, model, pick, now }: World): Step {
   const more = { claimedAt: now, keepUntil: now + pick([HOUR, 2 * DAY]), payTo };
   const caps = { dailyCap: 2, clientCap: 1, newPayeeCap: 1 };
   const account = { day: dayOf(now), clientHash: hashOf(pick(CLIENTS)), ...caps };
-  const grant = { requestHash: hashOf(`request ${name}`), redeemUntil: now + 7 * DAY, route: '/v1/lightning/a' };
+  const grant = {
+    requestHash: hashOf(`request ${name}`),
+    redeemUntil: now + 7 * DAY,
+    route: '/v1/lightning/a',
+    protocol: 'x402',
+  };
   const claim = pick([true, false]) ? grantOf(name, { ...more, grant }) : accountedOf(name, account, more);
   return { what: `claim ${name}`, is: store.claim(claim), should: model.claim(name, claim) };
 }

@@ -98,7 +98,9 @@ describeLedgers('forgetting', (adapter) => {
     await Promise.all([record('a', { forgetAt: late }), record('b', { forgetAt: late })]);
     await store.claim(accountedOf('a'));
     await store.claim(
-      grantOf('b', { grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR, route: '/v1/lightning/a' } }),
+      grantOf('b', {
+        grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR, route: '/v1/lightning/a', protocol: 'x402' },
+      }),
     );
     for (const name of ['a', 'b']) {
       expect(await leftAt(late - 1, name)).toBe('invoice reply claim');

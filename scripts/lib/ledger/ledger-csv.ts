@@ -2,7 +2,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import type { Income } from '../../../src/store/ports/reports.ts';
 
-const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block', 'route'];
+const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block', 'route', 'protocol'];
 
 /**
  * Income as CSV (RFC 4180), line by line. Amounts are exact, in the unit beside them. Times are ISO 8601 in UTC.
@@ -10,12 +10,13 @@ const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block', 'r
  */
 export async function* incomeCsv(income: Iterable<Income> | AsyncIterable<Income>): AsyncGenerator<string> {
   yield line(HEADER);
-  for await (const { rail, id, amount, at, hash, block, route } of income) {
+  for await (const { rail, id, amount, at, hash, block, route, protocol } of income) {
     const time = new Date(at).toISOString();
-    if (rail === 'usdc') yield line([rail, id, formatUnits(amount, 6), 'USDC', time, bytesToHex(hash), block, route]);
+    if (rail === 'usdc')
+      yield line([rail, id, formatUnits(amount, 6), 'USDC', time, bytesToHex(hash), block, route, protocol]);
     else {
       const paymentHash = Buffer.from(hash).toString('hex');
-      yield line([rail, paymentHash, amount.toString(), 'msat', time, paymentHash, block, route]);
+      yield line([rail, paymentHash, amount.toString(), 'msat', time, paymentHash, block, route, protocol]);
     }
   }
 }

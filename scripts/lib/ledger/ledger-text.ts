@@ -52,27 +52,43 @@ export function statusJson({ sums, oldestOpen, replies, lightning }: LedgerStatu
 
 /** Payments as text, one per line. */
 export function listText(payments: readonly ListedPayment[]): string[] {
-  const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt, route }) => {
+  const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt, route, protocol }) => {
     const usdc = formatUnits(amount, USDC_DECIMALS);
-    return [id, state, usdc, iso(reservedAt), iso(endedAt), bytesToHex(nonce), hex(transaction) ?? '-', route ?? '-'];
+    return [
+      id,
+      state,
+      usdc,
+      iso(reservedAt),
+      iso(endedAt),
+      bytesToHex(nonce),
+      hex(transaction) ?? '-',
+      route ?? '-',
+      protocol ?? '-',
+    ];
   });
-  return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route'], ...cells]);
+  return textTable([
+    ['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route', 'protocol'],
+    ...cells,
+  ]);
 }
 
 /** Payments as JSON. */
 export function listJson(payments: readonly ListedPayment[]): object {
   return {
-    payments: payments.map(({ id, state, amount, nonce, transaction, block, reservedAt, endedAt, route }) => ({
-      id,
-      state,
-      amountUsdc: formatUnits(amount, USDC_DECIMALS),
-      nonce: bytesToHex(nonce),
-      transaction: hex(transaction),
-      block,
-      reservedAt: seconds(reservedAt),
-      endedAt: endedAt === null ? null : seconds(endedAt),
-      route,
-    })),
+    payments: payments.map(
+      ({ id, state, amount, nonce, transaction, block, reservedAt, endedAt, route, protocol }) => ({
+        id,
+        state,
+        amountUsdc: formatUnits(amount, USDC_DECIMALS),
+        nonce: bytesToHex(nonce),
+        transaction: hex(transaction),
+        block,
+        reservedAt: seconds(reservedAt),
+        endedAt: endedAt === null ? null : seconds(endedAt),
+        route,
+        protocol,
+      }),
+    ),
   };
 }
 

@@ -89,8 +89,12 @@ const FOUND_PAYMENTS = {
           block: { type: ['integer', 'null'] },
           at: { type: 'integer', description: 'Unix seconds of its newest step' },
           explorerUrl: { type: ['string', 'null'] },
+          protocol: {
+            type: ['string', 'null'],
+            description: 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.',
+          },
         },
-        required: ['rail', 'amount', 'state', 'transaction', 'block', 'at', 'explorerUrl'],
+        required: ['rail', 'amount', 'state', 'transaction', 'block', 'at', 'explorerUrl', 'protocol'],
       },
     },
   },

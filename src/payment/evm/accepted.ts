@@ -1,9 +1,9 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import type { Credential } from '../protocol.ts';
+import type { Accepted } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 
 /** Throws PaymentRefused when a payment's `accepted` is not the offer's requirement. A client may add to `extra` but may not change it. */
-export function checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void {
+export function checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void {
   const same = (key: 'scheme' | 'network' | 'amount' | 'maxTimeoutSeconds') => accepted[key] === requirement[key];
   const sameAddress = (key: 'asset' | 'payTo') => lower(accepted[key]) === lower(requirement[key]);
   if (accepted.network !== requirement.network && typeof accepted.network === 'string') {

@@ -42,6 +42,8 @@ export interface NewClaim extends ProofKey {
     readonly redeemUntil: number;
     /** The route's listed path without the query, such as `/v1/lightning/chain/wallet`; only the operator's reports read it. */
     readonly route: string;
+    /** The protocol that presented the proof: `x402`, `l402` or `mpp`. */
+    readonly protocol: string;
   } | null;
   /** Facilitator only. */
   readonly account: ClaimAccount | null;
@@ -67,6 +69,8 @@ export interface Claim extends ProofKey {
     readonly deliveredAt: number | null;
     /** Whether the answer for every later presentation is stored. It is stored once and kept until `redeemUntil`. */
     readonly answered: boolean;
+    /** The protocol that presented the proof first. Null in a row from before this was stored. */
+    readonly protocol: string | null;
   } | null;
 }
 

@@ -33,6 +33,8 @@ export interface ListedPayment {
   readonly endedAt: number | null;
   /** The listed path of the bought route, without the query. Null in a row from before routes were stored. */
   readonly route: string | null;
+  /** The protocol that presented the payment. Null in a row from before this was stored. */
+  readonly protocol: string | null;
 }
 
 /** One income: a settled payment, or a claim through our own routes. */
@@ -48,6 +50,8 @@ export interface Income {
   readonly block: number | null;
   /** As in `ListedPayment`. */
   readonly route: string | null;
+  /** The protocol that presented the payment. Null in a row from before this was stored. */
+  readonly protocol: string | null;
 }
 
 /** The operator's reports over a ledger in either database. They write nothing and block no running service. */

@@ -46,6 +46,8 @@ export interface Payment extends PaymentKey {
   readonly channel: PaymentChannel | null;
   /** The call that settles the payment, where it is another one than the token's transfer. Wiped with the signature. */
   readonly calldata: Uint8Array | null;
+  /** The protocol that presented the payment: `x402` or `mpp`. Null in a row from before this was stored. */
+  readonly protocol: string | null;
 }
 
 /** A sale's part in a channel. */
@@ -58,11 +60,12 @@ export interface PaymentChannel extends Omit<ChannelCharge, 'signature'> {
 export type ChannelAfter = Omit<ChannelState, 'block'>;
 
 /** The fields that a reservation sets. Later moves set the others. */
-export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel'> {
+export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel' | 'protocol'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
   /** The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it. */
   readonly route: string;
+  readonly protocol: string;
   /** The voucher that pays this sale from a channel, or is presented with the deposit. Absent on every rail without channels. */
   readonly channel?: ChannelCharge | null;
 }

@@ -4,6 +4,7 @@ import type { MarketStore } from './market.ts';
 import type { LightningStore } from './proofs.ts';
 import type { LedgerStore } from './sales.ts';
 import type { SelfTestStore } from './selftest.ts';
+import type { ServiceKeyStore } from './service-keys.ts';
 import type { SettledReads } from './settled.ts';
 import type { RelayerSpendingStore } from './spending.ts';
 import type { GatewayTransferStore } from './transfers.ts';
@@ -19,6 +20,7 @@ export interface LedgerStores {
   readonly market: MarketStore;
   readonly catalogue: CatalogueStore;
   readonly settled: SettledReads;
+  readonly keys: ServiceKeyStore;
   /** Rejects when the ledger cannot be read, or when its database accepts no writes. */
   ping(): Promise<void>;
   /** Finishes earlier calls. Afterwards every store rejects. */

@@ -21,11 +21,11 @@ const CHARGE = statement<
   WITH sale AS (
     INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
                                authorization_hash, request_hash, price, charged, client_hash, identifier_hash, reserved_at, ended_at,
-                               route, channel_id, voucher_max, channel_after, place)
+                               route, protocol, channel_id, voucher_max, channel_after, place)
     SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'settled', @bootId::text, @amount::numeric,
            @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @authorizationHash::bytea, @requestHash::bytea, @price::numeric,
            @price::numeric, @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint, @reservedAt::bigint,
-           @route::text, @channelId::bytea, @voucherMax::numeric, ${afterWith('balance')}, 0
+           @route::text, @protocol::text, @channelId::bytea, @voucherMax::numeric, ${afterWith('balance')}, 0
       FROM channels
      WHERE channels.id = @channelId::bytea AND charged = @voucherMax::numeric - @price::numeric
        AND @voucherMax::numeric <= balance - withdraw_amount AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}

@@ -42,6 +42,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'market_listings' },
   { name: 'market_calls' },
   { name: 'market_state', own: 'revision <> 0' },
+  { name: 'service_keys' },
 ];
 
 /** Columns that only PostgreSQL has: a payment's place among its payer's payments, which is the order of reservation. */

@@ -37,8 +37,8 @@ const LIGHTNING = `SELECT (SELECT count(*) FROM lightning_invoices) AS invoices,
   (SELECT claims FROM lightning_facilitator_totals) AS "facilitatorClaims"`;
 const COLUMNS = `SELECT column_name AS name FROM information_schema.columns
   WHERE table_schema = current_schema() AND table_name = 'usdc_payments'`;
-const listSql = (route: string): string => `
-  SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt", ${route} AS route
+const listSql = (bought: string): string => `
+  SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt", ${bought}
   FROM usdc_payments WHERE $1::text IS NULL OR state = $1 ORDER BY id DESC LIMIT $2`;
 
 interface ReportsOptions {
@@ -72,7 +72,7 @@ export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): 
     list: (state: PaymentState | null, limit: number) =>
       look(
         async (client) =>
-          (await client.query<ListedPayment>(listSql((await expressions(client)).route), [state, limit])).rows,
+          (await client.query<ListedPayment>(listSql((await expressions(client)).bought), [state, limit])).rows,
       ),
     income: async function* (from, to) {
       const client = await pools.reads.connect();
@@ -125,24 +125,26 @@ function sumsOf(rail: StateSum['rail'], states: readonly string[], rows: readonl
 
 /** SQL expressions over a payment. */
 interface Expressions {
-  readonly route: string;
+  /** The route and the protocol. */
+  readonly bought: string;
   readonly earned: string;
 }
 
-/** The expressions that this ledger can compute. One from before routes or channels lacks their columns, and reports do not migrate it. */
+/** The expressions that this ledger can compute. One from before routes, protocols or channels lacks their columns, and reports do not migrate it. */
 async function expressions(client: PoolClient): Promise<Expressions> {
   const { rows } = await client.query<{ name: string }>(COLUMNS);
   const has = (column: string): boolean => rows.some(({ name }) => name === column);
-  return { route: has('route') ? 'route' : 'NULL::text', earned: has('channel_id') ? EARNED : 'amount' };
+  const orNull = (column: string): string => (has(column) ? column : `NULL::text AS ${column}`);
+  return { bought: `${orNull('route')}, ${orNull('protocol')}`, earned: has('channel_id') ? EARNED : 'amount' };
 }
 
 /** Not every server supports parameters in a cursor, so the text contains the bounds, which are integers. */
-function incomeSql(from: number, to: number, { route, earned }: Expressions): string {
+function incomeSql(from: number, to: number, { bought, earned }: Expressions): string {
   const [first, end] = [BigInt(from), BigInt(to)];
-  return `SELECT 'usdc' AS rail, id, ${earned} AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${route} AS route
+  return `SELECT 'usdc' AS rail, id, ${earned} AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${bought}
             FROM usdc_payments WHERE state = 'settled' AND ended_at >= ${first} AND ended_at < ${end}
           UNION ALL
-          SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL, ${route}
+          SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL, ${bought}
             FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= ${first} AND claimed_at < ${end}
           ORDER BY at, hash, id`;
 }

@@ -12,11 +12,11 @@ const RESERVE = statement<
   Omit<NewPayment, 'channel'> & ReturnType<typeof voucherValues> & { maxOpen: number; reusableReason: string | null }
 >(`
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route,
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route, protocol,
                              channel_id, voucher_max, voucher_signature, place)
   SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'reserved', @bootId::text, @amount::numeric,
          @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @authorizationHash::bytea, @requestHash::bytea, @price::numeric,
-         @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint, @route::text,
+         @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint, @route::text, @protocol::text,
          @channelId::bytea, @voucherMax::numeric, @voucherSignature::bytea,
          (SELECT coalesce(max(place), 0) + 1 FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN})
    WHERE (@maxOpen::bigint = 0
@@ -25,7 +25,7 @@ const RESERVE = statement<
      AND ${TAKES_SALE}
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = excluded.id, state = 'reserved', boot_id = excluded.boot_id, request_hash = excluded.request_hash,
-         price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, route = excluded.route, place = excluded.place,
+         price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, route = excluded.route, protocol = excluded.protocol, place = excluded.place,
          transaction_hash = NULL, block = NULL, ended_at = NULL,
          channel_id = excluded.channel_id, voucher_max = excluded.voucher_max, voucher_signature = excluded.voucher_signature
    WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text

@@ -14,6 +14,7 @@ import { openPools, type Pools } from './pool.ts';
 import { createRelayerSpending } from './relayer-spending.ts';
 import { createRetry } from './retry.ts';
 import { createSelfTestStore } from './selftest-store.ts';
+import { createServiceKeys } from './service-keys.ts';
 import { createSettledReads } from './settled-reads.ts';
 import { fixed } from './statement.ts';
 import { createWriteQueue } from './write-queue.ts';
@@ -68,6 +69,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     market: createMarketStore(pools, retry),
     catalogue: createCatalogueStore(pools, queues.others),
     settled: createSettledReads(pools),
+    keys: createServiceKeys(pools, queues.others),
     ping,
     close,
   };

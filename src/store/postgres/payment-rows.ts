@@ -8,7 +8,7 @@ export const SELECT_PAYMENT = `SELECT id, network, contract, payer, nonce, state
   valid_after AS "validAfter", valid_before AS "validBefore", signature, authorization_hash AS "authorizationHash",
   request_hash AS "requestHash", price, charged, payer_has_code = 1 AS "payerHasCode", client_hash AS "clientHash",
   identifier_hash AS "identifierHash", checked_block AS "checkedBlock", transaction_hash AS "transaction", block, reason,
-  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries, delivered_at AS "deliveredAt", calldata, channel_id, voucher_max, channel_after
+  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries, delivered_at AS "deliveredAt", calldata, protocol, channel_id, voucher_max, channel_after
   FROM usdc_payments`;
 
 /** Reads payments with a statement over `SELECT_PAYMENT`. */

@@ -12,10 +12,10 @@ import { createStatements } from './statements.ts';
 const INSERT_SALE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
                              authorization_hash, request_hash, price, charged, client_hash, identifier_hash, reserved_at, ended_at,
-                             route, channel_id, voucher_max, channel_after)
+                             route, protocol, channel_id, voucher_max, channel_after)
   SELECT @id, @network, @contract, @payer, @nonce, 'settled', @bootId, @amount, @payTo, @validAfter, @validBefore,
          @authorizationHash, @requestHash, @price, @price, @clientHash, @identifierHash, @reservedAt, @reservedAt,
-         @route, @channelId, @voucherMax, ${AFTER}
+         @route, @protocol, @channelId, @voucherMax, ${AFTER}
     FROM channels
    WHERE id = @channelId AND charged = @voucherMax - @price AND @voucherMax <= balance - withdraw_amount
      AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}

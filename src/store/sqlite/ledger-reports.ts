@@ -11,23 +11,24 @@ import {
 } from '../ports/reports.ts';
 import type { Sqlite } from './database.ts';
 
-const settledSql = (earned: string, route: string): string => `
-  SELECT 'usdc' AS rail, id, CAST(${earned} AS TEXT) AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${route} AS route
+const settledSql = (earned: string, bought: string): string => `
+  SELECT 'usdc' AS rail, id, CAST(${earned} AS TEXT) AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${bought}
     FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to`;
-const claimedSql = (route: string): string => `
-  SELECT 'lightning' AS rail, NULL AS id, amount_msat AS amount, claimed_at AS at, payment_hash AS hash, NULL AS block, ${route} AS route
+const claimedSql = (bought: string): string => `
+  SELECT 'lightning' AS rail, NULL AS id, amount_msat AS amount, claimed_at AS at, payment_hash AS hash, NULL AS block, ${bought}
     FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= @from AND claimed_at < @to`;
 
 /**
  * Opens a ledger in a file for reports, without migrating it. Throws when there is no file. A ledger from before the Lightning rail is reported
- * without it, one from before routes were stored without routes, and one from before channels as having none.
+ * without it, one from before routes or protocols were stored without them, and one from before channels as having none.
  */
 export function openLedgerReports(file: string): LedgerReports {
   const db = new Database(file, { readonly: true, fileMustExist: true, timeout: 5000 });
   const hasLightning =
     db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lightning_claims'").get() !== undefined;
   const column = db.prepare<[string]>("SELECT 1 FROM pragma_table_info('usdc_payments') WHERE name = ?");
-  const route = column.get('route') === undefined ? 'NULL' : 'route';
+  const orNull = (name: string) => (column.get(name) === undefined ? `NULL AS ${name}` : name);
+  const bought = `${orNull('route')}, ${orNull('protocol')}`;
   const earned = column.get('channel_id') === undefined ? 'amount' : EARNED;
   // One read transaction, so that the numbers are of one instant.
   const status = db.transaction((): LedgerStatus => {
@@ -45,14 +46,14 @@ export function openLedgerReports(file: string): LedgerReports {
     list: async (state, limit) =>
       db
         .prepare<unknown[], Omit<ListedPayment, 'amount'> & { amount: number }>(
-          `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS reservedAt, ended_at AS endedAt, ${route} AS route
+          `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS reservedAt, ended_at AS endedAt, ${bought}
              FROM usdc_payments ${state === null ? '' : 'WHERE state = @state'} ORDER BY id DESC LIMIT @limit`,
         )
         .all({ state, limit })
         .map((row) => ({ ...row, amount: BigInt(row.amount) })),
     income: async function* (from, to) {
-      const claimed = hasLightning ? `UNION ALL ${claimedSql(route)}` : '';
-      const sql = `${settledSql(earned, route)} ${claimed} ORDER BY at, hash, id`;
+      const claimed = hasLightning ? `UNION ALL ${claimedSql(bought)}` : '';
+      const sql = `${settledSql(earned, bought)} ${claimed} ORDER BY at, hash, id`;
       const rows = db.prepare<unknown[], Omit<Income, 'amount'> & { amount: string }>(sql).iterate({ from, to });
       for (const row of rows) yield { ...row, amount: BigInt(row.amount) };
     },

@@ -8,10 +8,10 @@ import { createStatements, marks } from './statements.ts';
 // A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 const RESERVE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route,
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route, protocol,
                              channel_id, voucher_max, voucher_signature)
   SELECT @id, @network, @contract, @payer, @nonce, 'reserved', @bootId, @amount, @payTo, @validAfter, @validBefore,
-         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt, @route,
+         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt, @route, @protocol,
          @channelId, @voucherMax, @voucherSignature
    WHERE (@maxOpen = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer AND state IN ${OPEN}) < @maxOpen)
@@ -19,7 +19,7 @@ const RESERVE = `
      AND ${TAKES_SALE}
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = @id, state = 'reserved', boot_id = @bootId, request_hash = @requestHash, price = @price,
-         identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL,
+         identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, protocol = @protocol, transaction_hash = NULL, block = NULL, ended_at = NULL,
          channel_id = @channelId, voucher_max = @voucherMax, voucher_signature = @voucherSignature
    WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
 

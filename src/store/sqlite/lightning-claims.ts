@@ -5,18 +5,19 @@ import type { Sqlite } from './database.ts';
 
 const INSERT = `
   INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
-                                request_hash, state, redeem_until, answer, route)
+                                request_hash, state, redeem_until, answer, route, protocol)
   VALUES (@network, @paymentHash, @payTo, @amountMsat, @claimedAt, @keepUntil,
-          @requestHash, @state, @redeemUntil, @answer, @route)`;
+          @requestHash, @state, @redeemUntil, @answer, @route, @protocol)`;
 
 /** A claim with a grant replaces a facilitator's claim for another node. */
 const TAKE_OVER = `
   UPDATE lightning_claims
      SET pay_to = @payTo, amount_msat = @amountMsat, claimed_at = @claimedAt, keep_until = max(keep_until, @keepUntil),
-         request_hash = @requestHash, state = @state, redeem_until = @redeemUntil, answer = @answer, route = @route
+         request_hash = @requestHash, state = @state, redeem_until = @redeemUntil, answer = @answer, route = @route,
+         protocol = @protocol
    WHERE network = @network AND payment_hash = @paymentHash AND request_hash IS NULL AND pay_to <> @payTo`;
 
-const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null };
+const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null, protocol: null };
 
 /** Spent proofs. Everything is synchronous. Call `claim` inside a transaction that took the write lock when it began. */
 export interface LightningClaims {

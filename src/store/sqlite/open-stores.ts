@@ -9,6 +9,7 @@ import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
 import { createRelayerSpending } from './relayer-spending.ts';
 import { createSelfTestStore } from './selftest-store.ts';
+import { createServiceKeys } from './service-keys.ts';
 import { createSettledReads } from './settled-reads.ts';
 
 /** Opens the ledger in a file, creating and migrating it as needed: the default, for one machine. */
@@ -30,6 +31,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     market: createMarketStore(db),
     catalogue: createCatalogueStore(db),
     settled: createSettledReads(db),
+    keys: createServiceKeys(db),
     ping: payments.ping,
     close: payments.close,
   };

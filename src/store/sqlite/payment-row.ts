@@ -31,6 +31,7 @@ export interface PaymentRow extends VoucherColumns {
   deliveries: bigint;
   delivered_at: bigint | null;
   calldata: Uint8Array | null;
+  protocol: string | null;
 }
 
 /** The row as the port's type. */
@@ -65,6 +66,7 @@ export function paymentFromRow(row: PaymentRow): Payment {
     deliveredAt: numberOf(row.delivered_at),
     channel: paymentChannel(row),
     calldata: row.calldata,
+    protocol: row.protocol,
   };
 }
 

@@ -114,7 +114,10 @@ describe('the audit of @agentcash/discovery', () => {
     const advice = await adviceOn('/v1/lightning/fees/estimate', true);
     expect(getWarningsForL3(advice)).toEqual([]);
     expect(validatePaymentRequiredDetailed(advice.paymentRequiredBody)).toMatchObject({ valid: true, issues: [] });
-    expect(advice.paymentOptions).toMatchObject([{ asset: 'BTC', network: network.lightning?.network }]);
+    expect(advice.paymentOptions).toMatchObject([
+      { asset: 'BTC', network: network.lightning?.network },
+      { protocol: 'mpp', paymentMethod: 'lightning', asset: 'sat' },
+    ]);
   });
 
   test('offers agents the short text first', async () => {

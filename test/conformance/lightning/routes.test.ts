@@ -437,6 +437,7 @@ describe('the public information', () => {
     await present(path, proof);
     const shown = {
       rail: 'lightning',
+      protocol: 'x402',
       amount: '1000',
       transaction: proof.paymentHash,
       block: null,

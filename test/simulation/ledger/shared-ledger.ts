@@ -85,7 +85,8 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       parts ??= await ledgerParts();
       const stores = runAs(WORLD, () => (parts as NonNullable<typeof parts>).openSqliteStores(file));
       opened.push(stores);
-      const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled } = stores;
+      const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled, keys } =
+        stores;
       const fenced: typeof payments = {
         ...payments,
         noteBroadcast: (entries, where, fencingToken) =>
@@ -106,6 +107,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         channels: remote(fencedChannels),
         lightning: remote(lightning),
         transfers: remote(transfers),
+        keys: remote(keys),
         spending: remote(spending),
         selfTests: remote(selfTests),
         market: remote(market),

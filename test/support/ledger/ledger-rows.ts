@@ -22,6 +22,7 @@ export function reservation(id: string, nonce: string, more: Partial<NewPayment>
     price: 500n,
     requestHash: randomBytes(32),
     route: '/v1/paid/chain/wallet',
+    protocol: 'x402',
     clientHash: randomBytes(32),
     identifierHash: null,
     reservedAt: 1_800_000_000_000,

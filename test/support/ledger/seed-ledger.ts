@@ -36,6 +36,7 @@ export function seedLedger(file: string): void {
       charged: 2n ** 62n,
       payer_has_code: 1,
       route: '/v1/paid/a',
+      protocol: 'x402',
     },
   });
   ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
@@ -64,6 +65,7 @@ export function seedLedger(file: string): void {
     state: 'claimed',
     answer: 'none',
     route: '/v1/lightning/b',
+    protocol: 'x402',
     lease_holder: 'x',
     lease_until: 5,
   });

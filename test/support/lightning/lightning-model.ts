@@ -110,7 +110,7 @@ export function createLightningModel() {
       const { network, paymentHash, payTo, amountMsat, claimedAt, grant } = found.claim;
       const { state, redeemUntil, deliveredAt, answer } = found;
       const rest = { state, redeemUntil, deliveredAt, answered: answer !== null };
-      const now = grant && { requestHash: grant.requestHash, ...rest };
+      const now = grant && { requestHash: grant.requestHash, protocol: grant.protocol, ...rest };
       return { network, paymentHash, payTo, amountMsat, claimedAt, grant: now };
     },
     counts: (day: string, own: Uint8Array) => ({

@@ -35,6 +35,7 @@ export const grantOf = (name: string, more: Partial<NewClaim> = {}): NewClaim =>
     requestHash: hashOf(`request ${name}`),
     redeemUntil: NOON + 7 * DAY,
     route: '/v1/lightning/chain/wallet',
+    protocol: 'x402',
   },
   account: null,
   ...more,

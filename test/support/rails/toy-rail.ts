@@ -4,7 +4,7 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { type Authorization, paymentKey } from '../../../src/payment/authorization.ts';
 import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import type { RailKit, RailModule } from '../../../src/payment/open-rails.ts';
-import type { Credential } from '../../../src/payment/protocol.ts';
+import type { Accepted } from '../../../src/payment/protocol.ts';
 import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import {
@@ -103,7 +103,7 @@ export function createToyRail(bankUrl: string): RailModule {
     evidence: { lookup: (authorization) => lookup(authorization).catch(unknown) },
     ownOnly: false,
   });
-  const recognises = ({ scheme }: Credential['accepted']): boolean => scheme === SCHEME;
+  const recognises = ({ scheme }: Accepted): boolean => scheme === SCHEME;
   return {
     info,
     open: (kit, status) => ({ info, recognises, purchase: purchaseWith(kit, status), openSettling }),

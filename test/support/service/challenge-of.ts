@@ -4,6 +4,6 @@ import type { Offer } from '../../../src/payment/offer.ts';
 export function challengeOf(offer: Offer): (target: string, error?: string) => string {
   return (target, error) => {
     const fields = offer.demand.fields(target, error);
-    return fields.find(([name]) => name === 'payment-required')?.[1] ?? '';
+    return String(fields.find(([name]) => name === 'payment-required')?.[1] ?? '');
   };
 }

@@ -60,7 +60,8 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const known = await ledger.find(key);
     const hash = randomBytes(32);
     const hashes = { requestHash: hash, clientHash: hash, identifierHash: null };
-    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount, route: '/v1/paid/a' };
+    const sold = { price: amount, route: '/v1/paid/a', protocol: 'x402' };
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, ...sold };
     const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null, onId);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });

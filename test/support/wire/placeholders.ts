@@ -10,6 +10,8 @@ const AGE = /("ageSeconds":)\d+/g;
 /** A block of the embedded chain. Block numbers of the examples are higher and stay. */
 const BLOCK = /("block":)\d{1,5}\b/g;
 const REQUEST_ID = /("requestId":")[^"]+/g;
+/** The members of a challenge that differ with each invoice. Unit tests decode them. */
+const CHALLENGE = /\b(macaroon|id|request|expires)="[^"]+"/g;
 /** The run count of a test endpoint's handler. Examples have the tag `none` and stay. */
 const RUN = /("tag":"(?!none")[^"]*","run":)(\d+)/g;
 
@@ -57,6 +59,7 @@ export function createPlaceholders(constants: string) {
         )
         .replace(AGE, '$1<seconds>')
         .replace(BLOCK, '$1<number>')
+        .replace(CHALLENGE, '$1="<changes>"')
         .replace(REQUEST_ID, '$1<request id>')
         .replace(RUN, (_all, member, value) => `${member}${nameOf('run', value)}`);
     },

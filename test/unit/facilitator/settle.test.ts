@@ -59,7 +59,12 @@ describe('a valid proof', () => {
   it('is used up when our own routes have claimed it, and their claims are not counted', async () => {
     const proof = fresh();
     const key = { network: NETWORK, paymentHash: Buffer.from(proof.paymentHash, 'hex'), payTo: Buffer.alloc(33, 2) };
-    const grant = { requestHash: Buffer.alloc(32), redeemUntil: NOW * 1000 + 1, route: '/v1/lightning/a' };
+    const grant = {
+      requestHash: Buffer.alloc(32),
+      redeemUntil: NOW * 1000 + 1,
+      route: '/v1/lightning/a',
+      protocol: 'x402',
+    };
     const times = { claimedAt: NOW * 1000, keepUntil: NOW * 1000 + 1 };
     await opened.store.claim({ ...key, ...times, amountMsat: 1n, grant, account: null });
     expect((await settle(proof.body)).body).toEqual(DUPLICATE);

@@ -36,7 +36,7 @@ let presented: Presentation[];
 let closed: PromiseWithResolvers<void>;
 beforeEach(async () => {
   presented = [];
-  sell = async () => ({ body: Buffer.from('{"sold":true}'), receipt: RECEIPT });
+  sell = async () => ({ body: Buffer.from('{"sold":true}'), receipt: RECEIPT, at: 1 });
   const purchase: Purchase<unknown> = async (of, requirement, presentation) => {
     expect([of, requirement]).toEqual([endpoint, createOffer(endpoint as never, TERMS).requirement]);
     presented.push(presentation);
@@ -207,7 +207,7 @@ test.each([
   for (const refusal of [null, new PaymentRefused('x'), new AppError(503, 'busy', 'x'), new Error('bug')]) {
     sell = async () => {
       if (refusal) throw refusal;
-      return { body: Buffer.from('{}'), receipt: RECEIPT };
+      return { body: Buffer.from('{}'), receipt: RECEIPT, at: 1 };
     };
     const answer = await app.inject({ method, url: `${PATH}?a=1&b=2`, headers });
     expect([200, 402, 500, 503]).toContain(answer.statusCode);

@@ -44,7 +44,16 @@ function row(more: Partial<Payment> = {}): Payment {
     authorizationHash: hashAuthorization(authorization, CONTRACT),
     ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
     ...{ signature: null, price: amount, charged: null, payerHasCode: false, checkedBlock: 1, transaction: null },
-    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0, deliveredAt: null, channel: null, calldata: null },
+    ...{
+      block: null,
+      reservedAt: 1,
+      endedAt: 2,
+      deliveries: 0,
+      deliveredAt: null,
+      channel: null,
+      calldata: null,
+      protocol: 'x402',
+    },
     ...more,
   };
 }

@@ -40,7 +40,14 @@ test('a chain transaction finds all of its payments, and no batch is read', asyn
   const { payments } = await lookup(hex(transaction));
   expect(payments).toEqual(
     Array.from({ length: 3 }, () => ({
-      ...{ rail: 'usdc', amount: '500', state: 'settled', transaction: hex(transaction), block: null },
+      ...{
+        rail: 'usdc',
+        protocol: 'x402',
+        amount: '500',
+        state: 'settled',
+        transaction: hex(transaction),
+        block: null,
+      },
       ...{ at: 1_800_000_001, explorerUrl: `https://explorer.example/tx/${hex(transaction)}` },
     })),
   );
@@ -71,10 +78,16 @@ test('a claim is found by its payment hash on every Lightning network that is so
   const key = { network: 'lnbtc:0', paymentHash };
   const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 25_000n };
   const claimedAt = 1_800_000_000_999;
-  const grant = { requestHash: hash32('request'), route: '/v1/lightning/test', redeemUntil: claimedAt + 10_000 };
+  const grant = {
+    requestHash: hash32('request'),
+    route: '/v1/lightning/test',
+    protocol: 'x402',
+    redeemUntil: claimedAt + 10_000,
+  };
   const times = { claimedAt, keepUntil: claimedAt + 10_000, account: null };
   const claim = {
     rail: 'lightning',
+    protocol: 'x402',
     amount: '25000',
     transaction: hex(paymentHash).slice(2),
     block: null,

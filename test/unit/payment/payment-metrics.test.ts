@@ -179,7 +179,7 @@ test('Lightning is counted by what its store has done: offered, claimed once, de
     ...own,
     ...terms,
     ...times,
-    grant: { requestHash, redeemUntil: now + 1000, route: '/v1/lightning/a' },
+    grant: { requestHash, redeemUntil: now + 1000, route: '/v1/lightning/a', protocol: 'x402' },
     account: null,
   };
   expect(await watched.claim(claim)).toBe('claimed');

@@ -30,6 +30,7 @@ describe('an answer', () => {
   test('leaves with its receipt when what was paid covers its price', () => {
     expect(deliver(settled(), BODY, 1000n)).toEqual({
       body: BODY,
+      at: settled().endedAt,
       receipt: {
         ...{ success: true, network: 'eip155:5042', amount: '1000' },
         ...{ payer: `0x${'09'.repeat(20)}`, transaction: `0x${'ab'.repeat(32)}` },

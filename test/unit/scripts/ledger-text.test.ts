@@ -25,6 +25,7 @@ const payment: ListedPayment = {
   reservedAt: AT,
   endedAt: AT + 1000,
   route: '/v1/paid/chain/wallet',
+  protocol: 'x402',
 };
 
 test('a status shows exact sums in their units, and the age of the oldest open payment', () => {
@@ -49,13 +50,31 @@ test('a status with nothing open and without Lightning says so', () => {
 });
 
 test('a listed payment shows its hashes, and missing values as - or null', () => {
-  const open = { ...payment, state: 'unknown', transaction: null, block: null, endedAt: null, route: null } as const;
+  const open = {
+    ...payment,
+    state: 'unknown',
+    transaction: null,
+    block: null,
+    endedAt: null,
+    route: null,
+    protocol: 'x402',
+  } as const;
   const [head, first, second] = listText([payment, open]);
-  expect(head?.split(/ +/)).toEqual(['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route']);
+  expect(head?.split(/ +/)).toEqual([
+    'id',
+    'state',
+    'usdc',
+    'reserved',
+    'ended',
+    'nonce',
+    'transaction',
+    'route',
+    'protocol',
+  ]);
   expect(first).toMatch(
-    /^0a +settled +0\.0015 +2026-01-31T23:59:59\.250Z +2026-02-01T00:00:00\.250Z +0x(01){32} +0x(ab){32} +\/v1\/paid\/chain\/wallet$/,
+    /^0a +settled +0\.0015 +2026-01-31T23:59:59\.250Z +2026-02-01T00:00:00\.250Z +0x(01){32} +0x(ab){32} +\/v1\/paid\/chain\/wallet +x402$/,
   );
-  expect(second).toMatch(/ - +0x(01){32} +- +-$/);
+  expect(second).toMatch(/ - +0x(01){32} +- +- +x402$/);
   expect(listJson([open])).toEqual({
     payments: [
       {
@@ -68,6 +87,7 @@ test('a listed payment shows its hashes, and missing values as - or null', () =>
         reservedAt: Math.floor(AT / 1000),
         endedAt: null,
         route: null,
+        protocol: 'x402',
       },
     ],
   });
@@ -75,7 +95,16 @@ test('a listed payment shows its hashes, and missing values as - or null', () =>
 
 test('income is CSV with a header, CRLF, exact amounts, and no field that needs quotes', async () => {
   const income: Income[] = [
-    { rail: 'usdc', id: '0a', amount: 1500n, at: AT, hash: Buffer.alloc(32, 0xab), block: 7, route: '/v1/paid/a' },
+    {
+      rail: 'usdc',
+      id: '0a',
+      amount: 1500n,
+      at: AT,
+      hash: Buffer.alloc(32, 0xab),
+      block: 7,
+      route: '/v1/paid/a',
+      protocol: 'x402',
+    },
     {
       rail: 'lightning',
       id: null,
@@ -84,16 +113,26 @@ test('income is CSV with a header, CRLF, exact amounts, and no field that needs 
       hash: Buffer.alloc(32, 0xcd),
       block: null,
       route: '/v1/lightning/b-c',
+      protocol: 'x402',
     },
-    { rail: 'usdc', id: '0b', amount: 1n, at: AT, hash: Buffer.alloc(32, 0xef), block: 8, route: null },
+    {
+      rail: 'usdc',
+      id: '0b',
+      amount: 1n,
+      at: AT,
+      hash: Buffer.alloc(32, 0xef),
+      block: 8,
+      route: null,
+      protocol: 'x402',
+    },
   ];
   const csv = (await gathered(incomeCsv(income))).join('');
   expect(csv).toBe(
-    `rail,id,amount,unit,at,transaction,block,route\r\n` +
-      `usdc,0a,0.0015,USDC,2026-01-31T23:59:59.250Z,0x${'ab'.repeat(32)},7,/v1/paid/a\r\n` +
-      `lightning,${'cd'.repeat(32)},25000,msat,2026-01-31T23:59:59.250Z,${'cd'.repeat(32)},,/v1/lightning/b-c\r\n` +
-      `usdc,0b,0.000001,USDC,2026-01-31T23:59:59.250Z,0x${'ef'.repeat(32)},8,\r\n`,
+    `rail,id,amount,unit,at,transaction,block,route,protocol\r\n` +
+      `usdc,0a,0.0015,USDC,2026-01-31T23:59:59.250Z,0x${'ab'.repeat(32)},7,/v1/paid/a,x402\r\n` +
+      `lightning,${'cd'.repeat(32)},25000,msat,2026-01-31T23:59:59.250Z,${'cd'.repeat(32)},,/v1/lightning/b-c,x402\r\n` +
+      `usdc,0b,0.000001,USDC,2026-01-31T23:59:59.250Z,0x${'ef'.repeat(32)},8,,x402\r\n`,
   );
   expect(csv.replaceAll('\r\n', '')).toMatch(/^[\w,.:/-]*$/);
-  expect(await gathered(incomeCsv([]))).toEqual(['rail,id,amount,unit,at,transaction,block,route\r\n']);
+  expect(await gathered(incomeCsv([]))).toEqual(['rail,id,amount,unit,at,transaction,block,route,protocol\r\n']);
 });

@@ -31,25 +31,23 @@ const DETAILS: readonly Detail[] = [
   { words: false, depth: 0, example: false },
 ];
 
-const made = new WeakMap<Described, { readonly bazaar: Json }>();
+const made = new WeakMap<Described, Map<number, { readonly bazaar: Json }>>();
 
 /**
  * x402's discovery extension for a route: how to call it, an example of its answer, and the schemas of both. A directory that sees a 402 or a payment
- * can list and call the route from it. It has the official `bazaar` form and at most MAX_BYTES. Made once for each endpoint.
+ * can list and call the route from it. It has the official `bazaar` form and at most `maxBytes`. Made once for each endpoint and size.
  */
-export function bazaarExtension(endpoint: Described): { readonly bazaar: Json } {
-  const known = made.get(endpoint);
+export function bazaarExtension(endpoint: Described, maxBytes = MAX_BYTES): { readonly bazaar: Json } {
+  const sizes = made.get(endpoint) ?? new Map<number, { readonly bazaar: Json }>();
+  const known = sizes.get(maxBytes);
   if (known) return known;
   const input = Object.entries(endpoint.params.shape).map(([name, param]) => readParam(endpoint, name, param));
   const output = z.toJSONSchema(endpoint.result, { io: 'output' }) as Json;
   const extensionOf = (detail: Detail) => ({ bazaar: describe(input, output, endpoint.example.result, detail) });
+  const fits = (one: object) => Buffer.byteLength(JSON.stringify(one)) <= maxBytes;
   const extension = DETAILS.map(extensionOf).find(fits) ?? extensionOf(DETAILS.at(-1) as Detail);
-  made.set(endpoint, extension);
+  made.set(endpoint, sizes.set(maxBytes, extension));
   return extension;
-}
-
-function fits(extension: object): boolean {
-  return Buffer.byteLength(JSON.stringify(extension)) <= MAX_BYTES;
 }
 
 /** One query parameter, from the schema that also parses it. */

@@ -29,7 +29,10 @@ export function decodePayment(header: string): Credential {
     throw new PaymentRefused('invalid_payload');
   }
   const parsed = envelope.safeParse(json);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { accepted, payload, extensions } = parsed.data;
+    return { protocol: 'x402', accepted, payload, ...(extensions !== undefined && { extensions }) };
+  }
   const version = (json as { x402Version?: unknown } | null)?.x402Version;
   throw new PaymentRefused(version === 2 ? 'invalid_payload' : 'invalid_x402_version');
 }

@@ -10,9 +10,9 @@ const V1_REFUSED = 'X-PAYMENT is x402 version 1; this service speaks version 2: 
 
 /** x402 version 2 over HTTP: PAYMENT-REQUIRED, PAYMENT-SIGNATURE and PAYMENT-RESPONSE. */
 export const x402Http: HttpProtocol = {
-  carries: (headers) => headers[PAYMENT] !== undefined,
-  read: (headers) => decodePayment(String(headers[PAYMENT])),
-  unpaidReason: (headers) => (headers[V1_PAYMENT] === undefined ? undefined : V1_REFUSED),
+  carries: ({ headers }) => headers[PAYMENT] !== undefined,
+  read: ({ headers }) => decodePayment(String(headers[PAYMENT])),
+  unpaidReason: ({ headers }) => (headers[V1_PAYMENT] === undefined ? undefined : V1_REFUSED),
   prepare: (endpoint, accepts, origin) => {
     const challenge = createChallenge(endpoint, accepts, origin);
     return {
@@ -24,5 +24,5 @@ export const x402Http: HttpProtocol = {
     const { header, body } = quotedChallenge(of, quote, error);
     return { fields: [['payment-required', header]], body, contentType: 'application/json; charset=utf-8' };
   },
-  receipt: (receipt) => [['payment-response', encodeHeader(receipt)]],
+  receipt: ({ receipt }) => [['payment-response', encodeHeader(receipt)]],
 };

@@ -2,6 +2,12 @@ import type { Quote, Quoted } from '../../protocol.ts';
 import { bazaarExtension } from './bazaar.ts';
 import { encodeHeader } from './header.ts';
 
+/**
+ * Longest JSON of the extension. The other protocols' lines name the invoice twice more, in about 2.2 KiB, and all header fields of a 402 must stay
+ * within 8 KiB.
+ */
+const MAX_EXTENSION_BYTES = 1500;
+
 /** A 402 made for one request: the PAYMENT-REQUIRED header, and a body that repeats its JSON for people and tools that do not read headers. */
 interface QuotedChallenge {
   readonly header: string;
@@ -19,7 +25,7 @@ export function quotedChallenge(
     error,
     resource: { url, description: endpoint.summary, mimeType: 'application/json' },
     accepts: quote ? [quote.requirement] : [],
-    extensions: bazaarExtension(endpoint),
+    extensions: bazaarExtension(endpoint, MAX_EXTENSION_BYTES),
   };
   const priceUsd = quote?.priceUsd ?? endpoint.price?.usd ?? null;
   return { header: encodeHeader(json), body: JSON.stringify({ ...json, priceUsd, btcUsd: quote?.btcUsd ?? null }) };

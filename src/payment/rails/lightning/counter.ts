@@ -42,10 +42,10 @@ export function createLightningCounter<S>(
 
   return {
     read,
-    demand: async (order, error) => protocol.quote(order, await offers(order), error),
+    demand: async (order, error) => protocol.quote(order, await offers(order, true), error),
     sell: redeem,
     refusalReceipt: refusalReceipt(network),
-    // The refusal carries a new offer, or none if none can be made.
+    // The refusal carries a new offer, or none if none can be made. The open offer may be the one that this buyer has paid.
     demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),
   };
 }

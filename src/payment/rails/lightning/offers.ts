@@ -11,6 +11,7 @@ import type { Issuance } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
 import type { Newcomers } from './newcomers.ts';
 import type { Applicant, OfferClient } from './offer-client.ts';
+import { createOpenQuotes } from './open-quotes.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
@@ -45,8 +46,11 @@ interface OffersOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** Makes the offer for an order: a new invoice for an answer that already exists. */
-export type Offers<S> = (order: LightningOrder<S>) => Promise<Quote>;
+/**
+ * Makes the offer for an order: a new invoice for an answer that already exists. With `mayReuse`, a client that asks twice within some seconds gets its
+ * open offer again.
+ */
+export type Offers<S> = (order: LightningOrder<S>, mayReuse?: boolean) => Promise<Quote>;
 
 /** An answer that is ready, and the rate of its offer. */
 interface Answer {
@@ -70,6 +74,7 @@ interface Answer {
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
+  const open = createOpenQuotes(store, network.id, clock);
 
   /** Steps 8 to 10. */
   async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
@@ -84,7 +89,8 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
       await store.recordInvoice({ ...record, issuedAt: clock.nowMs(), forgetAt }, sealed);
       held.keep(paymentHash, forgetAt);
       const payTo = Buffer.from(payee).toString('hex');
-      return lightningRequirement({ network: network.id, amountMsat, payTo, binding, invoice: text });
+      const requirement = lightningRequirement({ network: network.id, amountMsat, payTo, binding, invoice: text });
+      return { requirement, invoice: { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds } };
     } catch (error) {
       held.release();
       throw error;
@@ -94,23 +100,28 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
     quota.check(applicant);
     const answer = await answerOf(options, order, applicant);
-    return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
+    return { answer, ...(await offer(order, applicant, answer, priceMsat(units, answer.rate), from)) };
   }
 
-  return async (order) => {
+  return async (order, mayReuse = false) => {
     const { endpoint, client } = order;
     const { price } = endpoint;
     if (!price) throw new Error(`${endpoint.path} has no price`);
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
+    const known = mayReuse ? await open.find(order) : null;
+    if (known) return known;
     const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
-    const { answer, requirement } = await make(order, asker, price.units, issuer).catch((error) => {
+    const { answer, requirement, invoice } = await make(order, asker, price.units, issuer).catch((error) => {
       if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
       throw error;
     });
     newcomers.offered(client);
-    return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
+    const terms = { ...requirement, network: network.id };
+    const quote = { requirement: terms, priceUsd: price.usd, btcUsd: answer.rate, invoice };
+    open.keep(order, quote);
+    return quote;
   };
 }
 

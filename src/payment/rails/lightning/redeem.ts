@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { pathOn } from '../../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
+import type { Claim, LightningStore, NewClaim, ProofKey } from '../../../store/ports/proofs.ts';
 import type { Sold } from '../../counter.ts';
-import type { Credential, Receipt } from '../../protocol.ts';
+import type { Credential, ProtocolName, Receipt } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
 import type { LightningOrder } from './order.ts';
@@ -54,15 +54,6 @@ export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Pr
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
 
-  async function claim({ endpoint }: LightningOrder<S>, { key, proof }: VerifiedProof): Promise<boolean> {
-    const now = clock.nowMs();
-    const { payTo, amountMsat, requestHash } = proof;
-    const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning') };
-    // A request that loses the race is served as a later presentation, if the row grants it.
-    const kept = { claimedAt: now, keepUntil: now + KEEP_MS };
-    return (await store.claim({ ...key, payTo, amountMsat, ...kept, grant, account: null })) === 'claimed';
-  }
-
   /**
    * On a shared node a third party may hold the preimage of an invoice that was never paid. So the node's records decide. Throws when they deny the
    * payment. Returns null when they confirm it, otherwise why they cannot be read.
@@ -93,23 +84,36 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
     const verified = await verifyProof(order, credential);
     const doubt = await doubtOf(verified, order.signal);
-    const isNew = !verified.claim && (await claim(order, verified));
+    const { key } = verified;
+    // A request that loses the race is served as a later presentation, if the row grants it.
+    const claim = (): NewClaim => claimOf(order, verified, credential.protocol, clock.nowMs());
+    const isNew = !verified.claim && (await store.claim(claim())) === 'claimed';
     // While the node has not confirmed the payment, it may not have been made.
     if (isNew && !doubt) buyers.add(order.client);
-    const { key } = verified;
     return { key, claim: granted(verified.claim ?? (await store.findClaim(key))), doubt };
   }
 
   async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<Sold> {
     if (doubt) throw doubt;
     const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
-    return { body, receipt: receiptOf(key), onSent: () => serve.delivered(key) };
+    return { body, receipt: receiptOf(key), at: current.claimedAt, onSent: () => serve.delivered(key) };
   }
 
   return async (order, credential) => {
     const taken = await take(order, credential).catch(passOn('unclaimed'));
     return deliver(order, taken).catch(passOn('granted'));
   };
+}
+
+/** The claim that grants an order. `now` in Unix milliseconds. */
+function claimOf(
+  { endpoint }: LightningOrder<never>,
+  { key, proof: { payTo, amountMsat, requestHash } }: VerifiedProof,
+  protocol: ProtocolName,
+  now: number,
+): NewClaim {
+  const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning'), protocol };
+  return { ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null };
 }
 
 function receiptOf({ paymentHash, network }: ProofKey): Receipt {

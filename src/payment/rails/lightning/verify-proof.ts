@@ -65,7 +65,8 @@ export function createProofVerifier({
   }
 
   return async (order, credential) => {
-    const invoice = own(own(credential.accepted, 'extra'), 'invoice');
+    const { accepted, payload } = credential;
+    const invoice = accepted ? own(own(accepted, 'extra'), 'invoice') : own(payload, 'invoice');
     const decoded = decodeInvoice(invoice);
     // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
     if (!decoded) throw new PaymentRefused(unreadable(order, credential, network));
@@ -78,7 +79,10 @@ export function createProofVerifier({
     const terms = await termsOf(order, key, claim);
     const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice: String(invoice) });
     const now = claim ? decoded.createdAt : nowSeconds(clock);
-    const verdict = checkProof(credential, requirement, { now, skewSeconds: SKEW_SECONDS });
+    const verdict = checkProof({ accepted: accepted ?? requirement, payload }, requirement, {
+      now,
+      skewSeconds: SKEW_SECONDS,
+    });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);
     return { key, proof: verdict.proof, claim };
   };
@@ -102,7 +106,7 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
  * compare with. No time is checked: the invoice is read before its time.
  */
 function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
-  const { amount, payTo } = credential.accepted;
+  const { amount, payTo } = credential.accepted ?? {};
   const requirement = lightningRequirement({
     amountMsat: typeof amount === 'string' && /^[1-9][0-9]{0,17}$/.test(amount) ? BigInt(amount) : 1000n,
     payTo: typeof payTo === 'string' ? payTo : '',

@@ -48,7 +48,7 @@ function saleOf(
 ): Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'> {
   const { channelId, payload } = voucher;
   const { config, voucher: signed } = payload;
-  const { price, route, requestHash, identifierHash, identity } = order;
+  const { price, route, requestHash, identifierHash, identity, protocol } = order;
   const { maxClaimableAmount: max, signature } = signed;
   const nonce = nonceOf(voucher);
   const authorizationHash = hash('sha256', Buffer.concat([SETTLEMENT_BYTES, nonce, signature]), 'buffer');
@@ -56,7 +56,7 @@ function saleOf(
     ...{ network, contract: SETTLEMENT_BYTES, payer: config.payer, nonce, authorizationHash },
     // A voucher has no times of its own.
     ...{ amount: price, price, payTo: config.receiver, validAfter: 0n, validBefore: 0n },
-    ...{ requestHash, identifierHash, clientHash: hashClient(nonce, identity), route },
+    ...{ requestHash, identifierHash, clientHash: hashClient(nonce, identity), route, protocol },
     channel: { channelId, max, signature },
   };
 }

@@ -4,7 +4,7 @@ import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
-import type { Credential } from '../../protocol.ts';
+import type { Accepted } from '../../protocol.ts';
 import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { channelReceipt } from './channel-state.ts';
@@ -60,7 +60,7 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
   };
 }
 
-function checkTerms(accepted: Credential['accepted'], requirement: Parameters<typeof checkAccepted>[1]): void {
+function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAccepted>[1]): void {
   if (accepted.network !== requirement.network) throw new PaymentRefused(reason('network_mismatch'));
   checkAccepted(accepted, requirement);
 }

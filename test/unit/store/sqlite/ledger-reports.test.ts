@@ -54,7 +54,7 @@ async function claim(amountMsat: bigint, own: boolean) {
   const store = createLightningStore(db);
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) };
   const grant = own
-    ? { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/fees/forecast' }
+    ? { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/fees/forecast', protocol: 'x402' }
     : null;
   const caps = { dailyCap: 10, clientCap: 10, newPayeeCap: 10 };
   const account = own ? null : { day: '2027-01-15', clientHash: randomBytes(32), ...caps };
@@ -179,7 +179,7 @@ describe('the list', () => {
     const [payment] = await reports.list(null, 10);
     await reports.close();
     expect(Object.keys(payment ?? {}).sort()).toEqual(
-      ['id', 'state', 'amount', 'nonce', 'transaction', 'block', 'reservedAt', 'endedAt', 'route'].sort(),
+      ['id', 'state', 'amount', 'nonce', 'transaction', 'block', 'reservedAt', 'endedAt', 'route', 'protocol'].sort(),
     );
     expect(payment?.route).toBe('/v1/paid/chain/wallet');
   });
@@ -207,6 +207,7 @@ describe('the income', () => {
         hash: Buffer.alloc(32, 0xab),
         block: 9,
         route: '/v1/paid/chain/wallet',
+        protocol: 'x402',
       },
       {
         rail: 'lightning',
@@ -216,6 +217,7 @@ describe('the income', () => {
         hash: paymentHash,
         block: null,
         route: '/v1/lightning/fees/forecast',
+        protocol: 'x402',
       },
       {
         rail: 'usdc',
@@ -225,6 +227,7 @@ describe('the income', () => {
         hash: Buffer.alloc(32, 0xab),
         block: 9,
         route: '/v1/paid/chain/wallet',
+        protocol: 'x402',
       },
     ]);
     expect((await gathered(reports.income(START + 1, now))).map(({ at }) => at)).toEqual([START + 10]);

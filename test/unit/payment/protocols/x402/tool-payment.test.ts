@@ -3,17 +3,18 @@ import { decodePayment } from '../../../../../src/payment/protocols/x402/header.
 import { headerOf } from '../../../../../src/payment/protocols/x402/tool-payment.ts';
 
 const payment = { x402Version: 2, accepted: { network: 'eip155:1' }, payload: { signature: '0x' } };
+const judged = { protocol: 'x402', accepted: payment.accepted, payload: payment.payload };
 
 describe('a payment in _meta', () => {
   test('is judged as the header that says the same', () => {
-    expect(decodePayment(headerOf(payment))).toEqual(payment);
+    expect(decodePayment(headerOf(payment))).toEqual(judged);
   });
 
   test('keeps its identifier and leaves what a client echoes, which would make it too long', () => {
     const identifier = { info: { id: 'a-buyer-knows-this' } };
     const echoed = { bazaar: { info: 'x'.repeat(20_000) }, 'payment-identifier': identifier };
     const header = headerOf({ ...payment, resource: { url: 'x'.repeat(20_000) }, extensions: echoed });
-    expect(decodePayment(header)).toEqual({ ...payment, extensions: { 'payment-identifier': identifier } });
+    expect(decodePayment(header)).toEqual({ ...judged, extensions: { 'payment-identifier': identifier } });
   });
 
   const deep = JSON.parse(`${'['.repeat(30_000)}${']'.repeat(30_000)}`);

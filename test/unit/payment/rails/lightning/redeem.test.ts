@@ -62,6 +62,7 @@ describe('a proof of an offer', () => {
         grant: {
           requestHash: expect.anything(),
           redeemUntil: now + WEEK_MS,
+          protocol: 'x402',
           route: '/v1/lightning/test/rail',
         },
       },

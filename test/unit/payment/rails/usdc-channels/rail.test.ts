@@ -30,7 +30,7 @@ beforeEach(async () => {
   const { store, reader, clock } = bed;
   const read = async (id: Uint8Array) => (await reader.read([id]))[0]!;
   const seen = async () => ({ used: false, balance: funds, hasCode: false, block: 7 });
-  const delivery = { body: Buffer.from('sold'), receipt: {} as never };
+  const delivery = { body: Buffer.from('sold'), receipt: {} as never, at: null };
   rail = createChannelsRail({
     ...{ store, clock, scheme, terms: CHANNEL_TERMS, network: NETWORK, requirement: (plain) => plain },
     ledger: { openBefore: async () => 0n },

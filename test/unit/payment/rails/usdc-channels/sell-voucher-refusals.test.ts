@@ -58,6 +58,7 @@ function open(changes: { charge?: () => Promise<null>; read?: () => Promise<neve
 
 const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder => ({
   ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
+  protocol: 'x402',
   requestHash: hash32(request),
   asker: { client: 'one', signal: new AbortController().signal, hasFailed: false },
   admit: () => {},

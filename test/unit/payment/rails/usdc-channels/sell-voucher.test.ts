@@ -77,6 +77,7 @@ function process(stores: LedgerStores, bootId: string) {
 function orderOf(request: string): PaidOrder {
   return {
     ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
+    protocol: 'x402',
     requestHash: hexToBytes(`0x${Buffer.from(request).toString('hex').padStart(64, '0')}`),
     asker: { client: 'one', signal: STAYS, hasFailed: false },
     admit: () => {},

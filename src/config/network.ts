@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { address, httpUrl, list, whole } from './fields.ts';
+
+interface Preset {
+  readonly chainId: number;
+  readonly rpcUrls: readonly string[];
+  readonly usdc: `0x${string}`;
+  readonly explorerUrl: string | null;
+}
+
+/** The chain that payments move on. */
+export interface NetworkConfig extends Preset {
+  /** The value of NETWORK. */
+  readonly name: string;
+  /** The chain's name in x402. */
+  readonly caip2: `eip155:${number}`;
+  /** The path segment under which the routes of the chain stand, beside `chain`. */
+  readonly segment: string;
+}
+
+/** Public addresses of Arc. The operator's RPC_URLS replace the public RPC endpoints. */
+const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
+const NETWORKS: Record<string, Preset> = {
+  arc: {
+    chainId: 5042,
+    rpcUrls: [
+      'https://rpc.mainnet.arc.io',
+      'https://rpc.blockdaemon.mainnet.arc.io',
+      'https://rpc.drpc.mainnet.arc.io',
+      'https://rpc.quicknode.mainnet.arc.io',
+    ],
+    usdc: USDC_ON_ARC,
+    explorerUrl: 'https://explorer.arc.io',
+  },
+  'arc-testnet': {
+    chainId: 5042002,
+    rpcUrls: [
+      'https://rpc.testnet.arc.io',
+      'https://rpc.blockdaemon.testnet.arc.io',
+      'https://rpc.drpc.testnet.arc.io',
+      'https://rpc.quicknode.testnet.arc.io',
+    ],
+    usdc: USDC_ON_ARC,
+    explorerUrl: 'https://explorer.testnet.arc.io',
+  },
+};
+
+/** The environment's keys of the network. */
+export const networkEnvironment = {
+  NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
+  CHAIN_ID: whole(0).optional(),
+  RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
+  USDC_ADDRESS: address.optional(),
+  EXPLORER_URL: httpUrl.optional(),
+  CHAIN_SEGMENT: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
+    .default('arc'),
+};
+
+type Environment = z.output<z.ZodObject<typeof networkEnvironment>>;
+
+/** Missing settings of a network without a preset, one line each. */
+export function networkProblems(given: Record<string, string | undefined>): string[] {
+  if (given.NETWORK !== 'custom') return [];
+  const missing = ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS'].filter((key) => given[key] === undefined);
+  return missing.map((key) => `${key} is missing (NETWORK=custom needs it)`);
+}
+
+/** Builds the network's settings. `networkProblems` has found no problem before. */
+export function assembleNetwork(env: Environment): NetworkConfig {
+  const preset = NETWORKS[env.NETWORK];
+  const chainId = env.CHAIN_ID || preset?.chainId || 0;
+  return {
+    name: env.NETWORK,
+    chainId,
+    caip2: `eip155:${chainId}`,
+    rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
+    usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
+    explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
+    segment: env.CHAIN_SEGMENT,
+  };
+}

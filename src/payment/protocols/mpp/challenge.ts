@@ -1,0 +1,45 @@
+import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
+
+/** A challenge of the `Payment` scheme. `request` and `opaque` are base64url of canonical JSON, as on the wire. */
+export interface Challenge {
+  readonly id: string;
+  readonly realm: string;
+  readonly method: string;
+  readonly intent: string;
+  readonly request: string;
+  /** RFC 3339. */
+  readonly expires?: string | undefined;
+  readonly digest?: string | undefined;
+  readonly opaque?: string | undefined;
+}
+
+/** Everything of a challenge but its id, which binds it. */
+export type ChallengeTerms = Omit<Challenge, 'id'>;
+
+/** The id that binds a challenge's terms: the HMAC-SHA256 of seven slots, absent ones empty, in base64url. */
+export function challengeId(secret: Uint8Array, terms: ChallengeTerms): string {
+  return binding(secret, terms).toString('base64url');
+}
+
+/** Whether one of our secrets made the challenge's id for exactly these terms. */
+export function isOurChallenge(secrets: ChallengeSecrets, challenge: Challenge): boolean {
+  return isSignedBy(secrets, Buffer.from(challenge.id, 'base64url'), (secret) => binding(secret, challenge));
+}
+
+/** The challenge as the value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
+export function writeChallenge(secret: Uint8Array, terms: ChallengeTerms): string {
+  const { realm, method, intent, request, expires, opaque } = terms;
+  const members = { id: challengeId(secret, terms), realm, method, intent, request, expires, opaque };
+  const given = Object.entries(members).filter(([, value]) => value !== undefined);
+  return `Payment ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`;
+}
+
+/** Encodes a value in base64url. Its members must stand in the order of canonical JSON (RFC 8785), which is the order of their names. */
+export function encodeCanonical(value: unknown): string {
+  return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url');
+}
+
+function binding(secret: Uint8Array, terms: ChallengeTerms): Buffer {
+  const { realm, method, intent, request, expires = '', digest = '', opaque = '' } = terms;
+  return hmac(secret, [realm, method, intent, request, expires, digest, opaque].join('|'));
+}

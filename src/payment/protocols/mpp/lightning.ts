@@ -1,0 +1,50 @@
+import type { ChallengeSecrets } from '../../challenge-secrets.ts';
+import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { encodeCanonical, writeChallenge } from './challenge.ts';
+import { readCredential } from './credential.ts';
+import { receiptFields } from './receipt.ts';
+
+const METHOD = 'lightning';
+const INTENT = 'charge';
+const MSAT_PER_SAT = 1000n;
+/** The method's names of the networks, by the prefix of their invoices. */
+const NETWORKS = { lnbcrt: 'regtest', lnbc: 'mainnet', lntbs: 'signet', lntb: 'testnet' };
+
+/**
+ * The `Payment` scheme's method `lightning`, intent `charge`. The challenge repeats the invoice, and the node has signed the request's hash into it. So
+ * a challenge buys one answer to one request, without any state of this protocol.
+ */
+export function createMppLightning(secrets: ChallengeSecrets, realm: string): PaymentScheme {
+  return {
+    protocol: 'mpp',
+    names: ['payment'],
+    read: (authorization): Credential => {
+      const { challenge, payload, request } = readCredential(secrets, authorization);
+      if (challenge.method !== METHOD || challenge.intent !== INTENT) throw new PaymentRefused('invalid_challenge');
+      const { invoice } = (request.methodDetails ?? {}) as { invoice?: unknown };
+      // The challenge's own expiry does not matter: an invoice that was paid in time buys its answer.
+      return {
+        ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
+        payload: { invoice, preimage: payload.preimage },
+      };
+    },
+    challenge: (invoice): string =>
+      writeChallenge(secrets.current, {
+        ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
+        expires: new Date(invoice.expiresAt * 1000).toISOString().replace('.000Z', 'Z'),
+      }),
+    receipt: (paid): Fields => receiptFields(METHOD, paid),
+  };
+}
+
+/** The members in the order of canonical JSON. */
+function requestFor({ text, paymentHash, amountMsat, payTo }: QuotedInvoice): object {
+  const network = Object.entries(NETWORKS).find(([prefix]) => text.startsWith(prefix))?.[1];
+  return {
+    amount: (amountMsat / MSAT_PER_SAT).toString(),
+    currency: 'sat',
+    methodDetails: { invoice: text, network, paymentHash: Buffer.from(paymentHash).toString('hex') },
+    recipient: payTo,
+  };
+}

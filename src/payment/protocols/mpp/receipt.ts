@@ -1,0 +1,17 @@
+import type { Fields, Paid } from '../../protocol.ts';
+import { encodeCanonical } from './challenge.ts';
+
+/** The fields that carry a receipt of the `Payment` scheme. A refused settlement has none, because errors carry no receipt. */
+export function receiptFields(method: string, { receipt: { success, transaction }, credential, at }: Paid): Fields {
+  if (!success || at === null) return [];
+  const timestamp = new Date(at).toISOString();
+  // The reference is the transaction's hash or the payment hash. A preimage stands nowhere.
+  const receipt = {
+    challengeId: credential?.challengeId,
+    method,
+    reference: transaction,
+    status: 'success',
+    timestamp,
+  };
+  return [['payment-receipt', encodeCanonical(receipt)]];
+}

@@ -1,0 +1,269 @@
+import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { hashOfPreimage, offeredBy, presentProof } from '../../support/lightning/lightning-buyer.ts';
+import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { type Answer, call } from '../../support/service/service.ts';
+
+const moody = moodyEndpoint();
+const other = moodyEndpoint('/test/other', '0.001');
+const LINES = /^(L402 macaroon="([^"]+)", invoice="([^"]+)"), (Payment .+)$/;
+
+let lightning: EmbeddedLightning;
+let service: LightningService;
+let tag = 0;
+const fresh = (path = moody.path) => `${path}?tag=p${++tag}`;
+
+/** What a 402 asks for in each protocol. */
+interface Asked {
+  readonly invoice: string;
+  readonly macaroon: string;
+  readonly challenge: Record<string, string>;
+}
+
+/** A paid invoice in the three spellings of its proof. */
+interface Paid {
+  readonly preimage: string;
+  readonly l402: string;
+  readonly mpp: string;
+  readonly x402: { readonly header: string };
+}
+
+function askedBy(answer: Answer): Asked {
+  const [, , macaroon = '', invoice = '', payment = ''] = LINES.exec(String(answer.headers['www-authenticate'])) ?? [];
+  const challenge = Object.fromEntries(
+    [...payment.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+  );
+  return { invoice, macaroon, challenge: challenge as Record<string, string> };
+}
+
+async function pay(path: string): Promise<Paid> {
+  const answer = await call(service.origin, path);
+  const { invoice, macaroon, challenge } = askedBy(answer);
+  const preimage = await lightning.pay(invoice);
+  const accepted = offeredBy(answer);
+  const payload = { preimage };
+  const encode = (value: unknown, form: BufferEncoding) => Buffer.from(JSON.stringify(value)).toString(form);
+  return {
+    preimage,
+    l402: `L402 ${macaroon}:${preimage}`,
+    mpp: `Payment ${encode({ challenge, payload }, 'base64url')}`,
+    x402: { header: encode({ x402Version: 2, accepted, payload }, 'base64') },
+  };
+}
+
+const present = (path: string, authorization: string) => call(service.origin, path, { headers: { authorization } });
+const errorOf = (answer: Answer): string => JSON.parse(answer.body).error;
+const wallet = () => {
+  let paid = 0;
+  const payInvoice = async ({ invoice }: { invoice: string }) => {
+    paid++;
+    return { preimage: await lightning.pay(invoice) };
+  };
+  return { payInvoice, paid: () => paid };
+};
+
+beforeAll(async () => {
+  lightning = await startEmbeddedLightning();
+  service = await startLightningService(lightning, { catalogue: [moody.endpoint, other.endpoint] });
+});
+afterAll(async () => {
+  await service.stop();
+  await lightning.stop();
+});
+beforeEach(() => moody.recover());
+
+describe('a 402', () => {
+  test('asks for one invoice in three protocols, L402 before Payment', async () => {
+    const answer = await call(service.origin, fresh());
+    const { invoice, challenge } = askedBy(answer);
+    const accepted = offeredBy(answer);
+    expect(accepted.extra.invoice).toBe(invoice);
+    const request = JSON.parse(Buffer.from(challenge.request ?? '', 'base64url').toString());
+    expect(request).toEqual({
+      amount: String(Number(accepted.amount) / 1000),
+      currency: 'sat',
+      methodDetails: { invoice, network: expect.any(String), paymentHash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      recipient: accepted.payTo,
+    });
+    expect(challenge).toMatchObject({ method: 'lightning', intent: 'charge', realm: new URL(service.origin).host });
+    expect(Date.parse(challenge.expires ?? '')).toBeGreaterThan(Date.now());
+  });
+
+  test('names one invoice to a client that asks twice, and another after it was paid', async () => {
+    const path = fresh();
+    const invoices = [];
+    for (let asked = 0; asked < 2; asked++) invoices.push(askedBy(await call(service.origin, path)).invoice);
+    expect(invoices[1]).toBe(invoices[0]);
+    const paid = await pay(path);
+    expect((await present(path, paid.l402)).status).toBe(200);
+    expect(askedBy(await call(service.origin, path)).invoice).not.toBe(invoices[0]);
+  });
+});
+
+describe('one payment', () => {
+  test.each(['l402', 'mpp', 'x402'] as const)(
+    'presented by %s first buys one answer, and every spelling gets its bytes',
+    async (first) => {
+      const path = fresh();
+      const paid = await pay(path);
+      const by = {
+        l402: () => present(path, paid.l402),
+        mpp: () => present(path, paid.mpp),
+        x402: () => presentProof(service.origin, path, paid.x402),
+      };
+      const runs = moody.runs();
+      const answers = [await by[first](), await by.l402(), await by.mpp(), await by.x402()];
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
+      expect(moody.runs()).toBe(runs + 1);
+      const lookup = JSON.parse((await call(service.origin, `/v1/payments/${hashOfPreimage(paid.preimage)}`)).body);
+      expect(lookup.payments).toMatchObject([{ rail: 'lightning', protocol: first }]);
+    },
+  );
+
+  test('by MPP gets a receipt that is the same to the byte with each delivery, and names no preimage', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    const [one, two] = [await present(path, paid.mpp), await present(path, paid.mpp)];
+    expect(one.headers['payment-receipt']).toBe(two.headers['payment-receipt']);
+    const receipt = JSON.parse(Buffer.from(String(one.headers['payment-receipt']), 'base64url').toString());
+    expect(receipt).toMatchObject({ status: 'success', method: 'lightning', reference: hashOfPreimage(paid.preimage) });
+    expect(JSON.stringify(one.headers)).not.toContain(paid.preimage);
+    expect((await present(path, paid.l402)).headers['payment-receipt']).toBeUndefined();
+  });
+
+  test('whose run fails stays good: the kept reply is delivered', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    moody.fail();
+    expect((await present(path, paid.l402)).status).toBe(200);
+  });
+
+  test('64 presentations over all protocols at once buy one answer', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    const runs = moody.runs();
+    const ways = [
+      () => present(path, paid.l402),
+      () => present(path, paid.mpp),
+      () => presentProof(service.origin, path, paid.x402),
+    ];
+    const answers = await Promise.all(Array.from({ length: 64 }, (_, at) => ways[at % 3]?.() ?? Promise.reject()));
+    const served = answers.filter(({ status }) => status === 200);
+    expect(new Set(served.map(({ body }) => body)).size).toBe(1);
+    expect(answers.filter(({ status }) => status !== 200 && status !== 409)).toEqual([]);
+    expect(moody.runs()).toBe(runs + 1);
+  });
+});
+
+describe('a credential', () => {
+  test('of another request is refused with a new invoice for this one', async () => {
+    const paid = await pay(fresh());
+    for (const path of [fresh(), fresh(other.path)]) {
+      for (const authorization of [paid.l402, paid.mpp]) {
+        const answer = await present(path, authorization);
+        expect(answer.status).toBe(402);
+        expect(askedBy(answer).invoice).toMatch(/^ln/);
+      }
+    }
+  });
+
+  test('with any changed part is refused, and buys nothing', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    const wrong = 'ab'.repeat(32);
+    const decoded = JSON.parse(Buffer.from(paid.mpp.slice(8), 'base64url').toString());
+    const encode = (value: unknown) => `Payment ${Buffer.from(JSON.stringify(value)).toString('base64url')}`;
+    const { challenge } = decoded;
+    const cases: [string, string][] = [
+      [paid.l402.replace(paid.preimage, wrong), 'invalid_exact_lnbtc_preimage_hash_mismatch'],
+      [paid.l402.replace('L402 Ag', 'L402 Bg'), 'invalid_challenge'],
+      ['L402 nothing', 'invalid_payload'],
+      ['Payment !', 'invalid_payload'],
+      [encode({}), 'invalid_payload'],
+      [encode({ challenge, payload: { preimage: wrong } }), 'invalid_exact_lnbtc_preimage_hash_mismatch'],
+      [encode({ challenge, payload: {} }), expect.stringMatching(/preimage/) as never],
+      [encode({ challenge: { ...challenge, realm: 'other' }, payload: decoded.payload }), 'invalid_challenge'],
+      [
+        encode({ challenge: { ...challenge, expires: '2999-01-01T00:00:00Z' }, payload: decoded.payload }),
+        'invalid_challenge',
+      ],
+    ];
+    for (const [authorization, reason] of cases) {
+      const answer = await present(path, authorization);
+      expect([answer.status, errorOf(answer)], authorization).toEqual([402, reason]);
+    }
+    expect((await present(path, paid.mpp)).status).toBe(200);
+  });
+
+  test('beside another payment on one request is refused with 400', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    const headers = { authorization: paid.l402, 'payment-signature': paid.x402.header };
+    const answer = await call(service.origin, path, { headers });
+    expect([answer.status, JSON.parse(answer.body).code]).toEqual([400, 'two_payments']);
+    expect((await present(path, paid.l402)).status).toBe(200);
+  });
+
+  test('of another scheme of authentication is ignored', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    expect((await present(path, 'Bearer abc')).status).toBe(402);
+    const headers = { authorization: 'Basic abc', 'payment-signature': paid.x402.header };
+    expect((await call(service.origin, path, { headers })).status).toBe(200);
+  });
+
+  test('under the scheme’s old name LSAT is accepted', async () => {
+    const path = fresh();
+    const paid = await pay(path);
+    expect((await present(path, paid.l402.replace('L402', 'LSAT'))).status).toBe(200);
+  });
+
+  test('is ignored by the free routes and refuses nothing there', async () => {
+    const paid = await pay(fresh());
+    expect((await present('/v1/lightning', paid.l402)).status).toBe(200);
+  });
+});
+
+describe('an unmodified client buys by itself', () => {
+  test.each([
+    ['fetch402', fetch402],
+    ['fetchWithL402', fetchWithL402],
+  ] as const)('%s', async (_name, buy) => {
+    const purse = wallet();
+    const answer = await buy(`${service.origin}${fresh()}`, {}, { wallet: purse });
+    expect([answer.status, purse.paid()]).toEqual([200, 1]);
+  });
+
+  test('fetchWithMpp, where Payment is the only line that it is shown', async () => {
+    const path = fresh();
+    const purse = wallet();
+    const answer = await fetchWithMpp(`${service.origin}${path}`, {}, { wallet: purse });
+    // It reads the first line alone, which is L402's, and then pays nothing.
+    expect([answer.status, purse.paid()]).toEqual([402, 0]);
+  });
+});
+
+test('a paid token is served after a change of the secret, while the last secret is set', async () => {
+  const [first, second] = ['a secret of more than 32 characters', 'another secret of 32 characters and more'];
+  const open = (env: Record<string, string>) =>
+    startLightningService(lightning, {
+      catalogue: [moody.endpoint],
+      env: { ...env, PUBLIC_ORIGIN: 'http://percall.test' },
+    });
+  const before = await open({ MPP_SECRET: first });
+  const path = fresh();
+  const { macaroon, invoice } = askedBy(await call(before.origin, path));
+  const authorization = `L402 ${macaroon}:${await lightning.pay(invoice)}`;
+  await before.stop();
+  for (const [env, status] of [
+    [{ MPP_SECRET: second }, 402],
+    [{ MPP_SECRET: second, MPP_SECRET_PREVIOUS: first }, 200],
+  ] as const) {
+    const after = await open(env);
+    expect((await call(after.origin, path, { headers: { authorization } })).status).toBe(status);
+    await after.stop();
+  }
+});

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { readMacaroon, writeMacaroon } from '../../../../../src/payment/protocols/l402/macaroon.ts';
+import { issueToken, readToken, rootKeyOf } from '../../../../../src/payment/protocols/l402/token.ts';
+
+const DAY = 86_400;
+const EXPIRES = 1_800_000_000;
+const secrets = { current: Buffer.alloc(32, 1), previous: null };
+const invoice = {
+  text: 'lnbc10n1invoice',
+  paymentHash: Buffer.alloc(32, 9),
+  amountMsat: 1000n,
+  payTo: '02'.repeat(33),
+  expiresAt: EXPIRES,
+};
+const token = issueToken(secrets.current, invoice);
+const content = readMacaroon(Buffer.from(token, 'base64'));
+
+/** Our token with other caveats, signed with a key. */
+function signed(caveats: readonly string[], secret = secrets.current, identifier = content?.identifier): string {
+  const changed = { identifier: identifier ?? Buffer.alloc(66), caveats };
+  return writeMacaroon(rootKeyOf(secret), 'percall', changed).toString('base64');
+}
+
+test('a token names the invoice that it was issued for, until seven days after the invoice', () => {
+  expect(readToken(secrets, token, EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, token, EXPIRES + 7 * DAY)).toBe(invoice.text);
+  expect(readToken(secrets, token, EXPIRES + 7 * DAY + 1)).toBeNull();
+});
+
+test('its identifier is version 0, the payment hash and 32 random bytes', () => {
+  expect(content?.identifier.subarray(0, 34)).toEqual(Buffer.concat([Buffer.alloc(2), invoice.paymentHash]));
+  expect(content?.identifier).toHaveLength(66);
+  expect(issueToken(secrets.current, invoice)).not.toBe(token);
+});
+
+test('a token stays good after the secret has changed, while the last secret is known', () => {
+  const current = Buffer.alloc(32, 2);
+  expect(readToken({ current, previous: secrets.current }, token, EXPIRES)).toBe(invoice.text);
+  expect(readToken({ current, previous: null }, token, EXPIRES)).toBeNull();
+});
+
+test('a caveat that its holder adds narrows a token, and never widens it', () => {
+  const caveats = content?.caveats ?? [];
+  expect(readToken(secrets, signed(caveats), EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, signed([...caveats, `percall_valid_until=${EXPIRES}`]), EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, signed([...caveats, `percall_valid_until=${EXPIRES - 1}`]), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed([...caveats, 'percall_valid_until=9e99']), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed([...caveats, 'colour=blue']), EXPIRES)).toBeNull();
+});
+
+test('a macaroon that we did not issue is refused, whatever it says', () => {
+  const caveats = content?.caveats ?? [];
+  expect(readToken(secrets, signed(caveats, Buffer.alloc(32, 3)), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed(caveats.slice(1)), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed(caveats.slice(0, 2)), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed(['services=other:0', ...caveats.slice(1)]), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed(caveats, secrets.current, Buffer.alloc(65)), EXPIRES)).toBeNull();
+  expect(readToken(secrets, signed(caveats, secrets.current, Buffer.alloc(66, 1)), EXPIRES)).toBeNull();
+  expect(readToken(secrets, 'AAAA', EXPIRES)).toBeNull();
+});
