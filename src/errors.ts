@@ -12,6 +12,8 @@ interface AppErrorOptions {
   retryAfterSeconds?: number;
   errors?: ParameterError[];
   headers?: Record<string, string>;
+  /** The failure is what was asked for, so no operator need look at it. */
+  isExpected?: boolean;
   cause?: unknown;
 }
 
@@ -26,6 +28,7 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly errors: ParameterError[] | undefined;
   readonly headers: Record<string, string>;
+  readonly isExpected: boolean;
 
   constructor(status: number, code: string, detail: string, options: AppErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -36,6 +39,7 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.errors = options.errors;
     this.headers = options.headers ?? {};
+    this.isExpected = options.isExpected ?? false;
   }
 }
 

@@ -19,6 +19,7 @@ export const selftestFail = defineEndpoint({
       500,
       'selftest_failed',
       'This route always fails, on purpose. The payment was not settled: you were not charged.',
+      { isExpected: true },
     );
   },
 });

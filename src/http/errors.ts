@@ -50,9 +50,13 @@ export function answerBeforeRouting(error: Error, request: FastifyRequest, reply
   sendProblem(request, reply, asAppError(error));
 }
 
-/** Logs a bug with its stack, and a named failure with its detail and its cause. */
+/** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
 function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
   if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');
-  else log.warn({ ...where, detail: problem.message, err: problem.cause }, 'a request failed');
+  else
+    log[problem.isExpected ? 'info' : 'warn'](
+      { ...where, detail: problem.message, err: problem.cause },
+      'a request failed',
+    );
 }

@@ -18,6 +18,9 @@ beforeAll(async () => {
       app.get('/t/upstream', async () => {
         throw new UpstreamFailed('the source', 'no answer', new Error('cause of it'));
       });
+      app.get('/t/expected', async () => {
+        throw new AppError(500, 'selftest_failed', 'fails on purpose', { isExpected: true });
+      });
       app.get('/t/unknown', async (_request, reply) => {
         reply.header('etag', '"stale"').header('cache-control', 'public, max-age=99');
         throw new AppError(503, 'settlement_unknown', 'ask again', {
@@ -95,6 +98,12 @@ describe('the content of a problem', () => {
     expect(answer.body).not.toContain('hunter2');
     const line = t.lines.find(({ requestId, err }) => requestId === answer.headers['x-request-id'] && err);
     expect(JSON.stringify(line)).toMatch(/hunter2.*problems\.test\.ts/);
+  });
+
+  it('a failure that was asked for is no warning', async () => {
+    const answer = await t.app.inject('/t/expected');
+    const line = t.lines.find((one) => one.requestId === answer.headers['x-request-id'] && one.code);
+    expect(line).toMatchObject({ level: 'info', code: 'selftest_failed', msg: 'a request failed' });
   });
 
   it('a failing source is logged with its cause, not as a bug', async () => {
