@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { showCollecting } from '../src/embedded/collector-progress.ts';
+import { freePort, nextFreePort } from '../src/embedded/free-port.ts';
 import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
 import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serve.ts';
@@ -11,14 +12,20 @@ import { writeJsonAtomically } from './lib/write-json.ts';
 const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC, fifty
 over a payment channel and one in sats, and keeps serving.
 
-  npm run demo [-- --ready-file PATH] [--port N] [--once]
+  npm run demo [-- --ready-file PATH] [--port N] [--once] [--verbose]
 
   --ready-file PATH  write a JSON file with url, chain, seller, buyer and payer once the purchases are through
-  --port N           serve on this port (default: a free one)
+  --port N           serve on this port, 0 for any free one (default: PORT, else 4021 or the next free one)
   --once             end after the purchases: status 0 only if all of it held
+  --verbose          show the service's log lines too
   --help             this text
 
+Every key of .env.example reaches the service from the environment, for example FACILITATOR_PER_MINUTE=1 npm run demo. The demo
+itself sets the keys of the chain, the accounts, the Lightning node, the exchanges and DATA_DIR, and names those that you gave in vain.
 Ctrl-C stops everything it started.`;
+
+/** The service's default port. The documents' examples use it. */
+const PORT = 4021;
 
 const WALLET = '/v1/paid/chain/wallet';
 const FAILING = '/v1/paid/selftest/fail';
@@ -27,8 +34,10 @@ const CHANNEL_CALLS = 50;
 const SATS_WALLET = '/v1/lightning/chain/wallet';
 
 interface Options {
-  readonly port: number;
+  /** Null: the first free one from PORT on. */
+  readonly port: number | null;
   readonly once: boolean;
+  readonly verbose: boolean;
   readonly readyFile: string | null;
 }
 
@@ -37,16 +46,26 @@ function readOptions(): Options | null {
   const { values } = parseArgs({
     options: {
       'ready-file': { type: 'string' },
-      port: { type: 'string', default: '0' },
+      port: { type: 'string', default: process.env.PORT || undefined },
       once: { type: 'boolean', default: false },
+      verbose: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return null;
-  const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
-  if (!(port <= 65_535)) throw new Error('--port is a number from 0 to 65535');
+  const { once, verbose, port } = values;
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535))
+    throw new Error('--port (or PORT) is a number from 0 to 65535');
   if (values['ready-file'] === '') throw new Error('--ready-file needs a path');
-  return { port, once: values.once, readyFile: values['ready-file'] ?? null };
+  return { port: port === undefined ? null : Number(port), once, verbose, readyFile: values['ready-file'] ?? null };
+}
+
+/** The service must know its port before it listens, because challenges contain it. Another program on the port would answer in its place. */
+async function choosePort({ port }: Options): Promise<number> {
+  if (port !== null) return freePort(port);
+  const free = await nextFreePort(PORT);
+  if (free !== PORT) say(`  port ${PORT} is taken by another program; using ${free}`);
+  return free;
 }
 
 const say = (line: string): void => console.log(line);
@@ -64,17 +83,14 @@ function lightningOf({ lightning }: EmbeddedNetwork): EmbeddedLightning {
 }
 
 function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
-  const wallet = `${url}${WALLET}?address=${network.buyer.address}`;
-  say(`\nServing on ${url} until Ctrl-C. Try:`);
-  say(`  curl -s ${url}/v1/network`);
-  say(`  curl -s '${url}/v1/fees/estimate?gas=65000'`);
-  say(`  curl -si '${wallet}'`);
-  say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- '${wallet}'`);
-  const inChannel = `RPC_URL=${network.rpcUrl} BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay --`;
-  say(`  ${inChannel} '${wallet}' --channel`);
-  const inSats = `${url}${SATS_WALLET}?address=${network.buyer.address}`;
-  say(`  curl -si '${inSats}'`);
-  say(`  PAYER_URL=${lightningOf(network).payUrl} npm run -s pay -- '${inSats}'`);
+  const wallet = `'${url}${WALLET}?address=${network.buyer.address}'`;
+  say(`\nThe data is in ${network.dataDir}. It is deleted when the demo ends. Ctrl-C ends it.`);
+  say('Buy a call from another terminal, in this folder:');
+  say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- ${wallet}`);
+  say('docs/paying.md shows how to pay over a channel (with RPC_URL) and in sats (with PAYER_URL). Here they are:');
+  say(`  RPC_URL=${network.rpcUrl}`);
+  say(`  PAYER_URL=${lightningOf(network).payUrl}`);
+  say(`\nOpen ${url}`);
 }
 
 /** Runs until it is stopped. Then it stops everything that it started, in reverse order, also after a failure. */
@@ -93,11 +109,14 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     say(`  chain ${network.chainId} at ${network.rpcUrl}, half-second blocks, USDC at ${network.usdc}`);
     say(`  the seller’s node ${lightning.nodeId}, with a channel from the buyer’s, on ${lightning.network}`);
     say('Starting the service on it …');
-    const onOutput = (text: string) => process.stderr.write(text);
-    const service = await step(startEmbeddedService(network, { port: options.port, onOutput }));
+    const onOutput = (text: string) => void (options.verbose && process.stderr.write(text));
+    const service = await step(startEmbeddedService(network, { port: await choosePort(options), onOutput }));
+    if (service.ignored.length > 0)
+      say(`  set by the demo, so your values are not used: ${service.ignored.join(', ')}`);
     say(`  ready at ${service.url}`);
     say('The collector reads the chain …');
-    await showCollecting(service.url, say, stopping);
+    const headOf = async () => Number(await network.rpc<string>('eth_blockNumber'));
+    await showCollecting(service.url, headOf, say, stopping);
     const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
     await buyOneCall({ network, origin: service.url, calls, say, stopping });
     await buyByChannel({ network, origin: service.url, path: calls.paid, calls: CHANNEL_CALLS, say, stopping });
@@ -118,7 +137,8 @@ async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Pr
   await new Promise<void>((resolve, reject) => {
     const watch = setInterval(() => {
       if (stopping.aborted) finish(resolve);
-      else if (service.ended() !== null) finish(() => reject(new Error(`the service ended: ${service.ended()}`)));
+      else if (service.ended() !== null)
+        finish(() => reject(new Error(`the service ended: ${service.ended()}\n${service.tail()}`)));
     }, 100);
     const finish = (settle: () => void) => {
       clearInterval(watch);

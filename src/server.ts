@@ -36,13 +36,16 @@ function readConfig(env: Record<string, string | undefined>): Config {
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('./embedded/network.ts');
-  const { embeddedEnvironment } = await import('./embedded/serve.ts');
+  const { besideOperators, embeddedEnvironment } = await import('./embedded/serve.ts');
   const network = await startEmbeddedNetwork({ traffic: true, lightning: true });
   bootLog.warn(
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
     'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
   );
-  return { environment: embeddedEnvironment(network, { selfTest: true, channels: true }), stop: network.stop };
+  const wanted = embeddedEnvironment(network, { selfTest: true, channels: true });
+  const { environment, ignored } = besideOperators(process.env, wanted);
+  if (ignored.length > 0) bootLog.warn({ ignored }, 'the embedded network sets these keys itself');
+  return { environment, stop: network.stop };
 }
 
 async function lead(config: Config): Promise<void> {

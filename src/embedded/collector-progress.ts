@@ -1,40 +1,36 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The progress of the collector's first fill, as `/readyz` reports it. */
-interface Backfill {
-  readonly share: number;
-  readonly blocksPerSecond: number;
-  readonly secondsLeft: number | null;
+/** How long a demonstration waits for the collector, in milliseconds. The collector goes on reading afterwards. */
+const WAIT_MS = 10_000;
+const POLL_MS = 250;
+
+/** One line for a person: how much of the chain the service can answer from. `collected` is null before the collector's first block. */
+export function progressLine(collected: number | null, head: number): string {
+  if (collected === null) return `  none of the chain’s ${head} blocks is collected yet`;
+  const behind = Math.max(0, head - collected);
+  return behind === 0
+    ? `  all ${head} blocks of the chain are collected`
+    : `  ${collected} of the chain’s ${head} blocks are collected`;
 }
 
-const WIDTH = 24;
-/** How long a demonstration waits for the collector, in milliseconds. The collector goes on filling afterwards. */
-const WAIT_MS = 4_000;
-
-/** One line for a person: a bar with the share of the window, the pace and the time left. */
-export function progressLine({ share, blocksPerSecond, secondsLeft }: Backfill): string {
-  const done = Math.round(share * WIDTH);
-  const bar = '#'.repeat(done).padEnd(WIDTH, '.');
-  const left = secondsLeft === null ? 'time left unknown' : `${Math.ceil(secondsLeft)} s left`;
-  return `  [${bar}] ${Math.floor(share * 100)} % of the window, ${Math.round(blocksPerSecond)} blocks/s, ${left}`;
-}
-
-/** Prints the collector's progress until the window is full or WAIT_MS is over. */
+/** Prints the collector's progress until it has reached the head, or WAIT_MS is over. `headOf` reads the chain's head. */
 export async function showCollecting(
   origin: string,
+  headOf: () => Promise<number>,
   say: (line: string) => void,
   stopping: AbortSignal,
 ): Promise<void> {
   let shown = '';
   for (const until = Date.now() + WAIT_MS; Date.now() < until; ) {
+    const head = await headOf();
     const answer = await fetch(`${origin}/readyz`, { signal: stopping });
-    const { checks } = (await answer.json()) as { checks?: { collector?: { backfill?: Backfill } } };
-    const backfill = checks?.collector?.backfill;
-    if (!backfill) return;
-    const line = progressLine(backfill);
+    const { checks } = (await answer.json()) as { checks?: { collector?: { collected?: number | null } } };
+    const collected = checks?.collector?.collected ?? null;
+    const line = progressLine(collected, head);
     if (line !== shown) say(line);
+    if (collected !== null && collected >= head) return;
     shown = line;
-    if (backfill.share >= 1) return;
-    await delay(500, undefined, { signal: stopping });
+    await delay(POLL_MS, undefined, { signal: stopping });
   }
+  say('  it is still reading; answers about the past grow while it does');
 }

@@ -23,6 +23,17 @@ export async function freePort(wanted = 0): Promise<number> {
   }
 }
 
+/** The first port from `first` on that can be used. Rejects when it and the `most` ports after it are taken. */
+export async function nextFreePort(first: number, most = MOST_TRIES): Promise<number> {
+  for (let port = first; ; port++) {
+    try {
+      return await look(port);
+    } catch (error) {
+      if (port === first + most) throw error;
+    }
+  }
+}
+
 async function look(port: number): Promise<number> {
   const probe = createServer().listen(port, '127.0.0.1');
   try {

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type GuardedChild, startGuarded } from './child.ts';
 import { DISTRIBUTOR } from './dex.ts';
-import { freePort } from './free-port.ts';
 import type { EmbeddedLightning } from './lightning/lightning.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
@@ -46,6 +45,35 @@ function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Recor
   };
 }
 
+/** The keys of an embedded environment that an operator may set otherwise. They are limits, and none of them names the network. */
+const LIMITS: ReadonlySet<string> = new Set([
+  'RATE_LIMIT_FREE_PER_MINUTE',
+  'RATE_LIMIT_PRICED_PER_MINUTE',
+  'CHANNELS_CLIENT_DEPOSITS_PER_DAY',
+  'LIGHTNING_INVOICES_PER_MINUTE',
+  'LIGHTNING_INVOICES_TOTAL_PER_MINUTE',
+  'SELFTEST_INTERVAL_SECONDS',
+]);
+
+/**
+ * What an embedded network adds to an operator's environment. The operator's own limits stay. `ignored` names the keys whose given value cannot hold,
+ * because the embedded network sets them.
+ */
+export function besideOperators(
+  given: Readonly<Record<string, string | undefined>>,
+  embedded: Readonly<Record<string, string>>,
+): { environment: Record<string, string>; ignored: string[] } {
+  const isGiven = (key: string): boolean => (given[key] ?? '') !== '';
+  const entries = Object.entries(embedded);
+  return {
+    environment: Object.fromEntries(entries.filter(([key]) => !(LIMITS.has(key) && isGiven(key)))),
+    ignored: entries
+      .filter(([key, value]) => !LIMITS.has(key) && isGiven(key) && given[key] !== value)
+      .map(([key]) => key)
+      .sort(),
+  };
+}
+
 /** The settings for the seller's node and for the price of a bitcoin. */
 export function lightningEnvironment(lightning: EmbeddedLightning): Record<string, string> {
   const { networkName, lndUrl, macaroon, nodeId, exchanges } = lightning;
@@ -67,9 +95,13 @@ export function lightningEnvironment(lightning: EmbeddedLightning): Record<strin
 export interface EmbeddedService {
   readonly url: string;
   readonly pid: number;
+  /** The keys of this process's environment that did not reach it, because the embedded network sets them. */
+  readonly ignored: readonly string[];
   stop(): Promise<void>;
   /** Null while it runs; then how it ended, as text. */
   ended(): string | null;
+  /** Its last lines of output. */
+  tail(): string;
 }
 
 /** Time-out until `/readyz` answers 200, which takes about a second on an idle machine. */
@@ -80,23 +112,20 @@ const STOP_MS = 11_000;
 
 /**
  * Starts the service on an embedded network as a child process and returns when it is ready.
- * Rejects with the service's last lines of output when it ends first. The operator's environment is not passed to it, so that a demonstration is the
- * same everywhere.
+ * Rejects with the service's last lines of output when it ends first. The service gets this process's environment too, except the keys that the
+ * embedded network sets.
  */
 export async function startEmbeddedService(
   network: EmbeddedNetwork,
-  options: { port?: number; onOutput?: (text: string) => void } = {},
+  options: { port: number; onOutput?: (text: string) => void },
 ): Promise<EmbeddedService> {
-  // The service must know its port before it listens, because challenges contain it. If another program used the port, that program would answer
-  // `/readyz` before the service has failed.
-  const port = await freePort(options.port);
+  const { port } = options;
   const url = `http://127.0.0.1:${port}`;
-  const { PATH, HOME, TMPDIR } = process.env;
-  const env = {
-    ...{ PATH, HOME, TMPDIR },
+  const { environment, ignored } = besideOperators(process.env, {
     ...embeddedEnvironment(network, { selfTest: true, channels: true }),
-    ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url, LOG_LEVEL: 'warn' },
-  };
+    ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url },
+  });
+  const env = { LOG_LEVEL: 'warn', ...process.env, ...environment };
   const server = fileURLToPath(new URL('../server.ts', import.meta.url));
   const child = await startGuarded(process.execPath, [server], {
     // A directory without a .env file, because the service reads .env from its working directory.
@@ -105,7 +134,7 @@ export async function startEmbeddedService(
     ...(options.onOutput && { onOutput: options.onOutput }),
   });
   await untilReady(child, url);
-  return { url, pid: child.pid, stop: () => child.stop(STOP_MS), ended: child.ended };
+  return { url, pid: child.pid, ignored, tail: child.tail, stop: () => child.stop(STOP_MS), ended: child.ended };
 }
 
 async function untilReady(child: GuardedChild, url: string): Promise<void> {

@@ -37,7 +37,7 @@ export async function buyOneCall(purchase: Purchase): Promise<void> {
 async function buy({ network, origin, calls, say, stopping }: Purchase): Promise<void> {
   const before = await balances(network);
   say(`\nBuying  GET ${calls.paid}`);
-  printBalances(say, 'before', before);
+  printBalance(say, 'before', before);
   const { exchanges, answer, requirement } = await present(network, `${origin}${calls.paid}`, stopping);
   printExchange(say, exchanges, requirement);
   const body = await answer.text();
@@ -60,7 +60,7 @@ async function buy({ network, origin, calls, say, stopping }: Purchase): Promise
   say(`  on chain: one USDC transfer of ${formatUsdc(price)} from the buyer to the seller`);
 
   const after = await balances(network);
-  printBalances(say, 'after', after);
+  printBalance(say, 'after', after);
   expect(before.buyer - after.buyer === price, 'the buyer’s balance did not fall by exactly the price');
   expect(fromOthers(after) - fromOthers(before) === price, 'the seller’s balance did not rise by exactly the price');
 }
@@ -75,7 +75,7 @@ async function failToBuy({ network, origin, calls, say, stopping }: Purchase): P
   say(`  ← 500  ${body}`);
   await delay(WATCH_BLOCKS_MS, undefined, { signal: stopping });
   const after = await balances(network);
-  printBalances(say, 'after', after);
+  printBalance(say, 'after', after);
   expect(
     after.buyer === before.buyer && fromOthers(after) === fromOthers(before),
     'a call that failed moved money, which must never happen',
@@ -129,10 +129,8 @@ function fromOthers({ seller, selfTester }: Balances): bigint {
   return seller + selfTester;
 }
 
-function printBalances(say: (line: string) => void, when: string, { buyer, seller, selfTester }: Balances): void {
-  say(
-    `  ${when}: buyer ${formatUsdc(buyer)}, seller ${formatUsdc(seller)}, self-test’s wallet ${formatUsdc(selfTester)}`,
-  );
+function printBalance(say: (line: string) => void, when: string, { buyer }: Balances): void {
+  say(`  the buyer’s balance ${when}: ${formatUsdc(buyer)}`);
 }
 
 function expect(holds: boolean, otherwise: string): void {
