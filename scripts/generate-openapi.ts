@@ -18,7 +18,12 @@ const config = loadConfig({
 });
 const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-const document = await createOpenApi({ catalogue, requirementOf, publicOrigin: config.publicOrigin });
+const document = await createOpenApi({
+  catalogue,
+  requirementOf,
+  chain: config.network,
+  publicOrigin: config.publicOrigin,
+});
 const text = `${JSON.stringify(document, null, 2)}\n`;
 
 if (!process.argv.includes('--check')) {

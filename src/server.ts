@@ -6,6 +6,7 @@ import { runWorker } from './cluster/run-worker.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { createStop, dieOnUnhandled } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
+import { chainTitle } from './lib/named-chain.ts';
 import { createDeps } from './wiring/deps.ts';
 
 // The process: environment, signals, exit codes. deps.ts and app.ts build everything else.
@@ -70,5 +71,8 @@ async function serve(config: Config): Promise<void> {
     });
   const url = await app.listen({ host: config.host, port: config.port });
   deps.selfTest?.start();
-  log.info({ url, network: config.network.caip2, publicOrigin: config.publicOrigin }, 'listening');
+  log.info(
+    { url, network: config.network.caip2, chain: chainTitle(config.network), publicOrigin: config.publicOrigin },
+    'listening',
+  );
 }

@@ -6,12 +6,14 @@ interface Preset {
   readonly rpcUrls: readonly string[];
   readonly usdc: `0x${string}`;
   readonly explorerUrl: string | null;
+  /** The chain's name for people. */
+  readonly name: string;
 }
 
 /** The chain that payments move on. */
 export interface NetworkConfig extends Preset {
-  /** The value of NETWORK. */
-  readonly name: string;
+  /** Whether its coins are worth nothing, as on the embedded network. */
+  readonly isPlayMoney: boolean;
   /** The chain's name in x402. */
   readonly caip2: `eip155:${number}`;
   /** The path segment under which the routes of the chain stand, beside `chain`. */
@@ -31,6 +33,7 @@ const NETWORKS: Record<string, Preset> = {
     ],
     usdc: USDC_ON_ARC,
     explorerUrl: 'https://explorer.arc.io',
+    name: 'Arc',
   },
   'arc-testnet': {
     chainId: 5042002,
@@ -42,6 +45,7 @@ const NETWORKS: Record<string, Preset> = {
     ],
     usdc: USDC_ON_ARC,
     explorerUrl: 'https://explorer.testnet.arc.io',
+    name: 'Arc testnet',
   },
 };
 
@@ -52,6 +56,12 @@ export const networkEnvironment = {
   RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
   USDC_ADDRESS: address.optional(),
   EXPLORER_URL: httpUrl.optional(),
+  // It stands in pages, documents and tool descriptions, so it has no markup and no line breaks.
+  NETWORK_NAME: z
+    .string()
+    .regex(/^[\p{L}\p{N}][\p{L}\p{N} .()-]{0,39}$/u, 'up to 40 letters, digits, spaces, dots, dashes and parentheses')
+    .optional(),
+  PLAY_MONEY: z.enum(['on', 'off'], 'on or off').default('off'),
   CHAIN_SEGMENT: z
     .string()
     .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
@@ -72,7 +82,8 @@ export function assembleNetwork(env: Environment): NetworkConfig {
   const preset = NETWORKS[env.NETWORK];
   const chainId = env.CHAIN_ID || preset?.chainId || 0;
   return {
-    name: env.NETWORK,
+    name: env.NETWORK_NAME ?? preset?.name ?? `chain ${chainId}`,
+    isPlayMoney: env.PLAY_MONEY === 'on',
     chainId,
     caip2: `eip155:${chainId}`,
     rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),

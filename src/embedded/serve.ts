@@ -16,6 +16,8 @@ export function embeddedEnvironment(
 ): Record<string, string> {
   return {
     NETWORK: 'custom',
+    NETWORK_NAME: 'Arc',
+    PLAY_MONEY: 'on',
     CHAIN_ID: String(network.chainId),
     RPC_URLS: network.rpcUrl,
     WS_URLS: network.wsUrl,

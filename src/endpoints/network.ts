@@ -14,6 +14,10 @@ const SAMPLE_BLOCKS = 20;
 const nothingYet = 'null before the first block is collected';
 
 const result = z.strictObject({
+  name: z.string().meta({ description: 'The chain’s name for people' }),
+  playMoney: z
+    .boolean()
+    .meta({ description: 'Whether the chain’s coins are worth nothing, as on a demo’s local chain' }),
   chainId: z.int().meta({ description: 'EIP-155 chain id' }),
   genesis: z
     .strictObject({ hash: hashField('Hash of block 0'), at: atField('Time of block 0') })
@@ -71,7 +75,8 @@ export const network = defineEndpoint({
   path: '/network',
   access: 'free',
   label: 'Network',
-  summary: 'Head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
+  summary:
+    'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
   params: z.object({}),
   result,
   // One live read serves all callers: at most one request to the chain every five seconds.
@@ -79,6 +84,8 @@ export const network = defineEndpoint({
   example: {
     params: {},
     result: {
+      name: 'Arc',
+      playMoney: false,
       chainId: 5042,
       genesis: { hash: `0x${'5a'.repeat(32)}`, at: 1778544000 },
       head: { number: 32250000, hash: `0x${'7c'.repeat(32)}`, at: 1795199400, ageSeconds: 1 },
@@ -93,7 +100,11 @@ export const network = defineEndpoint({
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
-  async run(_params, { chain, clock, collector }: Pick<Sources, 'chain' | 'clock' | 'collector'>, signal) {
+  async run(
+    _params,
+    { chain, chainName, clock, collector }: Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector'>,
+    signal,
+  ) {
     const head = await readLatestHeader(chain, { signal });
     // Leaves genesis out, because its timestamp may lie long before the second block.
     const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
@@ -108,6 +119,8 @@ export const network = defineEndpoint({
     };
     const recent = [head, ...sampled.map((block, at) => readHeader(outcomes[2 + at], block))];
     return {
+      name: chainName.name,
+      playMoney: chainName.isPlayMoney,
       chainId: chain.chainId,
       genesis: genesis && { hash: genesis.hash, at: genesis.at },
       head: {

@@ -1,5 +1,6 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { ChainReads } from '../store/chain/reads.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';
@@ -14,6 +15,8 @@ import type { CollectedSettings } from './collected-settings.ts';
 /** Everything that endpoints may read from. Each `run` takes the members that it needs. */
 export interface Sources {
   readonly chain: ChainClient;
+  /** The configured chain's name for people. */
+  readonly chainName: NamedChain;
   readonly clock: Clock;
   /** The collector's position. */
   readonly collector: CollectorView;

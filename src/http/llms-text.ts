@@ -1,10 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
+import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
 import { dearestRequirement } from './dearest-requirement.ts';
 import { describeParams } from './openapi/param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
 
 interface LlmsTextOptions {
+  readonly chain: NamedChain;
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
   readonly publicOrigin: string;
@@ -14,13 +16,13 @@ interface LlmsTextOptions {
  * The answer of `GET /llms.txt`, in the Markdown of its convention: the routes, their prices and how to pay, short enough for a model to read whole (at
  * most 4,000 characters). Links are paths, so that the length does not depend on the address.
  */
-export function createLlmsText({ catalogue, requirementOf, publicOrigin }: LlmsTextOptions): string {
+export function createLlmsText({ catalogue, requirementOf, chain, publicOrigin }: LlmsTextOptions): string {
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
   const paid = entriesOn(catalogue, 'paid');
   const alone = entriesOn(catalogue, 'lightning').filter((endpoint) => !paid.includes(endpoint));
   const sections = [
     '# percall',
-    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call over x402, in USDC on \`${network}\` or in bitcoin over Lightning. No account, no key; a failing call costs nothing.`,
+    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call over x402, in USDC on ${chainTitle(chain)} (\`${network}\`) or in bitcoin over Lightning. No account, no key; a failing call costs nothing.`,
     `## How to pay
 - \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema and an example of the answer.
 - Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import { describeParams } from './openapi/param-docs.ts';
 import type { Requirement, RequirementOf } from './requirement.ts';
 
@@ -8,6 +9,7 @@ interface PriceListOptions {
   readonly requirementOf: RequirementOf;
   /** Every way to pay for an endpoint, as its 402 offers them. */
   acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
+  readonly chain: NamedChain;
   readonly publicOrigin: string;
   readonly nowSeconds: number;
 }
@@ -16,7 +18,8 @@ interface PriceListOptions {
  * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's order, and where there are
  * several ways to pay, the entries of its 402.
  */
-export function createPriceList({ catalogue, requirementOf, acceptsOf, publicOrigin, nowSeconds }: PriceListOptions) {
+export function createPriceList(options: PriceListOptions) {
+  const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
     endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
   );
@@ -24,6 +27,8 @@ export function createPriceList({ catalogue, requirementOf, acceptsOf, publicOri
   return {
     scheme: terms?.scheme ?? null,
     network: terms?.network ?? null,
+    networkName: chain.name,
+    playMoney: chain.isPlayMoney,
     asset: terms?.asset ?? null,
     payTo: terms?.payTo ?? null,
     currency: 'USD',

@@ -9,7 +9,6 @@ import {
   McpError,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import { INSTRUCTIONS } from './instructions.ts';
 
 /** The version of this service that `initialize` reports. */
 const VERSION = '0.1.0';
@@ -18,6 +17,8 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
 /** The tools, as the protocol's part of the server calls them. */
 export interface Toolbox {
+  /** What `initialize` says about the tools. */
+  readonly instructions: string;
   readonly listed: readonly Listed[];
   /** Null when there is no such tool; never rejects. */
   call(name: string): Promise<CallToolResult> | null;
@@ -30,7 +31,7 @@ export interface Toolbox {
 export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
   const server = new Server(
     { name: 'percall', title: 'percall: data by the call', version: VERSION },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator },
+    { capabilities: { tools: {} }, instructions: toolbox.instructions, jsonSchemaValidator },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed] }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {

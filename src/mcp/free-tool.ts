@@ -1,6 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { createAnswerCache } from '../http/cache.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
 import { readArguments } from './arguments.ts';
 import { listFree } from './listing.ts';
@@ -13,6 +14,7 @@ const DEFAULT_CACHE_MS = 1000;
 const NEVER_ABORTED = new AbortController().signal;
 
 interface FreeOptions<S> {
+  readonly chain: NamedChain;
   readonly sources: S;
   readonly clock: Clock;
   readonly handlerTimeoutMs: number;
@@ -21,13 +23,16 @@ interface FreeOptions<S> {
 /**
  * Makes a tool of a free entry. Its answers are cached as long as the route's, so that the tools put no more load on a source than one more client.
  */
-export function createFreeTool<S>(endpoint: Endpoint<S>, { sources, clock, handlerTimeoutMs }: FreeOptions<S>): Tool {
+export function createFreeTool<S>(
+  endpoint: Endpoint<S>,
+  { sources, chain, clock, handlerTimeoutMs }: FreeOptions<S>,
+): Tool {
   const version = endpoint.version && (() => endpoint.version?.(sources) ?? 0);
   const cache = createAnswerCache(clock, endpoint.cacheMs ?? DEFAULT_CACHE_MS, undefined, version);
   const context = { sources, timeoutMs: handlerTimeoutMs, signal: NEVER_ABORTED };
   const produce = async (params: unknown) => (await runEndpoint(endpoint, params, context)).toString('utf8');
   return {
-    listed: listFree(endpoint),
+    listed: listFree(endpoint, chain),
     group: 'free',
     async run(call) {
       const { params } = readArguments(endpoint, call.arguments);

@@ -1,7 +1,10 @@
+import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
 import { PAYMENT, RAIL, RECEIPT } from './meta.ts';
 
-/** The instructions that every client receives: how the tools are paid for. */
-export const INSTRUCTIONS = `Data by the call. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
+/** The instructions that every client receives: of which chain the answers are, and how the tools are paid for. */
+export const instructionsFor = (
+  chain: NamedChain,
+): string => `Data by the call. The chain of these tools is ${chainTitle(chain)}, and no other. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
 
 A paid call without a payment comes back with isError and, as structured content, x402's PaymentRequired. Pay one of its "accepts" and make
 the same call again with the payment payload (an object, not base64) in _meta["${PAYMENT}"]; the receipt then stands in

@@ -9,6 +9,7 @@ import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
 import { answerMessage } from './answer-message.ts';
+import { instructionsFor } from './instructions.ts';
 import { type CallLimits, countCall } from './limits.ts';
 import { PAYMENT, RECEIPT } from './meta.ts';
 import { mayCallFrom } from './origin.ts';
@@ -47,6 +48,7 @@ export interface McpDeps<S> extends ToolsDeps<S> {
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   const tools = createTools(deps);
   const listed = [...tools.values()].map((tool) => tool.listed);
+  const instructions = instructionsFor(deps.chain);
   const url = MCP_PATH;
 
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -62,7 +64,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     const call = readCall(message, request, reply);
     const respond = (asked: Tool) => (refusal ? Promise.reject(refusal) : asked.run(call));
     const toolbox = {
-      listed,
+      ...{ instructions, listed },
       call: (name: string) => {
         const asked = tools.get(name);
         return asked ? answerCall(name, call, () => respond(asked)) : null;

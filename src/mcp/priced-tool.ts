@@ -2,6 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import { own } from '../lib/own-property.ts';
 import type { QuotedTools, Sold, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
@@ -18,6 +19,7 @@ import { toolUrl } from './tool-name.ts';
 
 /** The functions that sell priced tools, shared with the routes. */
 export interface Counters<S> {
+  readonly chain: NamedChain;
   readonly publicOrigin: string;
   readonly sources: S;
   readonly protocol: ToolProtocol;
@@ -48,7 +50,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   const { publicOrigin, sources, protocol, purchase, lightning } = counters;
   const rails = railsOf(endpoint);
   const offerNow = (): Offer | null => (rails.includes('usdc') ? counters.offerOf(endpoint) : null);
-  const listed = listPriced(endpoint, rails);
+  const listed = listPriced(endpoint, rails, counters.chain);
   const { name, inputSchema } = listed;
   const url = toolUrl(name);
   const demand = protocol.prepare(endpoint, { name, url, inputSchema });

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import { createFreeTool } from './free-tool.ts';
 import { type Counters, createPricedTool } from './priced-tool.ts';
 import { createSearchTool, type MarketSearch } from './search-tool.ts';
@@ -8,6 +9,8 @@ import type { Tool } from './tool.ts';
 /** The dependencies of the tools. */
 export interface ToolsDeps<S> extends Counters<S> {
   readonly catalogue: readonly Endpoint<S>[];
+  /** The chain that the descriptions name. */
+  readonly chain: NamedChain;
   readonly clock: Clock;
   readonly handlerTimeoutMs: number;
   /** Null when there is no search. Then the tool is absent. */

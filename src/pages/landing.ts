@@ -24,6 +24,7 @@ export async function renderLanding(parts: PageParts): Promise<string> {
     parts.read('/selftest'),
   ]);
   return renderPage({
+    chain: parts.config.network,
     title: 'percall: data by the call',
     path: '/',
     description: DESCRIPTION,
@@ -32,7 +33,7 @@ export async function renderLanding(parts: PageParts): Promise<string> {
     body: html`<section class="hero">
 <div>
 <h1>Data by the call</h1>
-<p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of the chain; web pages, packages, domains, currencies, Wikipedia.
+<p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of ${parts.config.network.name}; web pages, packages, domains, currencies, Wikipedia.
 Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning. No signup, no key: the payment is the credential.</p>
 <p class="promise">A failing call costs nothing, one payment buys exactly one answer, and a buyer who paid gets the answer, whatever crashed in between.</p>
 <p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> <a href="/market">Market</a> <a href="/docs">Reference</a></p>
@@ -40,7 +41,7 @@ Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402<
 ${renderNow(fees, health, selfTest)}
 </section>
 <section class="part" aria-labelledby="charts-title">
-<header class="head"><h2 id="charts-title">Live from the chain <small>${parts.config.network.caip2}</small></h2>${LIVE_SWITCH}</header>
+<header class="head"><h2 id="charts-title">Live from ${parts.config.network.name} <small>${parts.config.network.caip2}</small></h2>${LIVE_SWITCH}</header>
 <div class="charts">${renderFeeChart(parts, fees)}${renderLatencyChart(parts, rpc)}</div>
 </section>
 ${renderPaying(parts)}

@@ -1,3 +1,4 @@
+import { chainTitle } from '../lib/named-chain.ts';
 import { type Html, html } from './html.ts';
 import { renderListings } from './market-listings.ts';
 import { readForm, readSearch, renderResults, renderSearchForm } from './market-search.ts';
@@ -19,13 +20,14 @@ export async function renderMarket(
   const search = readSearch(asked);
   const faults = 'limit' in search ? [] : search;
   const text = renderPage({
+    chain: config.network,
     title: 'Market',
     path: '/market',
     description: DESCRIPTION,
     scripts: ['submit.js'],
     styles: ['market.css'],
     body: html`<h1>Market</h1>
-<p class="lead">Routes that can be paid for by the call on ${config.network.caip2}: our own, those that sellers listed here, and a third-party catalogue.</p>
+<p class="lead">Routes that can be paid for by the call on ${chainTitle(config.network)} (${config.network.caip2}): our own, those that sellers listed here, and a third-party catalogue.</p>
 <p class="onward"><a href="#listed">Listed by sellers</a> <a href="#submit">List a route of yours</a></p>
 <section aria-label="Search">
 ${renderSearchForm(asked, faults)}

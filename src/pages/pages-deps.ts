@@ -3,6 +3,7 @@ import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
 import type { RailSum, SettledSource } from './settled-today.ts';
@@ -18,7 +19,11 @@ export interface PagesDeps<S> {
   readonly config: {
     readonly publicOrigin: string;
     readonly handlerTimeoutMs: number;
-    readonly network: { readonly caip2: string; readonly usdc: string; readonly explorerUrl: string | null };
+    readonly network: NamedChain & {
+      readonly caip2: string;
+      readonly usdc: string;
+      readonly explorerUrl: string | null;
+    };
   };
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;

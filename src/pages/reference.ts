@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { TAGS } from '../http/openapi/openapi-text.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 import { assetPath } from './assets.ts';
 import { html } from './html.ts';
 import { mountPage } from './mount-page.ts';
@@ -10,13 +11,13 @@ import { renderPage } from './shell.ts';
  * Mounts `/docs`: the reference, which a library among our assets draws in the browser from `/openapi.json`.
  * The page has the same content security policy as all others, so its requests go to its own origin only.
  */
-export function mountReference(app: FastifyInstance): void {
-  const page = encodePage(renderReference());
+export function mountReference(app: FastifyInstance, chain: NamedChain): void {
+  const page = encodePage(renderReference(chain));
   mountPage(app, '/docs', () => page);
 }
 
 /** The scripts run in this order, after the page was parsed. */
-function renderReference(): string {
+function renderReference(chain: NamedChain): string {
   const body = html`<section>
 <h1>API reference</h1>
 <p class="lead">Every route with its parameters, answers and errors, drawn from <a href="/openapi.json">/openapi.json</a>.
@@ -32,6 +33,7 @@ and in <a href="/llms.txt">/llms.txt</a> as text.</p></noscript>
 <script src="${assetPath('swagger-ui.js')}" defer></script>
 <script src="${assetPath('reference.js')}" type="module"></script>`;
   return renderPage({
+    chain,
     title: 'API reference',
     path: '/docs',
     description: 'Every route of the service with parameters, answers, errors and prices, to be tried in the page.',

@@ -1,8 +1,11 @@
+import type { NamedChain } from '../lib/named-chain.ts';
 import { assetPath } from './assets.ts';
 import { type Html, html, markupOf } from './html.ts';
 
 /** A page's content, as its renderer gives it. */
 export interface Page {
+  /** The chain that the service is about. */
+  readonly chain: NamedChain;
   /** Without the service's name. */
   readonly title: string;
   /** The page's path, which marks its link in the navigation. */
@@ -27,7 +30,7 @@ const NAVIGATION: readonly { path: string; label: string }[] = [
 const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
 /** Renders a whole page: the shared frame around `body`. */
-export function renderPage({ title, path, body, description, scripts = [], styles = [] }: Page): string {
+export function renderPage({ chain, title, path, body, description, scripts = [], styles = [] }: Page): string {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -43,8 +46,9 @@ ${['pages.css', ...styles].map(
 )}${scripts.map(scriptOf)}</head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<header class="top">
+${chain.isPlayMoney && PLAY_MONEY}<header class="top">
 <a class="brand" href="/"><img src="${assetPath('icon.svg')}" alt="" width="22" height="22"> percall</a>
+<p class="chain"><span class="unseen">Chain: </span>${chain.name}</p>
 <nav aria-label="Pages"><ul class="routes">${NAVIGATION.map((item) => linkOf(item, path))}</ul></nav>
 </header>
 <main id="main" tabindex="-1">
@@ -70,6 +74,9 @@ function linkOf({ path, label }: { path: string; label: string }, current: strin
   const mark = path === current && html` aria-current="page"`;
   return html`<li><a href="${path}"${mark}>${label}</a></li>`;
 }
+
+const PLAY_MONEY = html`<p class="ribbon"><strong>Demo, play money.</strong> This chain runs on one machine, and its coins are worth nothing.</p>
+`;
 
 const FOOTER = html`<footer class="bottom">
 <p>A failing call costs nothing. No signup, no key, no cookies, no trackers.</p>

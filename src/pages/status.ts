@@ -29,6 +29,7 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
   const { explorerUrl } = parts.config.network;
   const transactionUrl = (hash: string) => (explorerUrl ? `${explorerUrl}/tx/${hash}` : `/v1/payments/${hash}`);
   return renderPage({
+    chain: parts.config.network,
     title: 'Status',
     path: '/status',
     description: 'Health, lag, payment rails, self-tests, and what was settled today.',

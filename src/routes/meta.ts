@@ -49,7 +49,7 @@ export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Prom
   const { contactUrl } = config.web;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
-  const described = { catalogue, requirementOf, acceptsOf, publicOrigin };
+  const described = { catalogue, requirementOf, acceptsOf, chain: config.network, publicOrigin };
   const startedAt = nowSeconds(clock);
   mountDocument(
     app,

@@ -77,7 +77,14 @@ export function createMounts({
       }),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
-        ...{ ...shared, purchase, protocol: toolProtocol, publicOrigin: config.publicOrigin, offerOf },
+        ...{
+          ...shared,
+          purchase,
+          protocol: toolProtocol,
+          chain: config.network,
+          publicOrigin: config.publicOrigin,
+          offerOf,
+        },
         handlerTimeoutMs: config.handlerTimeoutMs,
         lightning: lightning.tools,
         search: listings.discovery,

@@ -22,10 +22,7 @@ export function openSources({ config, chain, clock, collecting, selfTests, outgo
   const { collector, reads, endpoints } = collecting;
   const { health, floorWei } = config.collected;
   return {
-    chain,
-    clock,
-    collector,
-    reads,
+    ...{ chain, chainName: config.network, clock, collector, reads },
     collected: {
       ...{ endpoints, health, floorWei, watched: config.watch.tokens },
       hasDistributor: config.watch.distributor !== null,

@@ -57,6 +57,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
   const deps: McpDeps<object> = {
     catalogue: [counting.endpoint, pricedEndpoint, buggy],
     clock,
+    chain: { name: 'Arc', isPlayMoney: false },
     handlerTimeoutMs: 1000,
     sources: {},
     publicOrigin: ORIGIN,

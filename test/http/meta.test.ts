@@ -108,6 +108,8 @@ describe('the price list', () => {
     expect(answer.json()).toEqual({
       scheme: 'exact',
       network: 'eip155:5042',
+      networkName: 'chain 5042',
+      playMoney: false,
       asset: `0x36${'0'.repeat(38)}`,
       payTo: `0x${'5e'.repeat(20)}`,
       currency: 'USD',

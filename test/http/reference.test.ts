@@ -16,7 +16,7 @@ let app: Awaited<ReturnType<typeof createTestApp>>['app'];
 beforeAll(async () => {
   const extra = (scope: typeof app) => {
     mountAssets(scope);
-    mountReference(scope);
+    mountReference(scope, { name: 'Arc', isPlayMoney: false });
   };
   ({ app } = await createTestApp({ extra }));
 });

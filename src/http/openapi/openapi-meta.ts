@@ -36,13 +36,15 @@ const PRICE_LIST = {
   properties: {
     scheme: { type: ['string', 'null'] },
     network: { type: ['string', 'null'], description: 'CAIP-2' },
+    networkName: { type: 'string', description: 'The chain’s name for people' },
+    playMoney: { type: 'boolean', description: 'Whether its coins are worth nothing, as on a demo’s local chain' },
     asset: { type: ['string', 'null'], description: 'The USDC contract' },
     payTo: { type: ['string', 'null'] },
     currency: { type: 'string', enum: ['USD'] },
     routes: { type: 'array', items: PRICED_ROUTE },
     source: { type: 'object' },
   },
-  required: ['scheme', 'network', 'asset', 'payTo', 'currency', 'routes', 'source'],
+  required: [...['scheme', 'network', 'networkName', 'playMoney', 'asset', 'payTo', 'currency', 'routes', 'source']],
 };
 
 const WELL_KNOWN = {

@@ -1,13 +1,15 @@
+import { chainTitle, type NamedChain } from '../../lib/named-chain.ts';
 import type { Requirement } from '../requirement.ts';
 
 /** The main description: how to pay, and what is never charged. `ceiling` is the most expensive route's requirement. */
-export function describeService(ceiling: Requirement | undefined): string {
+export function describeService(ceiling: Requirement | undefined, chain: NamedChain): string {
   const { network = '', asset = '', amount = '0' } = ceiling ?? {};
   return `Data by the call: free summaries under \`/v1\`, priced detail under \`/v1/paid\`. No account, no key.
+The chain of the routes \`fees\`, \`chain\`, \`deploys\`, \`rpc\`, \`fx\`, \`token\`, \`activity\`, \`market\` and \`network\` is ${chainTitle(chain)}, and no other.
 
 ## How to pay
 Every \`GET\` under \`/v1/paid\` answers 402 until it is paid over x402 version 2. The \`PAYMENT-REQUIRED\` header (base64 JSON) says
-what to pay: scheme \`exact\`, USDC on \`${network}\`, in base units with 6 decimals. Sign the EIP-3009 authorization it asks for and repeat the
+what to pay: scheme \`exact\`, USDC on ${chain.name} (\`${network}\`), in base units with 6 decimals. Sign the EIP-3009 authorization it asks for and repeat the
 request with \`PAYMENT-SIGNATURE\`; any x402 client does both. The answer then carries \`PAYMENT-RESPONSE\` with the hash of the transfer.
 
 Stock x402 clients pay only in assets that they know, and this one they do not: allow it once, with a ceiling for one payment.

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { pathOn, type Surface, surfacesOf } from '../../catalogue/paths.ts';
+import type { NamedChain } from '../../lib/named-chain.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
 import type { Requirement, RequirementOf } from '../requirement.ts';
@@ -23,6 +24,8 @@ export interface OpenApiOptions {
   readonly requirementOf: RequirementOf;
   /** Every way to pay for an endpoint, as its 402 offers them. By default the plain one alone. */
   acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
+  /** The chain that is named in the texts. */
+  readonly chain: NamedChain;
   readonly publicOrigin: string;
   /** The operator's contact (http, https, mailto). Without one the service's own address is used. */
   readonly contactUrl?: string | null;
@@ -46,7 +49,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       info: {
         title: 'percall',
         version: INTERFACE_VERSION,
-        description: describeService(dearestRequirement(catalogue, requirementOf)),
+        description: describeService(dearestRequirement(catalogue, requirementOf), options.chain),
         contact: describeContact(contactUrl ?? publicOrigin),
         license: { name: 'MIT', identifier: 'MIT' },
         // Agents look here for a short introduction.

@@ -51,7 +51,14 @@ beforeAll(async () => {
     data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [holder, 250_000_000n] }),
   });
   sources = {
-    ...{ chain, clock: systemClock, usdc: chainNode.usdc, projectToken: token, collector: NO_COLLECTOR },
+    ...{
+      chain,
+      chainName: { name: 'Arc', isPlayMoney: true },
+      clock: systemClock,
+      usdc: chainNode.usdc,
+      projectToken: token,
+      collector: NO_COLLECTOR,
+    },
     ...{ reads: createChainReads(emptyChainDatabase()), collected: SETTINGS },
   };
   await chainNode.resumeMining();

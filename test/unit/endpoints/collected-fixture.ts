@@ -32,6 +32,7 @@ export function useCollected(settings: Partial<ChainSources['collected']> = {}):
       status: collectedStatus(),
       sources: {
         chain,
+        chainName: { name: 'Arc', isPlayMoney: false },
         clock: { nowMs: () => fixture.nowMs, sleep: async () => undefined },
         usdc: USDC,
         projectToken: null,

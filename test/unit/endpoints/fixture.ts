@@ -43,7 +43,7 @@ export const header = (block: number) => ({
 /** The sources of endpoints over the chain. The collector has collected nothing. */
 export type ChainSources = Pick<
   Sources,
-  'chain' | 'clock' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
+  'chain' | 'chainName' | 'clock' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
 >;
 
 /** A scripted node, and the sources over it. */
@@ -92,7 +92,15 @@ async function createFixture() {
   const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: async () => undefined };
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {
-    ...{ chain, clock, usdc: USDC, projectToken: null, collector: NO_COLLECTOR, reads },
+    ...{
+      chain,
+      chainName: { name: 'Arc', isPlayMoney: false },
+      clock,
+      usdc: USDC,
+      projectToken: null,
+      collector: NO_COLLECTOR,
+      reads,
+    },
     collected: SETTINGS,
   };
   const source = { name: 'JSON-RPC of eip155:5042', url: node.url, retrievedAt: NOW_SECONDS };

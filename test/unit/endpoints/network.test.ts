@@ -9,7 +9,7 @@ const given = useFixture();
 describe('network', () => {
   test('measures block time and transactions over recent blocks, and reports no collector', async () => {
     expect(await run(network, given().sources)).toEqual({
-      chainId: 5042,
+      ...{ name: 'Arc', playMoney: false, chainId: 5042 },
       genesis: { hash: number(0n), at: NOW_SECONDS - 500 },
       head: { number: 1000, hash: number(1000n), at: NOW_SECONDS, ageSeconds: 0 },
       blocksCollected: 0,

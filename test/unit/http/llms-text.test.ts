@@ -9,7 +9,8 @@ import { ENV } from '../../http/harness.ts';
 
 const offerOf = offersUnder(loadConfig(ENV));
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-const textAt = (publicOrigin: string) => createLlmsText({ catalogue, requirementOf, publicOrigin });
+const textAt = (publicOrigin: string) =>
+  createLlmsText({ catalogue, requirementOf, chain: { name: 'Arc', isPlayMoney: true }, publicOrigin });
 const text = textAt('https://here.example');
 
 describe('llms.txt', () => {

@@ -16,6 +16,7 @@ import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
 const noSale = () => Promise.reject(new Error('this test sells nothing'));
 const deps: ToolsDeps<Sources> = {
   catalogue,
+  chain: { name: 'Arc', isPlayMoney: true },
   clock: createManualClock(0),
   handlerTimeoutMs: 1000,
   sources: {} as Sources,
@@ -32,6 +33,15 @@ const ajv = new AjvJsonSchemaValidator();
 const call = { client: 'a', identity: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
 
 describe('the tools', () => {
+  test('name the chain where they read one, so that a model does not ask them about another', () => {
+    const named = listed.filter(({ description = '' }) =>
+      description.includes(' Of Arc (demo, play money), no other chain.'),
+    );
+    const about = /^(free|paid)_(network|fees|activity|deploys|rpc|fx|token|health|market|chain)(_|$)/;
+    expect(named.map(({ name }) => name)).toEqual([...tools.keys()].filter((name) => about.test(name)));
+    expect(named.length).toBeGreaterThan(15);
+  });
+
   test('have these names, in the catalogue’s order, because clients store the names', () => {
     expect([...tools.keys()].join('\n')).toMatchInlineSnapshot(`
       "free_network

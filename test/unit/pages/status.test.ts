@@ -21,7 +21,13 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     config: {
       publicOrigin: 'https://us.example',
       handlerTimeoutMs: 1000,
-      network: { caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, explorerUrl: null },
+      network: {
+        name: 'Arc',
+        isPlayMoney: false,
+        caip2: 'eip155:5042',
+        usdc: `0x36${'0'.repeat(38)}`,
+        explorerUrl: null,
+      },
     },
     ...{ catalogue: [], clock, readiness: fine, lightning: () => ({ ok: true }) },
     read: async (path) => (path in answers ? answers[path as never] : null),

@@ -46,7 +46,12 @@ const ROOT = new URL('../../../../', import.meta.url);
 const config = loadConfig(ENV);
 const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-const options = { catalogue, requirementOf, publicOrigin: 'https://here.example' };
+const options = {
+  catalogue,
+  requirementOf,
+  chain: { name: 'Arc', isPlayMoney: false },
+  publicOrigin: 'https://here.example',
+};
 const document = (await createOpenApi(options)) as unknown as Document;
 const operationOf = (path: string) => document.paths[path]?.get as Operation;
 const paid = entriesOn(catalogue, 'paid');
