@@ -48,7 +48,6 @@ export interface McpDeps<S> extends ToolsDeps<S> {
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   const tools = createTools(deps);
   const listed = [...tools.values()].map((tool) => tool.listed);
-  const instructions = instructionsFor(deps.chain);
   const url = MCP_PATH;
 
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -64,7 +63,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     const call = readCall(message, request, reply);
     const respond = (asked: Tool) => (refusal ? Promise.reject(refusal) : asked.run(call));
     const toolbox = {
-      ...{ instructions, listed },
+      ...{ instructions: instructionsFor(deps.chain), listed },
       call: (name: string) => {
         const asked = tools.get(name);
         return asked ? answerCall(name, call, () => respond(asked)) : null;
