@@ -7,19 +7,19 @@ export type Query = Record<string, unknown>;
 
 /**
  * Parses an endpoint's query parameters, or throws BadParameter with every fault.
- * With `strict` (priced routes) it also refuses unknown and repeated names, so that no buyer pays for a typing error.
+ * Unknown and repeated names are faults, so that no typing error is paid for, or answered with something else.
  */
-export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Query, strict: boolean): unknown {
+export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Query): unknown {
   const errors: ParameterError[] = [];
   const known = endpoint.params.shape;
   const given: Query = {};
   for (const [path, value] of Object.entries(query)) {
     if (!Object.hasOwn(known, path)) {
-      if (strict) errors.push({ path, message: 'no such parameter' });
-    } else if (Array.isArray(value) && strict) {
+      errors.push({ path, message: unknownName(Object.keys(known)) });
+    } else if (Array.isArray(value)) {
       errors.push({ path, message: 'given more than once' });
     } else {
-      given[path] = Array.isArray(value) ? value[0] : value;
+      given[path] = value;
     }
   }
   const parsed = endpoint.params.safeParse(given);
@@ -30,6 +30,13 @@ export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Qu
   }
   if (errors.length > 0 || !parsed.success) throw new BadParameter(errors);
   return parsed.data;
+}
+
+/** Says which names there are, because most unknown names are typing errors. */
+function unknownName(names: readonly string[]): string {
+  return names.length === 0
+    ? 'no such parameter; this route takes none'
+    : `no such parameter; there are ${names.join(', ')}`;
 }
 
 /** A whole number in the query: digits only, within `bounds`. OpenAPI shows it as an integer. */

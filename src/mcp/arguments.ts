@@ -16,7 +16,7 @@ export function readArguments(
   given: unknown,
 ): { query: Query; params: unknown } {
   const query = queryOf(given);
-  return { query, params: parseParams(endpoint, query, true) };
+  return { query, params: parseParams(endpoint, query) };
 }
 
 function queryOf(given: unknown): Query {

@@ -32,7 +32,7 @@ export function readSearch(asked: Asked): SearchParams | readonly ParameterError
   const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ''));
   const limit = Object.keys(given).length === 0 ? MAX_UNFILTERED : MAX_FOUND;
   try {
-    return parseParams({ params: searchParams }, { ...given, limit: String(limit) }, true) as SearchParams;
+    return parseParams({ params: searchParams }, { ...given, limit: String(limit) }) as SearchParams;
   } catch (error) {
     if (error instanceof BadParameter) return error.errors ?? [];
     throw error;

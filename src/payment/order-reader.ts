@@ -16,7 +16,7 @@ export function createOrderReader<S>({ sources, network }: { sources: S; network
       rail: PurchaseRail,
       { credential, query, client }: Presentation,
     ): PaidRequest<S> => {
-      const params = parseParams(endpoint, query, true);
+      const params = parseParams(endpoint, query);
       endpoint.checkParams(params, sources);
       return {
         ...{ endpoint, params, rail, client, protocol: credential.protocol },

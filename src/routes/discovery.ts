@@ -11,7 +11,7 @@ export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 
     method: ['GET', 'HEAD'],
     url,
     handler: async (request, reply) => {
-      const params = parseParams({ params: searchParams }, request.query as Query, false) as SearchParams;
+      const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
       // Not cached, because `online` holds only at this moment.
       return reply.header('cache-control', 'no-store').send(await discovery.search(params));
     },

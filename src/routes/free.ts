@@ -41,7 +41,7 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
       sendAnswer(request, reply, kept);
       return;
     }
-    const params = parseParams(endpoint, request.query as Query, false);
+    const params = parseParams(endpoint, request.query as Query);
     cache
       .answer(url, params, async () => JSON.stringify(await produce(endpoint, params, deps)))
       .then((answer) => sendAnswer(request, reply, answer))
@@ -52,7 +52,7 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
 /** Handles an endpoint whose reply can report a fault. Nothing is cached, and the status says what the reply means. */
 function createStatusHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
   return async (request, reply) => {
-    const data = await produce(endpoint, parseParams(endpoint, request.query as Query, false), deps);
+    const data = await produce(endpoint, parseParams(endpoint, request.query as Query), deps);
     const isBad = endpoint.reportsFault?.(data) ?? false;
     if (isBad) reply.code(503).header('retry-after', String(FAULT_RETRY_SECONDS));
     return reply

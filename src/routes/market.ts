@@ -39,7 +39,7 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
     method: ['GET', 'HEAD'],
     url: PATH,
     handler: async (request, reply) => {
-      const given = parseParams({ params }, request.query as Query, false) as Params;
+      const given = parseParams({ params }, request.query as Query) as Params;
       const produce = async () => JSON.stringify(list(deps, given));
       sendAnswer(request, reply, await cache.answer(request.raw.url ?? '', given, produce));
       return reply;

@@ -87,8 +87,10 @@ describe('GET /v1/market/search', () => {
     expect(names.sort()).toEqual(['limit', 'maxPriceUsd', 'network', 'q', 'seller', 'source']);
   });
 
-  test('ignores unknown parameters, and takes the first of a repeated one', async () => {
-    expect((await get('?utm_source=x&__proto__=y&q=wallet&q=tides')).body.query).toBe('wallet');
+  test('refuses unknown and repeated parameters by name', async () => {
+    const { status, body } = await get('?utm_source=x&__proto__=y&q=wallet&q=tides');
+    const names = body.errors.map(({ path }: { path: string }) => path);
+    expect([status, names.sort()]).toEqual([400, ['__proto__', 'q', 'utm_source']]);
   });
 
   test.each(['%22', '%22%2A%28', 'NEAR%28', '%00', '%F0%9F%A6%86', "'%3B--", 'name%3Awallet', '%5C', '%ED%A0%80'])(

@@ -99,7 +99,7 @@ export const DISCOVERY_OPERATIONS: readonly Operation[] = [
       description:
         'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. Entries ' +
         'that hardly match the question are left out, so an answer may be empty. A route that two sources list under one host and path is listed once. ' +
-        'Unknown parameters are ignored.',
+        'Unknown and repeated parameters are refused.',
       querystring: QUERY,
       response: {
         200: json(RESULT, 'What was found'),

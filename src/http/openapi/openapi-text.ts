@@ -34,7 +34,7 @@ from the same address, or under the same \`payment-identifier\`, which is needed
 
 ## Conventions
 Money and big integers are decimal strings, times are Unix seconds named \`…At\`, unknown is \`null\`. Errors are RFC 9457 problem details with a
-stable \`code\`. On priced routes an unknown or repeated parameter is refused, so that a typo is not paid for; on free routes it is ignored.
+stable \`code\`. An unknown or repeated parameter is refused on every route, so that a typo is neither paid for nor answered with something else.
 Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48, and are reported in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\`.`;
 }
 

@@ -100,7 +100,7 @@ async function get(path: string): Promise<Reply> {
 /** A buyer's answer: parsed parameters, and a reply that is checked against the published schema. */
 async function buy(path: string, query: Record<string, string> = {}): Promise<Reply> {
   const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
-  const params = parseParams(endpoint, query, true);
+  const params = parseParams(endpoint, query);
   return endpoint.result.parse(await endpoint.run(params, service.deps.sources, AbortSignal.timeout(10_000)));
 }
 

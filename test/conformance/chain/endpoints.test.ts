@@ -71,7 +71,7 @@ afterAll(async () => {
 /** One call, as the service makes it: parsed parameters, and a reply that is checked against the published schema. */
 async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-  const reply = await endpoint.run(parseParams(endpoint, query, true), sources as Sources, AbortSignal.timeout(10_000));
+  const reply = await endpoint.run(parseParams(endpoint, query), sources as Sources, AbortSignal.timeout(10_000));
   return endpoint.result.parse(reply) as T;
 }
 

@@ -31,6 +31,6 @@ export async function ask<T = Record<string, unknown>>(
   if (!endpoint) throw new Error(`no such path: ${path}`);
   // The sources of other families are missing, so an endpoint that asks one of them fails.
   const sources = world.sources as unknown as Sources;
-  const reply = await endpoint.run(parseParams(endpoint, query, true), sources, AbortSignal.timeout(10_000));
+  const reply = await endpoint.run(parseParams(endpoint, query), sources, AbortSignal.timeout(10_000));
   return endpoint.result.parse(reply) as T;
 }

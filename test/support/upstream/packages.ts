@@ -53,7 +53,7 @@ export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
     },
     /** Runs an endpoint as the routes do; the reply is checked against its schema. */
     ask: async <S>(endpoint: Endpoint<S>, query: Record<string, string>, packages = sources) => {
-      const params = parseParams(endpoint, query, true);
+      const params = parseParams(endpoint, query);
       const reply = await endpoint.run(params, { packages } as S, AbortSignal.timeout(10_000));
       return endpoint.result.parse(reply) as Record<string, unknown>;
     },

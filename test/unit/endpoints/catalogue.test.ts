@@ -78,7 +78,7 @@ test('the Lightning routes are the promised ones, in the promised order', () => 
 
 describe.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))('%s', (_path, endpoint) => {
   test('its example matches its own schemas', () => {
-    expect(() => parseParams(endpoint, endpoint.example.params, true)).not.toThrow();
+    expect(() => parseParams(endpoint, endpoint.example.params)).not.toThrow();
     expect(endpoint.result.parse(endpoint.example.result)).toEqual(endpoint.example.result);
   });
 
@@ -109,7 +109,7 @@ test.each([
   ['/v1/fx', {}, { window: 60, symbol: 'EURC' }],
   ['/v1/paid/fx/execution', { window: '1440', symbol: 'cirBTC' }, { window: 1440, symbol: 'cirBTC' }],
 ])('%s accepts %o', (path, query, params) => {
-  expect(parseParams(endpointAt(path), query, true)).toEqual(params);
+  expect(parseParams(endpointAt(path), query)).toEqual(params);
 });
 
 test.each([
@@ -132,6 +132,6 @@ test.each([
   ['/v1/paid/fx/execution', { window: '1441' }, 'window: a whole number from 5 to 1440'],
   ['/v1/paid/selftest/fail', { x: '1' }, 'x: no such parameter'],
 ])('%s refuses %o and names the parameter', (path, query, message) => {
-  expect(() => parseParams(endpointAt(path), query, true)).toThrow(BadParameter);
-  expect(() => parseParams(endpointAt(path), query, true)).toThrow(message);
+  expect(() => parseParams(endpointAt(path), query)).toThrow(BadParameter);
+  expect(() => parseParams(endpointAt(path), query)).toThrow(message);
 });

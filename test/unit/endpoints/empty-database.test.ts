@@ -24,7 +24,7 @@ describe('before anything is collected', () => {
   ])('%s answers null for what it does not know', async (path, expected) => {
     given().status = NO_COLLECTOR.status();
     const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-    const reply = await run(endpoint, given().sources, parseParams(endpoint, {}, true));
+    const reply = await run(endpoint, given().sources, parseParams(endpoint, {}));
     expect(reply).toMatchObject({ ...expected, freshness: UNKNOWN });
     expect(reply.source).toMatchObject({ url: 'http://127.0.0.1:1' });
   });
@@ -38,7 +38,7 @@ describe('before anything is collected', () => {
   ])('%s is not for sale', async (path) => {
     given().status = NO_COLLECTOR.status();
     const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-    const params = parseParams(endpoint, {}, true);
+    const params = parseParams(endpoint, {});
     await expect(run(endpoint, given().sources, params)).rejects.toMatchObject({
       status: 503,
       code: 'not_collected_yet',

@@ -99,5 +99,5 @@ test.each([
   [{ url: `http://example.com/${'p'.repeat(2048)}` }, 'url: at most 2048 characters'],
   [{ url: 'http://example.com/', depth: '1' }, 'depth: no such parameter'],
 ])('%o is refused before any payment', (query, message) => {
-  for (const endpoint of [webCheck, webExtract]) expect(() => parseParams(endpoint, query, true)).toThrow(message);
+  for (const endpoint of [webCheck, webExtract]) expect(() => parseParams(endpoint, query)).toThrow(message);
 });

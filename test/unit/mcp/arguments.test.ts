@@ -31,7 +31,7 @@ describe('arguments', () => {
     ['nothing', undefined, {}],
     ['an empty object', {}, {}],
   ])('%s is the same request as the equivalent query', (_name, given, query) => {
-    expect(paramsOf(given)).toEqual(parseParams(endpoint, query, true));
+    expect(paramsOf(given)).toEqual(parseParams(endpoint, query));
     expect(readArguments(endpoint, given).query).toEqual(query);
   });
 
@@ -49,7 +49,9 @@ describe('arguments', () => {
 
   test('an unknown name is a fault, whatever it is', () => {
     const given = JSON.parse('{ "__proto__": "1", "constructor": "2", "toString": "3", "tpyo": "4" }');
-    expect(faults(given)).toEqual(Object.fromEntries(Object.keys(given).map((name) => [name, 'no such parameter'])));
+    expect(faults(given)).toEqual(
+      Object.fromEntries(Object.keys(given).map((name) => [name, expect.stringMatching(/^no such parameter/)])),
+    );
     expect(Object.getPrototypeOf(readArguments(endpoint, {}).query)).toBe(Object.prototype);
   });
 

@@ -35,7 +35,7 @@ export function createLightningCounter<S>(
     const binding = target === null ? null : bindHttp({ method, url, body: EMPTY });
     if (!binding)
       throw new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]);
-    const params = parseParams(endpoint, query, true);
+    const params = parseParams(endpoint, query);
     endpoint.checkParams(params, sources);
     return { endpoint, params, url, binding, client: ask.client(), signal: ask.signal() };
   }
