@@ -80,7 +80,7 @@ export interface Verified {
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
   /** Called when the reservation is released, and nothing was sent for it. */
-  giveBack?(): void;
+  uncount?(): void;
 }
 
 /** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */

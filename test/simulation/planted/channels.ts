@@ -1,7 +1,7 @@
 import type { Plant } from './plant.ts';
 
 const CHARGES = 'src/store/sqlite/channel-writes.ts';
-const BOUGHT = 'src/payment/rails/usdc-channels/bought-before.ts';
+const JUDGEMENT = 'src/payment/rails/usdc-channels/judge-voucher.ts';
 const RULES = 'src/payment/rails/usdc-channels/voucher-rules.ts';
 const LIMITS = 'src/payment/rails/usdc-channels/refund-limits.ts';
 
@@ -87,7 +87,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher buys any request',
-    file: BOUGHT,
+    file: JUDGEMENT,
     find: "if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;",
     replace:
       "if (sale?.state !== 'settled' || isSameRequest(sale, { ...order, requestHash: sale.nonce })) return null;",
@@ -95,7 +95,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher’s answer goes to anybody',
-    file: BOUGHT,
+    file: JUDGEMENT,
     find: 'if (!isSameBuyer(sale, { ...order,',
     replace: 'if (order.price < 0n && !isSameBuyer(sale, { ...order,',
     breaks: ['no payment is sold twice'],

@@ -2,7 +2,7 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import { setNewest } from '../../../lib/set-newest.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { PaymentRefused } from '../../refusal.ts';
-import { channelReceipt } from './channel-state.ts';
+import { channelReceipt } from './channel-answers.ts';
 import { StaleVoucher } from './voucher-rules.ts';
 
 /** Channels whose last correction is remembered, about 2 MB. */

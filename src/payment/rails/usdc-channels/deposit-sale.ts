@@ -45,11 +45,11 @@ export function createDepositSale(
       const channel = await book.open(voucher.channelId, config, more.asker, true);
       const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price: more.price, deposit: deposit.amount });
       if (fault) throw fault.refusal;
-      const giveBack = await limits.take(channel, more.asker.client);
+      const uncount = await limits.take(channel, more.asker.client);
       try {
-        return { ...(await checks.verify(id, payment, seen, more)), giveBack };
+        return { ...(await checks.verify(id, payment, seen, more)), uncount };
       } catch (error) {
-        giveBack();
+        uncount();
         throw error;
       }
     },

@@ -7,7 +7,7 @@ import type { Ledger } from '../../ledger.ts';
 import type { Credential } from '../../protocol.ts';
 import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { channelReceipt } from './channel-state.ts';
+import { channelReceipt } from './channel-answers.ts';
 import { type DepositPayment, depositPayment, depositReason } from './deposit.ts';
 import { createDepositSale, type DepositSaleOptions } from './deposit-sale.ts';
 import { type ChannelPayload, readPayload, reason } from './payload.ts';

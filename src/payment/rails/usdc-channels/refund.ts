@@ -8,8 +8,8 @@ import type { Asker } from '../../rail.ts';
 import type { Delivery } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
+import { refundReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
-import { refundReceipt } from './channel-state.ts';
 import { type ChannelPayload, reason } from './payload.ts';
 import { amountOf, checkPause, createRefundLimits } from './refund-limits.ts';
 import type { Scheme } from './scheme.ts';
@@ -52,12 +52,12 @@ export function createRefund(options: RefundOptions) {
     if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
     const amount = amountOf(channel, payload.kind === 'refund' ? payload.amount : null);
     checkPause(await store.lastRefund(channelId), clock.nowMs());
-    const giveBack = limits.take(bytesToHex(channel.payer));
+    const uncount = limits.take(bytesToHex(channel.payer));
     const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
     const calldata = callOf(options, channel, amount);
     const hasBegun = await store.begin({ ...operation, calldata }, channel.charged);
     if (!hasBegun) {
-      giveBack();
+      uncount();
       throw new PaymentRefused(reason('channel_busy'));
     }
     onBegun();
@@ -73,14 +73,14 @@ export function createRefund(options: RefundOptions) {
   }
 
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
-    const from = payload.voucher.maxClaimableAmount;
+    const charged = payload.voucher.maxClaimableAmount;
     const begun = await turns.take(
       bytesToHex(channelId),
-      { from, request: 'refund', charged: from },
+      { chargedBefore: charged, request: 'refund', charged },
       asker.signal,
       async () => {
         const id = await begin(channelId, payload, asker);
-        return { value: id, charged: from, isCorrected: false };
+        return { value: id, charged, isCorrected: false };
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));

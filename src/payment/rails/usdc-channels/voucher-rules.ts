@@ -2,7 +2,7 @@ import type { SettleResponse } from '@x402/core/types';
 import { Unavailable } from '../../../errors.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { correctionOf } from './channel-state.ts';
+import { correctionOf } from './channel-answers.ts';
 import { mostAtRisk, overdueBefore } from './claim-alarm.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';

@@ -189,7 +189,7 @@ describe('a refund is refused', () => {
 
   test('as busy when the buyer leaves before its turn, and nothing is begun', async () => {
     const held = Promise.withResolvers<{ value: null; charged: bigint; isCorrected: boolean }>();
-    const asking = { from: 0n, request: 'call', charged: 0n };
+    const asking = { chargedBefore: 0n, request: 'call', charged: 0n };
     const call = turns.take(channel.hex, asking, asker.signal, () => held.promise);
     const leaving = new AbortController();
     const left = refund(payloadOf(0n), channel.id, { ...asker, signal: leaving.signal });
@@ -208,7 +208,7 @@ describe('a refund is refused', () => {
 
 test('a refund does not hold the channel’s next call up', async () => {
   await ask();
-  const asking = { from: 0n, request: 'call', charged: 0n };
+  const asking = { chargedBefore: 0n, request: 'call', charged: 0n };
   const work = async () => ({ value: 'sold', charged: 0n, isCorrected: false });
   expect(await turns.take(channel.hex, asking, asker.signal, work)).toBe('sold');
 });

@@ -6,15 +6,15 @@ import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { RailStatus } from '../../settling.ts';
+import { channelReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
-import { channelReceipt } from './channel-state.ts';
 import type { PresentedVoucher } from './charge-voucher.ts';
 import { overdueBefore } from './claim-alarm.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
 import { type ClaimTrouble, checkClaimable, faultOf } from './voucher-rules.ts';
 
-export interface BoughtBeforeOptions {
+export interface JudgeVoucherOptions {
   store: Pick<ChannelStore, 'findSale' | 'findOpen' | 'totalsOverdue'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
@@ -26,7 +26,7 @@ export interface BoughtBeforeOptions {
 }
 
 /** Judges a voucher against its channel, and finds the answer that it has bought before. */
-export function createBoughtBefore(options: BoughtBeforeOptions) {
+export function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
   /** The answer that this voucher has bought for this very request; null when it has bought none, or none that is kept. */
@@ -43,7 +43,7 @@ export function createBoughtBefore(options: BoughtBeforeOptions) {
    * the channel's charges cannot be claimed. The channel is read in the request's turn: an earlier read could miss a sale that ended meanwhile, and the
    * endpoint would run for nothing.
    */
-  async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+  async function judgeVoucher(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
     let channel = await book.open(channelId, payload.config, order.asker);
@@ -60,12 +60,12 @@ export function createBoughtBefore(options: BoughtBeforeOptions) {
     return null;
   }
 
-  return { redelivered, boughtBefore };
+  return { redelivered, judgeVoucher };
 }
 
 /** Throws Unavailable while claims cannot be sent, and the channel or all channels together owe too much for too long. */
 async function checkClaims(
-  { store, status, limits, network, clock }: BoughtBeforeOptions,
+  { store, status, limits, network, clock }: JudgeVoucherOptions,
   channel: Channel,
 ): Promise<void> {
   const unavailable = status.unavailable();

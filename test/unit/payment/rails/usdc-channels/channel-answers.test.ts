@@ -3,7 +3,7 @@ import {
   channelReceipt,
   correctionOf,
   refundReceipt,
-} from '../../../../../src/payment/rails/usdc-channels/channel-state.ts';
+} from '../../../../../src/payment/rails/usdc-channels/channel-answers.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';
