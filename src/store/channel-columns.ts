@@ -6,6 +6,9 @@ import type { OperationEnd } from './ports/channels.ts';
 export const OPEN_SALE = `EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = @channelId AND state IN ${OPEN})`;
 export const OPEN_REFUND = "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND state = 'open')";
 
+/** What of a channel is open, in SQL over `@channelId`. */
+export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
+
 /** Whether a sale with a deposit may be inserted, in SQL over `@channelId` and `@voucherMax`. True for a sale outside of channels. */
 export const TAKES_SALE = `(@channelId IS NULL
       OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
