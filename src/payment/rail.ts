@@ -117,8 +117,15 @@ export interface PaidProof {
   redeem(order: PaidOrder): Promise<Delivery>;
 }
 
+/** What may show that a client is the buyer of an earlier sale. */
+export interface Presenter {
+  /** Identifies the client on redelivery. */
+  readonly identity: string;
+  readonly identifierHash: Uint8Array | null;
+}
+
 /** A request with a proof attached. */
-export interface PaidOrder {
+export interface PaidOrder extends Presenter {
   readonly accepted: Credential['accepted'];
   readonly requirement: PaymentRequirements;
   /** The route's listed path, such as `/v1/paid/chain/wallet`. */
@@ -126,9 +133,6 @@ export interface PaidOrder {
   /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly requestHash: Uint8Array;
-  readonly identifierHash: Uint8Array | null;
-  /** Identifies the client on redelivery. */
-  readonly identity: string;
   readonly asker: Asker;
   /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
   admit(): void;
@@ -141,7 +145,7 @@ export interface PaymentCommand {
   /** 20 bytes. The limits count by it. */
   readonly payer: Uint8Array;
   /** Throws PaymentRefused when the command is not carried out. */
-  run(accepted: Credential['accepted'], requirement: PaymentRequirements, asker: Asker): Promise<Delivery>;
+  run(accepted: Credential['accepted'], requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
 }
 
 /** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */

@@ -80,9 +80,9 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a refund is made as often as it is asked for',
     file: 'src/payment/rails/usdc-channels/refund.ts',
-    find: '    checkPause(await store.lastRefund(channelId), clock.nowMs());\n',
+    find: '    checkPause(await store.lastRefund(id), clock.nowMs());\n',
     replace: '',
-    and: [{ file: LIMITS, find: 'limit: A_DAY.payer,', replace: 'limit: 1000 * A_DAY.payer,' }],
+    and: [{ file: LIMITS, find: 'limit: most.payer,', replace: 'limit: 1000 * most.payer,' }],
     breaks: ['the relayer keeps its bounds'],
   },
   {
@@ -96,8 +96,8 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a voucher’s answer goes to anybody',
     file: JUDGEMENT,
-    find: 'if (!isSameBuyer(sale, { ...order,',
-    replace: 'if (order.price < 0n && !isSameBuyer(sale, { ...order,',
+    find: 'if (!isSaleOf(sale, order)) return null;',
+    replace: 'if (order.price < 0n && !isSaleOf(sale, order)) return null;',
     breaks: ['no payment is sold twice'],
   },
   {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
-import { hashClient, type Ledger } from '../../ledger.ts';
+import { isSameRequest } from '../../known-payment.ts';
+import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
@@ -12,6 +12,7 @@ import type { PresentedVoucher } from './charge-voucher.ts';
 import { overdueBefore } from './claim-alarm.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
+import { isSaleOf } from './same-buyer.ts';
 import { type ClaimTrouble, checkClaimable, faultOf } from './voucher-rules.ts';
 
 export interface JudgeVoucherOptions {
@@ -33,7 +34,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
-    if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
+    if (!isSaleOf(sale, order)) return null;
     const body = await ledger.redeliver(sale.id);
     return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
   }

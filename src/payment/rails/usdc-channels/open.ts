@@ -144,6 +144,7 @@ function openPurchase(
       store,
       book,
       turns,
+      status,
       scheme,
       sign,
       onBegun,

@@ -12,6 +12,7 @@ import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
 import { plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
+const presenter = { ...asker, identity: 'one', identifierHash: null };
 const requirement = plainRequirement(bytesToHex(CHANNEL_TERMS.receiver));
 const PRICE = 500n;
 const refused = (name: string) => expect.objectContaining({ reason: `invalid_batch_settlement_evm_${name}` });
@@ -100,18 +101,18 @@ describe('a request for a refund', () => {
   test('is a command of its payer, and a voucher or a deposit is none', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
     expect(bytesToHex(command!.payer)).toBe(bytesToHex(channel.config.payer));
-    await command?.run({ ...requirement }, requirement, asker);
+    await command?.run({ ...requirement }, requirement, presenter);
     expect(carriedOut).toEqual([`refund ${channel.hex}`]);
     for (const type of ['voucher', 'deposit']) expect(rail.readCommand?.(shown(type, 0n))).toBeNull();
   });
 
   test('is not carried out for another network or with a wrong signature', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
-    const run = command?.run({ ...requirement, network: 'eip155:1' }, requirement, asker);
+    const run = command?.run({ ...requirement, network: 'eip155:1' }, requirement, presenter);
     await expect(run).rejects.toEqual(refused('network_mismatch'));
     const wrong = shown('refund', 0n);
     wrong.voucher.maxClaimableAmount = '1';
-    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, asker)).rejects.toEqual(
+    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, presenter)).rejects.toEqual(
       refused('voucher_signature'),
     );
     expect(carriedOut).toEqual([]);
