@@ -73,6 +73,16 @@ export interface Look {
   readonly block: number;
 }
 
+/**
+ * What the signature check read of the payer; whether the authorization reverted here before and was found unused a moment ago; and what the call costs
+ * in USDC base units.
+ */
+export interface LookTerms {
+  readonly signed: Look | null;
+  readonly isAgain: boolean;
+  readonly price: bigint;
+}
+
 /** What is known of the payer when the handler runs. */
 export interface Verified {
   /** Block at which a search for the authorization's use starts; 0 where no chain was read. */
@@ -176,9 +186,9 @@ export interface PurchaseRail {
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Verdict>;
   /**
    * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
-   * signature check read. `isAgain`: the authorization reverted before and was found unused a moment ago.
+   * signature check read.
    */
-  look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
+  look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
   /**

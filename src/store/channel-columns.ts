@@ -15,6 +15,16 @@ export const TAKES_SALE = `(@channelId IS NULL
           AND NOT EXISTS (SELECT 1 FROM usdc_payments
                            WHERE channel_id = @channelId AND voucher_max = @voucherMax AND state <> 'failed')))`;
 
+/** Deletes unused channels, in SQL over `@beforeMs` and `@limit`. Three conditions on states, because the indexes are over states. */
+export const PRUNE = `
+  DELETE FROM channels WHERE id IN (
+    SELECT id FROM channels
+     WHERE charged = 0 AND read_at < @beforeMs
+       AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = channels.id AND state <> 'failed')
+       AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = channels.id AND state = 'failed')
+       AND NOT EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = channels.id AND state = 'open')
+     ORDER BY read_at LIMIT @limit)`;
+
 /** The values of a sale's part in a channel: all null outside of channels. */
 export function voucherValues(channel: ChannelCharge | null | undefined) {
   return {

@@ -107,6 +107,11 @@ export interface ChannelStore {
   ): Promise<ReadonlySet<string>>;
   /** Ends an open operation and wipes its calldata. False when it has ended before. */
   end(id: string, end: OperationEnd): Promise<boolean>;
+  /**
+   * Deletes rows of channels that have bought nothing and were not read since `beforeMs`, at most `limit` of them. A channel with an open refund, or with
+   * any sale, stays: also a deposit that failed may have been made since by a third party. Returns how many were deleted.
+   */
+  prune(beforeMs: number, limit: number): Promise<number>;
   /** The last refund of a channel that ended as `done`; null without one. */
   lastRefund(channelId: Uint8Array): Promise<ChannelOperation | null>;
   /** What all refunds of a channel have given back, in base units. */

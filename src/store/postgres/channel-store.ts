@@ -68,6 +68,7 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
       const [sums] = await pools.read<Awaited<ReturnType<ChannelStore['totals']>>>(TOTALS({ network }));
       return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };
     },
+    prune: (beforeMs, limit) => queue.write(channelWrites.prune(beforeMs, limit)),
     begin: (operation, charged) => queue.write(channelWrites.begin(operation, charged)),
     operation: async (id) => (await operations(OPERATION({ id })))[0] ?? null,
     openOperations: (limit) => operations(OPEN_OPERATIONS({ limit })),

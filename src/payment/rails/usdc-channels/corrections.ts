@@ -34,7 +34,9 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
       const missed = isRepeated ? await store.findSale(channelId, max) : null;
       const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
-      return missed && channel ? new StaleVoucher(channel, stale.code, channelReceipt(missed)) : stale;
+      return missed && channel
+        ? new StaleVoucher(channel, { code: stale.code, settlement: channelReceipt(missed) })
+        : stale;
     },
   };
 }

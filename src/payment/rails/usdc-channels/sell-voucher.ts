@@ -76,7 +76,8 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (again) return again;
     order.admit();
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
-    if (channel && max <= channel.state.totalClaimed) throw new StaleVoucher(channel, 'cumulative_below_claimed');
+    if (channel && max <= channel.state.totalClaimed)
+      throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
     await checkIdentifier(options, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };

@@ -7,15 +7,24 @@ import { mostAtRisk, overdueBefore } from './claim-alarm.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
 
+interface StaleDetail {
+  /** The scheme's name of the fault. */
+  readonly code?: string;
+  /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
+  readonly settlement?: SettleResponse;
+  /** Whether the refusal counts as no failure. By default: where the channel has bought something. */
+  readonly isForgiven?: boolean;
+}
+
 /** 402: the voucher was signed on top of other charges than the channel's. The client learns which voucher to sign. */
 export class StaleVoucher extends PaymentRefused {
   /** The channel's charges, in base units. */
   readonly charged: bigint;
   /** The scheme's name of the fault. */
   readonly code: string;
-  /** `settlement`: the receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
-  constructor(channel: Channel, code = 'cumulative_amount_mismatch', settlement: SettleResponse | null = null) {
-    super(reason(code), settlement, correctionOf(channel));
+  constructor(channel: Channel, more: StaleDetail = {}) {
+    const { code = 'cumulative_amount_mismatch', settlement = null, isForgiven = channel.charged > 0n } = more;
+    super(reason(code), settlement, correctionOf(channel, isForgiven));
     this.charged = channel.charged;
     this.code = code;
   }
@@ -42,14 +51,15 @@ export function faultOf(
 ): { refusal: PaymentRefused; mayBeOld: boolean } | null {
   const { charged, state } = channel;
   if (max <= state.totalClaimed)
-    return { refusal: new StaleVoucher(channel, 'cumulative_below_claimed'), mayBeOld: false };
+    return { refusal: new StaleVoucher(channel, { code: 'cumulative_below_claimed' }), mayBeOld: false };
   if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
   const balance = state.balance + deposit;
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // The client believes that more money is left. It reads the chain when an answer says that its state is old.
-  return { refusal: new StaleVoucher(channel), mayBeOld: true };
+  // The client believes that more money is left. It reads the chain when an answer says that its state is old. So do we before we say so, and that is
+  // counted: a channel that lacks a unit for the next call would be read for every voucher.
+  return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
 }
 
 /** When vouchers are no longer sold because their charges are not claimed. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { TooMany } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
 import type { PaidOrder, PaidProof, SignedPayment } from '../../../../../src/payment/rail.ts';
@@ -23,11 +24,13 @@ let channel: UnitChannel;
 let carriedOut: string[];
 /** What the payer holds. */
 let funds: bigint;
+/** Whether the payer has had its deposits of the day. */
+let isLimited: boolean;
 let rail: ReturnType<typeof createChannelsRail>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
-  [carriedOut, funds] = [[], 1_000_000n];
+  [carriedOut, funds, isLimited] = [[], 1_000_000n, false];
   const { store, reader, clock } = bed;
   const read = async (id: Uint8Array) => (await reader.read([id]))[0]!;
   const seen = async () => ({ used: false, balance: funds, hasCode: false, block: 7 });
@@ -50,7 +53,12 @@ beforeEach(async () => {
     book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
     bounds: { minDeposit: 1000n, leastValidity: 50, mostValidity: 720 },
     balanceContracts: [],
-    limits: { take: async () => () => {} },
+    limits: {
+      take: async () => () => {},
+      check: async () => {
+        if (isLimited) throw new TooMany('too_many_deposits', 'too many', 60);
+      },
+    },
   });
 });
 afterEach(() => bed.close());
@@ -139,7 +147,7 @@ describe('a deposit', () => {
     channel = { ...channel, config: { ...channel.config, salt: Buffer.alloc(32, 5) } };
     channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
     funds = 4999n;
-    const options = { signed: null, isAgain: false };
+    const options = { signed: null, isAgain: false, price: PRICE };
     await expect(rail.look(deposit(PRICE), asker, options)).rejects.toEqual(refused('insufficient_balance'));
     expect(await bed.store.get(channel.id)).toBeNull();
     await bed.clock.advance(4000);
@@ -148,9 +156,32 @@ describe('a deposit', () => {
     expect(await bed.store.get(channel.id)).toMatchObject({ charged: 0n });
   });
 
+  test('that its voucher, its amount or the limits of the day rule out causes no row of a channel', async () => {
+    channel = { ...channel, config: { ...channel.config, salt: Buffer.alloc(32, 6) } };
+    channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
+    const options = { signed: null, isAgain: false, price: PRICE };
+    await expect(rail.look(deposit(PRICE + 1n), asker, options)).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    await expect(rail.look(deposit(PRICE, PRICE - 1n), asker, options)).rejects.toEqual(
+      refused('cumulative_amount_mismatch'),
+    );
+    isLimited = true;
+    await expect(rail.look(deposit(PRICE), asker, options)).rejects.toMatchObject({ code: 'too_many_deposits' });
+    expect(await bed.store.get(channel.id)).toBeNull();
+  });
+
+  test('with a voucher over other charges than the ledger’s is refused without a read, and forgiven', async () => {
+    await bed.charge(channel, PRICE);
+    await bed.clock.advance(600_000);
+    bed.contract.asked.length = 0;
+    funds = 0n;
+    const stale = rail.look(deposit(PRICE), asker, { signed: null, isAgain: false, price: PRICE });
+    await expect(stale).rejects.toMatchObject({ charged: PRICE, correction: { isForgiven: true } });
+    expect(bed.contract.asked).toEqual([]);
+  });
+
   test('that a third party has sent is refused with the scheme’s reason', async () => {
     const signed = { ...look, used: true };
-    await expect(rail.look(deposit(PRICE), asker, { signed, isAgain: false })).rejects.toEqual(
+    await expect(rail.look(deposit(PRICE), asker, { signed, isAgain: false, price: PRICE })).rejects.toEqual(
       refused('deposit_transaction_failed'),
     );
   });

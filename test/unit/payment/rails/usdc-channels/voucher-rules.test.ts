@@ -72,12 +72,20 @@ describe('a voucher over the charges and the price', () => {
     expect(shown()).toEqual(expected);
   });
 
+  test('that the balance does not cover counts as a failure, and one over old charges is forgiven', () => {
+    const forgiven = (max: bigint, balance: bigint) => {
+      const fault = faultOf(channelOf(null, { balance }), { max, price: 50n, deposit: 0n });
+      return fault?.refusal.correction?.isForgiven;
+    };
+    expect([forgiven(150n, 149n), forgiven(151n, 149n)]).toEqual([false, true]);
+  });
+
   test('that is stale tells the charges and the client’s own last voucher', () => {
     const fault = faultOf(channelOf(null), { max: 1n, price: 50n, deposit: 0n });
     expect(fault?.refusal).toMatchObject({ charged: 100n, settlement: null });
     expect(fault?.refusal.correction).toEqual({
       scheme: 'batch-settlement',
-      hasPaid: true,
+      isForgiven: true,
       extra: {
         channelState: {
           ...{ channelId: `0x${Buffer.from(channelTerms('a').id).toString('hex')}`, balance: '10000' },
