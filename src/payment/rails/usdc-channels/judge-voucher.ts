@@ -9,19 +9,19 @@ import type { RailStatus } from '../../settling.ts';
 import { channelReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
 import type { PresentedVoucher } from './charge-voucher.ts';
-import { overdueBefore } from './claim-alarm.ts';
+import type { ClaimRisk } from './claim-risk.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
 import { isSaleOf } from './same-buyer.ts';
-import { type ClaimTrouble, checkClaimable, faultOf } from './voucher-rules.ts';
+import { checkClaimable, faultOf } from './voucher-rules.ts';
 
 export interface JudgeVoucherOptions {
-  store: Pick<ChannelStore, 'findSale' | 'findOpen' | 'totalsOverdue'>;
+  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
   status: Pick<RailStatus, 'unavailable'>;
+  risk: ClaimRisk;
   limits: ClaimLimits;
-  network: string;
   clock: Clock;
   log: { error(detail: object, message: string): void };
 }
@@ -56,7 +56,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
       fault = faultOf(channel, covered);
     }
     if (fault) throw fault.refusal;
-    await checkClaims(options, channel);
+    await checkClaims(options, channel, order.price);
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
     return null;
   }
@@ -64,14 +64,14 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
   return { redelivered, judgeVoucher };
 }
 
-/** Throws Unavailable while claims cannot be sent, and the channel or all channels together owe too much for too long. */
+/** Throws Unavailable while claims cannot be sent, and the channel owes for too long or all channels together owe too much. */
 async function checkClaims(
-  { store, status, limits, network, clock }: JudgeVoucherOptions,
+  { status, risk, limits, clock }: JudgeVoucherOptions,
   channel: Channel,
+  price: bigint,
 ): Promise<void> {
   const unavailable = status.unavailable();
-  if (unavailable === null) return;
-  const nowMs = clock.nowMs();
-  const overdue = await store.totalsOverdue(network, overdueBefore(limits, nowMs));
-  checkClaimable(channel, { unavailable, overdue, limits, nowMs } satisfies ClaimTrouble);
+  if (unavailable === null) return risk.calm();
+  await risk.look();
+  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });
 }

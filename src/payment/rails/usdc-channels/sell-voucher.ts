@@ -45,7 +45,9 @@ export function createSellVoucher(options: SellVoucherOptions) {
       if (again) return again;
       body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
-      if (sale) return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
+      if (!sale) continue;
+      options.risk.note(order.price);
+      return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
     }
     throw new PaymentRefused(reason('channel_busy'));
   }

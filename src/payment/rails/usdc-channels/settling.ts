@@ -77,7 +77,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     evidence,
     ownOnly: false,
     probe: async () => {
-      const why = alarm.why();
+      const why = alarm.whyStopped();
       return why === null ? probe() : { ok: false, detail: why };
     },
     load: async () => void lookForRefunds(refunds, options, stopping.signal),

@@ -3,7 +3,7 @@ import { Unavailable } from '../../../errors.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { correctionOf } from './channel-answers.ts';
-import { mostAtRisk, overdueBefore } from './claim-alarm.ts';
+import { overdueBefore } from './claim-risk.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
 
@@ -64,22 +64,22 @@ export function faultOf(
 
 /** When vouchers are no longer sold because their charges are not claimed. */
 export interface ClaimTrouble {
-  /** Why no claim can be sent now; null while claims can be sent. */
-  readonly unavailable: string | null;
-  /** The overdue charges of all channels, in base units. */
-  readonly overdue: bigint;
+  /** Why no claim can be sent now. */
+  readonly unavailable: string;
+  /** Whether the charges of all channels pass a bound (`claim-risk.ts`). */
+  readonly isTooMuch: boolean;
   readonly limits: ClaimLimits;
   readonly nowMs: number;
 }
 
 /**
- * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge waits for more than twice its time, or when the overdue charges of all
- * channels pass a bound. More charges would wait with them, and the payers may withdraw the money for all of them.
+ * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge waits for more than twice its time, or when too much is at risk in all
+ * channels. More charges would wait with them, and the payers may withdraw the money for all of them.
  */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
-  const { unavailable, overdue, limits, nowMs } = trouble;
+  const { unavailable, isTooMuch, limits, nowMs } = trouble;
   const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
-  if (unavailable === null || (!isOverdue && overdue <= mostAtRisk(limits))) return;
+  if (!isOverdue && !isTooMuch) return;
   const whose = isOverdue ? 'this channel' : 'payment channels';
   throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
 }
