@@ -14,6 +14,9 @@ const LEAST_AGE_MS = 2000;
 /** Reads a channel's state from the chain. Requests of several channels share a call; clients take turns. */
 export type ReadChannel = (id: Uint8Array, asker: Asker) => Promise<ChannelState>;
 
+/** What a channel without a sale has. */
+const UNUSED = { charged: 0n, writtenOff: 0n, signature: null, unclaimedSince: null };
+
 interface Looked {
   readonly channel: Channel;
   readonly isNew: boolean;
@@ -61,8 +64,7 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
   /** A channel that the ledger does not know. One with claims was charged by a ledger that is lost, and gets its row at once. */
   async function unknown(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> {
     const [state, readAt] = [await read(id, asker), clock.nowMs()];
-    const unused = { charged: 0n, writtenOff: 0n, signature: null, unclaimedSince: null, usedAt: readAt };
-    const channel = { ...config, id, network, ...unused, state, readAt };
+    const channel = { ...config, id, network, ...UNUSED, usedAt: readAt, state, readAt };
     return state.totalClaimed > 0n ? { channel: await keep(channel), isNew: false } : { channel, isNew: true };
   }
 

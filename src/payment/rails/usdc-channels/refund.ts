@@ -45,7 +45,7 @@ interface RefundOptions {
  * 4. Refunds cost us gas, and any third party can ask for one after a claim. So small ones and too many are refused (`refund-limits.ts`).
  */
 export function createRefund(options: RefundOptions) {
-  const { store, book, turns, status, onBegun, network, waitMs, clock } = options;
+  const { store, book, turns, status, onBegun, network, clock } = options;
   const nextId = createIds(clock);
   const limits = createRefundLimits(clock);
 
@@ -79,14 +79,6 @@ export function createRefund(options: RefundOptions) {
     }
   }
 
-  async function ended(id: string): Promise<ChannelOperation | null> {
-    for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
-      const operation = await store.operation(id);
-      if (operation && operation.state !== 'open') return operation;
-    }
-    return null;
-  }
-
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): Promise<Delivery> => {
     const shortage = status.unavailable();
     if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
@@ -101,7 +93,7 @@ export function createRefund(options: RefundOptions) {
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));
-    const operation = await ended(begun);
+    const operation = await ended(options, begun);
     if (!operation) throw settlementUnknown();
     if (operation.state === 'failed' || !operation.transaction)
       throw new PaymentRefused(reason('refund_transaction_failed'));
@@ -109,6 +101,15 @@ export function createRefund(options: RefundOptions) {
     if (!channel) throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now');
     return { body: Buffer.from('{}'), receipt: refundReceipt(channel, operation.transaction, operation.amount) };
   };
+}
+
+/** The operation once it has ended; null where that takes longer than `waitMs`. */
+async function ended({ store, waitMs, clock }: RefundOptions, id: string): Promise<ChannelOperation | null> {
+  for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
+    const operation = await store.operation(id);
+    if (operation && operation.state !== 'open') return operation;
+  }
+  return null;
 }
 
 /** The amount that is asked for, in base units; null for all that is left. */
