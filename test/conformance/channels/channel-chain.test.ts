@@ -9,7 +9,6 @@ import { createChannelStage } from '../../support/channels/channel-contract.ts';
 
 // What we read of the settlement contract: its state and its events, on a real node.
 
-const DELAY_SECONDS = 900;
 let network: EmbeddedNetwork;
 let stage: ReturnType<typeof createChannelStage>;
 let chain: OpenChainClient;
