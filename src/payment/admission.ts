@@ -66,13 +66,13 @@ export function createAdmission({ ledger, failures, unknown }: AdmissionOptions)
      * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A
      * payer that cannot pay counts as a failure of both.
      */
-    async lookAtPayer<S>({ payment, rail }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
+    async lookAtPayer<S>({ payment, rail, price }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
       const signed = await rail.checkSignature(payment, asker).catch((error) => {
         if (hasCostARead(error)) failures.noteUnproven(asker.client);
         throw error;
       });
-      return rail.look(payment, asker, { signed, isAgain }).catch((error) => {
-        if (error instanceof PaymentRefused) failures.note(bytesToHex(payment.authorization.from), asker.client);
+      return rail.look(payment, asker, { signed, isAgain, price }).catch((error) => {
+        if (isBuyersDoing(error, false)) failures.note(bytesToHex(payment.authorization.from), asker.client);
         throw error;
       });
     },
@@ -94,6 +94,6 @@ function hasCostARead(error: unknown): boolean {
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
-  if (error instanceof PaymentRefused) return isVerified || !error.correction?.hasPaid;
+  if (error instanceof PaymentRefused) return isVerified || !error.correction?.isForgiven;
   return isVerified && !(error instanceof Unavailable);
 }

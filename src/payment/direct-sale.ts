@@ -4,6 +4,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import { type createAdmission, isBuyersDoing } from './admission.ts';
 import type { Failures } from './failures.ts';
 import type { PaidRequest, Presentation } from './order.ts';
+import { hashIdentifier } from './payment-identifier.ts';
 import type { PaidProof, PaymentCommand } from './rail.ts';
 import type { Delivery } from './receipt.ts';
 import { runEndpoint } from './run-endpoint.ts';
@@ -57,15 +58,17 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
       });
     },
 
-    /** Carries out a command. A refused command counts like a refused payment. */
+    /** Carries out a command. A refused command counts like a refused payment. Throws BadParameter for a malformed payment identifier. */
     carryOut: async (
       command: PaymentCommand,
       requirement: PaymentRequirements,
-      { credential, client, signal }: Presentation,
+      { credential, client, identity, signal }: Presentation,
     ): Promise<Delivery> => {
+      const identifierHash = hashIdentifier(credential.extensions);
       admission.checkFailures(command.payer, client);
       const accepted = credential.accepted ?? requirement;
-      return command.run(accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
+      const asker = { ...admission.asker({ client }, signal), identity, identifierHash };
+      return command.run(accepted, requirement, asker).catch((error) => {
         if (isBuyersDoing(error, false)) failures.noteUnproven(client);
         throw error;
       });

@@ -174,7 +174,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         log.error({ err, payment: id }, 'a reservation was not released');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
-      if (isReleased) verified?.giveBack?.();
+      if (isReleased) verified?.uncount?.();
       // Not released: the intent is stored, or another process has the row. So the payment's outcome is unknown here.
       throw isReleased ? reason : settlementUnknown(reason);
     }

@@ -73,6 +73,16 @@ export interface Look {
   readonly block: number;
 }
 
+/**
+ * What the signature check read of the payer; whether the authorization reverted here before and was found unused a moment ago; and what the call costs
+ * in USDC base units.
+ */
+export interface LookTerms {
+  readonly signed: Look | null;
+  readonly isAgain: boolean;
+  readonly price: bigint;
+}
+
 /** What is known of the payer when the handler runs. */
 export interface Verified {
   /** Block at which a search for the authorization's use starts; 0 where no chain was read. */
@@ -80,7 +90,7 @@ export interface Verified {
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
   /** Called when the reservation is released, and nothing was sent for it. */
-  giveBack?(): void;
+  uncount?(): void;
 }
 
 /** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */
@@ -117,8 +127,15 @@ export interface PaidProof {
   redeem(order: PaidOrder): Promise<Delivery>;
 }
 
+/** What may show that a client is the buyer of an earlier sale. */
+export interface Presenter {
+  /** Identifies the client on redelivery. */
+  readonly identity: string;
+  readonly identifierHash: Uint8Array | null;
+}
+
 /** A request with a proof attached. */
-export interface PaidOrder {
+export interface PaidOrder extends Presenter {
   readonly accepted: Accepted;
   readonly requirement: PaymentRequirements;
   /** The route's listed path, such as `/v1/paid/chain/wallet`. */
@@ -127,9 +144,6 @@ export interface PaidOrder {
   /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly requestHash: Uint8Array;
-  readonly identifierHash: Uint8Array | null;
-  /** Identifies the client on redelivery. */
-  readonly identity: string;
   readonly asker: Asker;
   /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
   admit(): void;
@@ -142,7 +156,7 @@ export interface PaymentCommand {
   /** 20 bytes. The limits count by it. */
   readonly payer: Uint8Array;
   /** Throws PaymentRefused when the command is not carried out. */
-  run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker): Promise<Delivery>;
+  run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
 }
 
 /** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */
@@ -173,9 +187,9 @@ export interface PurchaseRail {
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Verdict>;
   /**
    * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
-   * signature check read. `isAgain`: the authorization reverted before and was found unused a moment ago.
+   * signature check read.
    */
-  look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
+  look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
   /**

@@ -5,8 +5,11 @@ import { Unavailable } from '../errors.ts';
 export interface Correction {
   readonly scheme: string;
   readonly extra: Readonly<Record<string, unknown>>;
-  /** Whether the buyer has paid for a call here before. Then the refusal is not counted as a failure, unless the endpoint ran for it. */
-  readonly hasPaid: boolean;
+  /**
+   * Whether the refusal is not counted as a failure: the buyer has paid for a call here before, and the refusal has cost no read of the chain. It is
+   * counted although where the endpoint ran for it.
+   */
+  readonly isForgiven: boolean;
 }
 
 /** The offer's entries with a correction in them. */

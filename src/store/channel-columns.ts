@@ -6,11 +6,24 @@ import type { OperationEnd } from './ports/channels.ts';
 export const OPEN_SALE = `EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = @channelId AND state IN ${OPEN})`;
 export const OPEN_REFUND = "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND state = 'open')";
 
+/** What of a channel is open, in SQL over `@channelId`. */
+export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
+
 /** Whether a sale with a deposit may be inserted, in SQL over `@channelId` and `@voucherMax`. True for a sale outside of channels. */
 export const TAKES_SALE = `(@channelId IS NULL
       OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
           AND NOT EXISTS (SELECT 1 FROM usdc_payments
                            WHERE channel_id = @channelId AND voucher_max = @voucherMax AND state <> 'failed')))`;
+
+/** Deletes unused channels, in SQL over `@beforeMs` and `@limit`. Three conditions on states, because the indexes are over states. */
+export const PRUNE = `
+  DELETE FROM channels WHERE id IN (
+    SELECT id FROM channels
+     WHERE charged = 0 AND read_at < @beforeMs
+       AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = channels.id AND state <> 'failed')
+       AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = channels.id AND state = 'failed')
+       AND NOT EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = channels.id AND state = 'open')
+     ORDER BY read_at LIMIT @limit)`;
 
 /** The values of a sale's part in a channel: all null outside of channels. */
 export function voucherValues(channel: ChannelCharge | null | undefined) {

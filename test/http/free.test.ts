@@ -42,7 +42,9 @@ describe('a free answer', () => {
     });
     const { endpoint, calls } = countingEndpoint(() => held);
     t = await createTestApp({ catalogue: [endpoint], env: { RATE_LIMIT_FREE_PER_MINUTE: '0' } });
-    const answers = Array.from({ length: 40 }, (_, at) => t.app.inject(`${URL}${['', '?n=1', '?%6e=1', '?n=%31'][at % 4]}`));
+    const answers = Array.from({ length: 40 }, (_, at) =>
+      t.app.inject(`${URL}${['', '?n=1', '?%6e=1', '?n=%31'][at % 4]}`),
+    );
     await new Promise((resolve) => setTimeout(resolve, 20));
     release();
     for (const answer of await Promise.all(answers)) expect(answer.json()).toEqual({ n: 1, computed: 1 });

@@ -13,13 +13,13 @@ import { ID, REPLY, useChannels } from '../support/ledger/use-channels.ts';
 describeLedgers('a deposit into a channel', (adapter) => {
   const { ledger, payments, channels, seen, pay, deposit, charged, refuses } = useChannels(adapter);
 
-  test('is the open sale of its channel and holds its voucher, from the reservation to its end', async () => {
+  test('keeps its channel busy and holds its voucher, from the reservation to its end', async () => {
     await seen();
     expect([await channels.findOpen(ID), await channels.findSale(ID, 100n)]).toEqual([null, null]);
     expect(await deposit('d', 100n)).toBe(true);
     const row = await payments.get('d');
     expect(row).toMatchObject({ state: 'reserved', channel: { channelId: ID, max: 100n, after: null } });
-    expect([await channels.findOpen(ID), await channels.findSale(ID, 100n)]).toEqual([row, row]);
+    expect([await channels.findOpen(ID), await channels.findSale(ID, 100n)]).toEqual(['deposit', row]);
     expect(await channels.findSale(ID, 101n)).toBeNull();
     await settleDeposit(ledger.stores, 'd', 101);
     expect([await channels.findOpen(ID), (await channels.findSale(ID, 100n))?.state]).toEqual([null, 'settled']);
@@ -126,7 +126,7 @@ describeLedgers('a deposit into a channel', (adapter) => {
       payments.reserve(depositSale(id, 'a', max, { nonce, authorizationHash }), 0, 'reverted');
     await refuses(() => again('d2', 100n));
     expect(await again('d2', 200n)).toBe(true);
-    expect((await channels.findOpen(ID))?.channel).toMatchObject({ max: 200n });
+    expect([await channels.findOpen(ID), (await payments.get('d2'))?.channel?.max]).toEqual(['deposit', 200n]);
     await payments.move('d2', ['reserved'], 'settling', { calldata: Buffer.from('x') }, { store: REPLY });
     await payments.release('d2', ['settling']);
     const wiped = { signature: null, calldata: null, voucher_signature: null };

@@ -123,19 +123,6 @@ describeLedgers('payment channels', (adapter) => {
       expect(await names(channels.listUnclaimed(NETWORK, 10, goingOn(third!)))).toEqual(last.slice(1));
       expect(await channels.listUnclaimed('eip155:1', 10)).toEqual([]);
     });
-
-    test('of used channels hold those used or read since a time, those read longest ago first, each once', async () => {
-      await seen('a', {}, 10);
-      await seen('b', {}, 20);
-      await seen('c', {}, 15);
-      await seen('d', {}, 5);
-      await charge(voucherSale('s', 'd', 100n, { reservedAt: 30 }));
-      await charge(voucherSale('t', 'b', 100n, { reservedAt: 40 }));
-      expect(await names(channels.listUsedSince(NETWORK, 15, 10))).toEqual(['d', 'c', 'b']);
-      expect(await names(channels.listUsedSince(NETWORK, 15, 2))).toEqual(['d', 'c']);
-      expect(await names(channels.listUsedSince(NETWORK, 41, 10))).toEqual([]);
-      expect(await channels.listUsedSince('eip155:1', 0, 10)).toEqual([]);
-    });
   });
 
   describe('the sums', () => {

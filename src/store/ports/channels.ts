@@ -26,16 +26,16 @@ export interface Channel extends ChannelConfig {
 export type VoucherSale = Omit<NewPayment, 'channel'> & { readonly channel: ChannelCharge };
 
 /** What our relayer does with channels apart from deposits. */
-export type OperationKind = 'claim' | 'settle' | 'refund';
+export type OperationKind = 'claim' | 'refund';
 
-/** One claim, sweep or refund, from the decision to send it until its end is known. */
+/** One claim or refund, from the decision to send it until its end is known. */
 export interface ChannelOperation {
   readonly id: string;
   readonly network: string;
   readonly kind: OperationKind;
-  /** The channel of a refund; null for the other kinds. */
+  /** The channel of a refund; null for a claim. */
   readonly channelId: Uint8Array | null;
-  /** A refund: the requested amount. A claim: the sum of what its rows record anew. A sweep: 0 until its end is known. Base units. */
+  /** A refund: the requested amount. A claim: the sum of what its rows record anew. Base units. */
   readonly amount: bigint;
   /** The call that is sent to the settlement contract. Null once the operation has ended. */
   readonly calldata: Uint8Array | null;
@@ -68,8 +68,8 @@ export interface ChannelStore {
   ): Promise<Channel>;
   /** The sale that charged the channel up to exactly `max`, or is about to. There is at most one that has not failed. */
   findSale(channelId: Uint8Array, max: bigint): Promise<Payment | null>;
-  /** The open sale of a channel: a deposit that is not settled yet. There is at most one. */
-  findOpen(channelId: Uint8Array): Promise<Payment | null>;
+  /** What of a channel is open, and keeps it from being charged: a deposit that is not settled yet, or a refund that has not ended. */
+  findOpen(channelId: Uint8Array): Promise<'deposit' | 'refund' | null>;
   /**
    * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from `max - price` to `max`, and keeps
    * the voucher. Returns the channel's state as the sale's row shows it. Null, and nothing is changed, when the charges differ from `max - price`, a
@@ -83,8 +83,6 @@ export interface ChannelStore {
     limit: number,
     after?: { readonly unclaimedSince: number; readonly id: Uint8Array },
   ): Promise<Channel[]>;
-  /** Channels that were used or read since `sinceMs`, those whose state was read longest ago first. */
-  listUsedSince(network: string, sinceMs: number, limit: number): Promise<Channel[]>;
   /** Writes off what can never be claimed. `upTo`: what is charged now. False when the charges have risen since. */
   writeOff(id: Uint8Array, amount: bigint, upTo: bigint): Promise<boolean>;
   /** Sums over all channels, in base units: charged = claimed + claimable + writtenOff. */
@@ -109,6 +107,11 @@ export interface ChannelStore {
   ): Promise<ReadonlySet<string>>;
   /** Ends an open operation and wipes its calldata. False when it has ended before. */
   end(id: string, end: OperationEnd): Promise<boolean>;
+  /**
+   * Deletes rows of channels that have bought nothing and were not read since `beforeMs`, at most `limit` of them. A channel with an open refund, or with
+   * any sale, stays: also a deposit that failed may have been made since by a third party. Returns how many were deleted.
+   */
+  prune(beforeMs: number, limit: number): Promise<number>;
   /** The last refund of a channel that ended as `done`; null without one. */
   lastRefund(channelId: Uint8Array): Promise<ChannelOperation | null>;
   /** What all refunds of a channel have given back, in base units. */

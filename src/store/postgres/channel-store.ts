@@ -1,5 +1,5 @@
+import { FIND_OPEN } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
-import { OPEN } from '../payment-columns.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import type { WaitingBytes } from '../waiting-bytes.ts';
 import { channelWrites, GET_CHANNEL } from './channel-writes.ts';
@@ -11,16 +11,10 @@ import type { WriteQueue } from './write-queue.ts';
 const FIND_SALE = statement<{ channelId: Uint8Array; max: bigint }>(
   `${SELECT_PAYMENT} WHERE channel_id = @channelId AND voucher_max = @max AND state <> 'failed'`,
 );
-const FIND_OPEN = statement<{ channelId: Uint8Array }>(
-  `${SELECT_PAYMENT} WHERE channel_id = @channelId AND state IN ${OPEN}`,
-);
+const WHAT_IS_OPEN = statement<{ channelId: Uint8Array }>(FIND_OPEN);
 const UNCLAIMED = statement<{ network: string; limit: number; since: number; id: Uint8Array }>(`
   SELECT * FROM channels WHERE network = @network AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (@since::bigint, @id::bytea)
    ORDER BY unclaimed_since, id LIMIT @limit`);
-const USED = statement<{ network: string; sinceMs: number; limit: number }>(`
-  SELECT * FROM channels WHERE network = @network AND used_at >= @sinceMs
-   UNION SELECT * FROM channels WHERE network = @network AND read_at >= @sinceMs
-   ORDER BY read_at, id LIMIT @limit`);
 const TOTALS = statement<{ network: string }>(`
   SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS "writtenOff"
     FROM channels WHERE network = @network`);
@@ -61,19 +55,20 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
     get: async (id) => (await channels(GET_CHANNEL({ id })))[0] ?? null,
     note: (channel, state, now) => queue.write(channelWrites.note(channel, state, now)),
     findSale: async (channelId, max) => (await payments(FIND_SALE({ channelId, max })))[0] ?? null,
-    findOpen: async (channelId) => (await payments(FIND_OPEN({ channelId })))[0] ?? null,
+    findOpen: async (channelId) =>
+      (await pools.read<{ open: 'deposit' | 'refund' | null }>(WHAT_IS_OPEN({ channelId })))[0]?.open ?? null,
     charge: (sale, reply, keepUntil) =>
       waiting.during(reply.length, () => queue.write(channelWrites.charge(sale, reply, keepUntil))),
     listUnclaimed: (network, limit, after) => {
       const { unclaimedSince: since, id } = after ?? { unclaimedSince: -1, id: Buffer.alloc(0) };
       return channels(UNCLAIMED({ network, limit, since, id }));
     },
-    listUsedSince: (network, sinceMs, limit) => channels(USED({ network, sinceMs, limit })),
     writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
     totals: async (network) => {
       const [sums] = await pools.read<Awaited<ReturnType<ChannelStore['totals']>>>(TOTALS({ network }));
       return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };
     },
+    prune: (beforeMs, limit) => queue.write(channelWrites.prune(beforeMs, limit)),
     begin: (operation, charged) => queue.write(channelWrites.begin(operation, charged)),
     operation: async (id) => (await operations(OPERATION({ id })))[0] ?? null,
     openOperations: (limit) => operations(OPEN_OPERATIONS({ limit })),

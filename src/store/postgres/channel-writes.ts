@@ -1,4 +1,4 @@
-import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, voucherValues } from '../channel-columns.ts';
+import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, PRUNE, voucherValues } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { Channel, NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
@@ -61,6 +61,8 @@ const WRITE_OFF = statement<{ id: Uint8Array; amount: bigint; upTo: bigint }>(`
                       unclaimed_since = CASE WHEN total_claimed + written_off + @amount::numeric < charged THEN unclaimed_since END
    WHERE id = @id AND charged = @upTo::numeric AND @amount::numeric >= 0 AND total_claimed + written_off + @amount::numeric <= charged`);
 
+const PRUNE_UNUSED = statement<{ beforeMs: number; limit: number }>(PRUNE);
+
 const BEGIN = statement<NewOperation & { charged: bigint | null }>(`
   INSERT INTO channel_operations (id, network, kind, channel_id, amount, calldata, state, created_at)
   SELECT @id::text, @network::text, @kind::text, @channelId::bytea, @amount::numeric, @calldata::bytea, 'open', @createdAt::bigint
@@ -97,6 +99,10 @@ export const channelWrites = {
   writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): Write<boolean> => ({
     statements: [WRITE_OFF({ id, amount, upTo })],
     read: changedOne,
+  }),
+  prune: (beforeMs: number, limit: number): Write<number> => ({
+    statements: [PRUNE_UNUSED({ beforeMs, limit })],
+    read: ([pruned]) => pruned?.rowCount ?? 0,
   }),
   begin: (operation: NewOperation, charged: bigint | undefined): Write<boolean> => ({
     statements: [BEGIN({ ...operation, charged: charged ?? null })],

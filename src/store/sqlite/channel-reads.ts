@@ -1,5 +1,5 @@
+import { FIND_OPEN } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
-import { OPEN } from '../payment-columns.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import type { Sqlite } from './database.ts';
 import { createPaymentRows } from './payment-reads.ts';
@@ -7,7 +7,7 @@ import { createStatements } from './statements.ts';
 
 type OperationReads = Pick<ChannelStore, 'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone'>;
 type ChannelReads = OperationReads &
-  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'listUsedSince' | 'totals' | 'totalsOverdue'>;
+  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'totals' | 'totalsOverdue'>;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
@@ -74,20 +74,12 @@ export function createChannelReads(db: Sqlite): ChannelReads {
       const text = "SELECT * FROM usdc_payments WHERE channel_id = ? AND voucher_max = ? AND state <> 'failed'";
       return payments(text, [channelId, max])[0] ?? null;
     },
-    findOpen: async (channelId) =>
-      payments(`SELECT * FROM usdc_payments WHERE channel_id = ? AND state IN ${OPEN}`, [channelId])[0] ?? null,
+    findOpen: async (channelId) => (sql(FIND_OPEN).get({ channelId }) as { open: 'deposit' | 'refund' | null }).open,
     listUnclaimed: async (network, limit, after) =>
       channels(
         `SELECT * FROM channels WHERE network = ? AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (?, ?)
           ORDER BY unclaimed_since, id LIMIT ?`,
         ...[network, after?.unclaimedSince ?? -1, after?.id ?? new Uint8Array(), limit],
-      ),
-    listUsedSince: async (network, sinceMs, limit) =>
-      channels(
-        `SELECT * FROM channels WHERE network = @network AND used_at >= @sinceMs
-          UNION SELECT * FROM channels WHERE network = @network AND read_at >= @sinceMs
-          ORDER BY read_at, id LIMIT @limit`,
-        { network, sinceMs, limit },
       ),
     totals: async (network) =>
       sql(

@@ -28,6 +28,7 @@ export function createChannelStore(db: Sqlite, waiting = createWaitingBytes()): 
     charge: (sale, reply, keepUntil) =>
       waiting.during(reply.length, () => commit(() => writes.charge(sale, reply, keepUntil))),
     writeOff: (id, amount, upTo) => commit(() => writes.writeOff(id, amount, upTo)),
+    prune: (beforeMs, limit) => commit(() => writes.prune(beforeMs, limit)),
     begin: (operation, charged) => commit(() => writes.begin(operation, charged)),
     noteBroadcast: (entries) => commit(() => writes.noteBroadcast(entries)),
     end: (id, end) => commit(() => writes.end(id, end)),

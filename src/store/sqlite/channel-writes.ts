@@ -1,4 +1,4 @@
-import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, voucherValues } from '../channel-columns.ts';
+import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, PRUNE, voucherValues } from '../channel-columns.ts';
 import { parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
@@ -82,6 +82,7 @@ export function createChannelWrites(db: Sqlite) {
     },
     writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): boolean =>
       sql(WRITE_OFF).run({ id, amount, upTo }).changes === 1,
+    prune: (beforeMs: number, limit: number): number => sql(PRUNE).run({ beforeMs, limit }).changes,
     begin: (operation: NewOperation, charged: bigint | undefined): boolean =>
       sql(BEGIN).run({ ...operation, charged: charged ?? null }).changes === 1,
     noteBroadcast: (entries: readonly { id: string; transaction: Uint8Array }[]): ReadonlySet<string> => {

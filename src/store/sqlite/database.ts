@@ -10,7 +10,8 @@ const MIGRATIONS = join(import.meta.dirname, 'migrations');
 
 /**
  * Opens the ledger, creating and migrating it as needed.
- * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`.
+ * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`. What an earlier process has left in the log is
+ * on disk when this returns.
  */
 export function openLedgerDatabase(file: string): Sqlite {
   mkdirSync(dirname(file), { recursive: true });
@@ -26,6 +27,9 @@ export function openLedgerDatabase(file: string): Sqlite {
   db.pragma('busy_timeout = 5000');
   // A deleted signature or reply must not stay in free pages.
   db.pragma('secure_delete = ON');
+  // A process that was killed may have left transactions in the log that no sync has reached. Reads would see them, and a power cut would take them back
+  // after they were answered from. A checkpoint syncs the log, copies it into the file and syncs that. It waits for no other process.
+  db.pragma('wal_checkpoint(PASSIVE)');
   migrate(db, MIGRATIONS);
   return db;
 }

@@ -8,6 +8,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { hashClient } from '../../../src/payment/ledger.ts';
 import { createChannelBook } from '../../../src/payment/rails/usdc-channels/channel-book.ts';
 import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { createRefund } from '../../../src/payment/rails/usdc-channels/refund.ts';
@@ -31,7 +32,13 @@ const DEPOSIT = 1_000_000n;
 const PART = 100_000n;
 const PAUSE_MS = 600_000;
 const PREFIX = 'invalid_batch_settlement_evm_';
-const asker = { client: 'refunds', hasFailed: false, signal: new AbortController().signal };
+const IDENTITY = '127.0.0.1';
+const asker = {
+  ...{ client: IDENTITY, hasFailed: false, signal: new AbortController().signal },
+  ...{ identity: IDENTITY, identifierHash: null },
+};
+/** What each channel has bought before its refund. */
+const CALL = 500n;
 let network: EmbeddedNetwork;
 let channels: ReturnType<typeof createChainChannels>;
 let stage: ReturnType<typeof createChannelStage>;
@@ -73,6 +80,7 @@ function open(
   const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 900, clock });
   const refund = createRefund({
     ...{ store, book, turns: createTurns(clock), scheme, onBegun: () => {}, network: NETWORK, waitMs: 1, clock },
+    status: { unavailable: () => null },
     sign: (digest) => signRecoverable(digest, channels.authorizer.privateKey),
   });
   const operations = createRefundOperations({
@@ -122,19 +130,18 @@ function readerAfter(states: ChannelState[]) {
     },
   };
 }
-/** A channel with a deposit, known to the ledger. */
-async function funded(): Promise<ChainChannel> {
-  const channel = await channels.open(DEPOSIT);
-  expect(await bed.relayer.settle([channel.deposit(DEPOSIT)])[0]).toMatchObject({ kind: 'settled' });
+/** A channel with a deposit that has bought a call. DEPOSIT is left of it. */
+const funded = () => charged(CALL, DEPOSIT + CALL);
+/** A channel with a deposit, charged by one voucher. */
+async function charged(max: bigint, deposit = DEPOSIT): Promise<ChainChannel> {
+  const channel = await channels.open(deposit);
+  expect(await bed.relayer.settle([channel.deposit(deposit)])[0]).toMatchObject({ kind: 'settled' });
   await store.note({ ...channel.config, id: channel.id, network: NETWORK }, await stateOf(channel.id), clock.nowMs());
   bed.mined.length = 0;
-  return channel;
-}
-/** The same, charged by one voucher. */
-async function charged(max: bigint): Promise<ChainChannel> {
-  const channel = await funded();
-  const sale = voucherSale('sale', 'sale', max, { price: max, amount: max, reservedAt: clock.nowMs() });
-  const paid = { ...sale, channel: { channelId: channel.id, max, signature: channel.signVoucher(max) } };
+  const id = bytesToHex(channel.id);
+  const sale = voucherSale(id, id, max, { price: max, amount: max, reservedAt: clock.nowMs() });
+  const clientHash = hashClient(sale.nonce, IDENTITY);
+  const paid = { ...sale, clientHash, channel: { channelId: channel.id, max, signature: channel.signVoucher(max) } };
   expect(await store.charge(paid, new Uint8Array(), 0)).not.toBeNull();
   return channel;
 }
@@ -160,7 +167,7 @@ describe('a refund', () => {
     const { id } = await begin(channel);
     await operations.run();
     expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT, calldata: null });
-    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: CALL, refundNonce: 1n } });
     expect([bed.mined.length, alerts]).toEqual([1, []]);
   });
 
@@ -203,7 +210,7 @@ describe('a refund', () => {
     for (let round = 0; round < 5; round++) await operations.run();
     expect(bed.mined.length).toBe(1);
     expect(await store.operation(id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('nothing') });
-    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: CALL, refundNonce: 1n } });
   });
 
   test('that would move nothing is not sent', async () => {
@@ -226,7 +233,7 @@ describe('a refund', () => {
     for (let round = 0; round < 3; round++) await operations.run();
     expect(await store.operation(id)).toMatchObject({ state: 'failed', transaction: null });
     expect([bed.mined, await openRows()]).toEqual([[], 0]);
-    expect(await store.get(channel.id)).toMatchObject({ state: { balance: DEPOSIT - 5n, refundNonce: 1n } });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: DEPOSIT + CALL - 5n, refundNonce: 1n } });
   });
 
   test('that a third party carried out after our process died is done by that transaction, and ours is not sent again', async () => {
@@ -284,7 +291,7 @@ describe('a refund', () => {
     }
     await operations.run();
     expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT });
-    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: CALL, refundNonce: 1n } });
     expect(bed.mined.length).toBe(1);
   });
 
@@ -340,6 +347,6 @@ describe('a request for a refund', () => {
     aheadMs += 86_400_000;
     await begin(channel);
     await operations.run();
-    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 4n } });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: CALL, refundNonce: 4n } });
   });
 });

@@ -1,7 +1,7 @@
 import type { Plant } from './plant.ts';
 
 const CHARGES = 'src/store/sqlite/channel-writes.ts';
-const BOUGHT = 'src/payment/rails/usdc-channels/bought-before.ts';
+const JUDGEMENT = 'src/payment/rails/usdc-channels/judge-voucher.ts';
 const RULES = 'src/payment/rails/usdc-channels/voucher-rules.ts';
 const LIMITS = 'src/payment/rails/usdc-channels/refund-limits.ts';
 
@@ -80,14 +80,14 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a refund is made as often as it is asked for',
     file: 'src/payment/rails/usdc-channels/refund.ts',
-    find: '    checkPause(await store.lastRefund(channelId), clock.nowMs());\n',
+    find: '    checkPause(await store.lastRefund(id), clock.nowMs());\n',
     replace: '',
-    and: [{ file: LIMITS, find: 'limit: A_DAY.payer,', replace: 'limit: 1000 * A_DAY.payer,' }],
+    and: [{ file: LIMITS, find: 'limit: most.payer,', replace: 'limit: 1000 * most.payer,' }],
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: 'a voucher buys any request',
-    file: BOUGHT,
+    file: JUDGEMENT,
     find: "if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;",
     replace:
       "if (sale?.state !== 'settled' || isSameRequest(sale, { ...order, requestHash: sale.nonce })) return null;",
@@ -95,9 +95,9 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher’s answer goes to anybody',
-    file: BOUGHT,
-    find: 'if (!isSameBuyer(sale, { ...order,',
-    replace: 'if (order.price < 0n && !isSameBuyer(sale, { ...order,',
+    file: JUDGEMENT,
+    find: 'if (!isSaleOf(sale, order)) return null;',
+    replace: 'if (order.price < 0n && !isSaleOf(sale, order)) return null;',
     breaks: ['no payment is sold twice'],
   },
   {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { hashClient } from '../../../src/payment/ledger.ts';
 import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';
 import { NETWORK, voucherSale } from '../ledger/channel-rows.ts';
@@ -11,6 +12,8 @@ import { channelOf, scheme } from './channel-payment.ts';
 import { createContractStandIn } from './contract-stand-in.ts';
 
 export const START_MS = 1_800_000_000_000;
+/** The identity of the client that buys over these channels. */
+export const BUYER = '10.0.0.1';
 
 /** A payer's channel, and what its payer signs. */
 export type UnitChannel = Awaited<ReturnType<Awaited<ReturnType<typeof openChannelLedger>>['open']>>;
@@ -46,13 +49,18 @@ export async function openChannelLedger() {
       if (state) await store.note({ ...config, id, network: NETWORK }, state, clock.nowMs());
       return { id, hex: bytesToHex(id), config, privateKey };
     },
-    /** Charges a channel by one voucher up to `max`. */
+    /** Charges a channel by one voucher up to `max`, which the client BUYER presents. */
     async charge({ id, privateKey }: { id: Uint8Array; privateKey: Uint8Array }, max: bigint): Promise<void> {
       const price = max - (await noted(id)).charged;
       const sale = randomUUID();
       const signature = signRecoverable(scheme.voucherDigest(id, max), privateKey);
       const row = { ...voucherSale(sale, sale, max, { price, amount: price }), reservedAt: clock.nowMs() };
-      const isCharged = await store.charge({ ...row, channel: { channelId: id, max, signature } }, new Uint8Array(), 0);
+      const clientHash = hashClient(row.nonce, BUYER);
+      const isCharged = await store.charge(
+        { ...row, clientHash, channel: { channelId: id, max, signature } },
+        new Uint8Array(),
+        0,
+      );
       if (!isCharged) throw new Error('the voucher was not charged');
     },
     close: () => open.close(),

@@ -2,14 +2,14 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { OperationOutcome } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
+import { createClaimRisk, overdueBefore } from './claim-risk.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 
 /** Rounds of claims that fail one after another before claims count as failing. A round is tried every RECONCILE_INTERVAL_MS. */
 const MANY = 3;
 /** Milliseconds between two errors in the log. */
 const PAUSE_MS = 3_600_000;
-/** Overdue charges at which sales stop, in times of the threshold of a claim: what ten channels may owe by plan. */
-const MOST_AT_RISK = 10n;
+const FAILING = 'claims of payment channels fail';
 
 interface ClaimAlarmOptions {
   readonly store: Pick<ChannelStore, 'totalsOverdue'>;
@@ -20,36 +20,25 @@ interface ClaimAlarmOptions {
 }
 
 /**
- * The sum of overdue charges at which all sales of the rail stop while claims fail, in base units. An overdue charge waits for more than twice its time.
- * There is none while claims work, except in channels that were set aside.
- */
-export function mostAtRisk({ threshold }: Pick<ClaimLimits, 'threshold'>): bigint {
-  return MOST_AT_RISK * threshold;
-}
-
-/** The time before which an unclaimed charge is overdue, in Unix milliseconds. */
-export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: number): number {
-  return nowMs - 2 * ageMs;
-}
-
-/**
- * Watches whether charges are claimed. Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. Says why
- * sales must stop while rounds fail and more is overdue than MOST_AT_RISK allows. A channel that the contract refuses fails no round. So a payer cannot
- * stop the sales to others.
+ * Watches whether charges are claimed. Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. A channel that
+ * the contract refuses fails no round. So a payer cannot stop the sales to others.
  */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
+  const risk = createClaimRisk({ store, network, limits, clock });
   let failures = 0;
   let hasFailed = false;
   let alertedMs = Number.NEGATIVE_INFINITY;
-  let reason: string | null = null;
+
+  const isFailing = (): boolean => failures >= MANY;
+  const whyStopped = (): string | null => (isFailing() && risk.isTooMuch(0n) ? FAILING : null);
 
   async function judge(): Promise<void> {
+    if (failures === 0) risk.worked();
+    else await risk.read();
     const overdue = await store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
-    const isFailing = failures >= MANY;
-    reason = isFailing && overdue > mostAtRisk(limits) ? 'claims of payment channels fail' : null;
-    if ((!isFailing && overdue === 0n) || clock.nowMs() - alertedMs < PAUSE_MS) return;
+    if ((!isFailing() && overdue === 0n) || clock.nowMs() - alertedMs < PAUSE_MS) return;
     alertedMs = clock.nowMs();
-    const detail = { overdue: String(overdue), failedRounds: failures, areSalesStopped: reason !== null };
+    const detail = { overdue: String(overdue), failedRounds: failures, areSalesStopped: whyStopped() !== null };
     log.error(detail, 'ALERT: charges of payment channels are not claimed');
   }
 
@@ -75,7 +64,9 @@ export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAl
         await judge();
       }
     },
-    /** Why nothing may be sold over the rail now; null while sales go on. */
-    why: (): string | null => reason,
+    /** Why no claim can be counted on now; null while rounds work. Deposits and refunds wait then, and vouchers are judged by the risk. */
+    why: (): string | null => (isFailing() ? FAILING : null),
+    /** Why nothing is sold over the rail any more, and it is not offered: rounds fail, and too much is at risk. Null while it is offered. */
+    whyStopped,
   };
 }

@@ -7,8 +7,8 @@ import { readReceipt } from '../../evm/evidence.ts';
 import type { MinedTransaction, Operation, OperationDone } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
 import { claimedRows } from './calldata.ts';
+import { channelEvents } from './channel-events.ts';
 import type { ChannelReader } from './channel-reader.ts';
-import { channelEvents } from './operations-evidence.ts';
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 
 /**
@@ -28,9 +28,6 @@ export interface ClaimOperationsOptions {
   readonly reader: ChannelReader;
   readonly chain: Pick<ChainClient, 'request'>;
   readonly scheme: Pick<Scheme, 'channelId'>;
-  /** 20 bytes each. */
-  readonly receiver: Uint8Array;
-  readonly token: Uint8Array;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
@@ -59,7 +56,7 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
     return {
       ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
       broadcast: transaction !== null,
-      readReceipt: (receipt) => claimedIn(receipt, rows, options),
+      readReceipt: (receipt) => claimedIn(receipt, rows),
       lookUp: async (signal) => {
         const found = await lookUp(options, rows, signal);
         return found === 'recorded' ? null : found;
@@ -111,13 +108,9 @@ function endOf(
  * What a transaction recorded for these rows; null when it recorded nothing for them. A row that was recorded before has no event. The rows of one
  * transaction are recorded together or not at all.
  */
-function claimedIn(
-  receipt: MinedTransaction,
-  rows: readonly Recorded[],
-  ours: Pick<ClaimOperationsOptions, 'receiver' | 'token'>,
-): OperationDone | null {
+function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): OperationDone | null {
   const wanted = new Map(rows.map(({ channelId, totalClaimed }) => [bytesToHex(channelId), totalClaimed]));
-  const claimed = channelEvents(receipt, ours).flatMap((event) =>
+  const claimed = channelEvents(receipt).flatMap((event) =>
     event.kind === 'Claimed' && wanted.get(bytesToHex(event.channelId)) === event.totalClaimed ? [event.amount] : [],
   );
   if (claimed.length === 0) return null;
@@ -151,7 +144,7 @@ async function lookUp(
     if (await store.findDone(hexToBytes(hash))) continue;
     const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle', signal });
     const receipt = readReceipt(raw, hash);
-    const done = receipt && claimedIn(receipt, rows, options);
+    const done = receipt && claimedIn(receipt, rows);
     if (done) return done;
   }
   return 'recorded';

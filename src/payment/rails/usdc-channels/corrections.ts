@@ -2,7 +2,7 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import { setNewest } from '../../../lib/set-newest.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import type { PaymentRefused } from '../../refusal.ts';
-import { channelReceipt } from './channel-state.ts';
+import { channelReceipt } from './channel-answers.ts';
 import { StaleVoucher } from './voucher-rules.ts';
 
 /** Channels whose last correction is remembered, about 2 MB. */
@@ -34,7 +34,9 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
       const missed = isRepeated ? await store.findSale(channelId, max) : null;
       const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
-      return missed && channel ? new StaleVoucher(channel, stale.code, channelReceipt(missed)) : stale;
+      return missed && channel
+        ? new StaleVoucher(channel, { code: stale.code, settlement: channelReceipt(missed) })
+        : stale;
     },
   };
 }

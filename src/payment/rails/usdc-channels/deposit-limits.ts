@@ -32,31 +32,39 @@ export function createDepositLimits({
   const payers = open();
   const { clients, sites } = openClientWindows(open, 'deposits');
 
-  /** Whether calls have used at least half of all that was put into the channel and not withdrawn. The gas of one more deposit is earned then. */
-  async function isSpent({ id, charged, state }: Channel): Promise<boolean> {
+  /**
+   * Whether calls have used at least half of all that was put into the channel and not withdrawn. The gas of one more deposit is earned then. What was
+   * written off has paid for nothing.
+   */
+  async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
     const { balance, refundNonce } = state;
-    if (2n * charged < (balance > minDeposit ? balance : minDeposit)) return false;
+    const spent = charged - writtenOff;
+    if (2n * spent < (balance > minDeposit ? balance : minDeposit)) return false;
     const refunded = refundNonce === 0n ? 0n : await store.getRefunded(id);
-    return 2n * charged >= balance + refunded;
+    return 2n * spent >= balance + refunded;
+  }
+
+  /**
+   * Counts a deposit into this channel, and returns a function that takes it back because no transaction was sent for it. A top-up of a channel that
+   * was spent is never counted or refused. Throws TooMany (429, `too_many_deposits`) when the payer or the client has had its deposits of the day.
+   */
+  async function take(channel: Channel, client: string): Promise<() => void> {
+    if (await isSpent(channel)) return () => {};
+    const site = siteKey(client);
+    const ofPayer = (seconds: number) => tooMany('payer', seconds);
+    const ofClient = (seconds: number) => tooMany('client', seconds);
+    const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
+    return takeAll([
+      { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
+      { windows: clients, key: client, limit: most.client, refusal: ofClient },
+      ...(site === null ? [] : [ofSite]),
+    ]);
   }
 
   return {
-    /**
-     * Counts a deposit into this channel, and returns a function that takes it back because no transaction was sent for it. A top-up of a channel that
-     * was spent is never counted or refused. Throws TooMany (429, `too_many_deposits`) when the payer or the client has had its deposits of the day.
-     */
-    async take(channel: Channel, client: string): Promise<() => void> {
-      if (await isSpent(channel)) return () => {};
-      const site = siteKey(client);
-      const ofPayer = (seconds: number) => tooMany('payer', seconds);
-      const ofClient = (seconds: number) => tooMany('client', seconds);
-      const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
-      return takeAll([
-        { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
-        { windows: clients, key: client, limit: most.client, refusal: ofClient },
-        ...(site === null ? [] : [ofSite]),
-      ]);
-    },
+    take,
+    /** The same refusal, without counting. */
+    check: async (channel: Channel, client: string): Promise<void> => (await take(channel, client))(),
   };
 }
 

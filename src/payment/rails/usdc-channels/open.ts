@@ -1,18 +1,15 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
 import type { Config } from '../../../config.ts';
-import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../lib/secp256k1.ts';
-import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
 import { neededValidity, receiveDigest } from '../../evm/eip3009.ts';
 import type { Evidence } from '../../evm/evidence.ts';
-import { createSharedReads, PAYER_READ_TIMES } from '../../evm/shared-reads.ts';
 import { createSignatureCheck } from '../../evm/signature.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -21,8 +18,8 @@ import { PaymentRefused } from '../../refusal.ts';
 import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
-import { createChannelBook, type ReadChannel } from './channel-book.ts';
-import { createChannelReader } from './channel-reader.ts';
+import { createChannelBook } from './channel-book.ts';
+import { createClaimRisk } from './claim-risk.ts';
 import type { ClaimReport } from './claims.ts';
 import { createContractProbe } from './contract-probe.ts';
 import { createDepositLimits } from './deposit-limits.ts';
@@ -33,6 +30,7 @@ import { createRefund } from './refund.ts';
 import { createScheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { createSellVoucher } from './sell-voucher.ts';
 import { openChannelSettling } from './settling.ts';
+import { createSharedChannelReads } from './shared-channel-reads.ts';
 import { createTurns } from './turns.ts';
 import type { ChannelTerms } from './voucher.ts';
 
@@ -58,12 +56,6 @@ export interface ChannelsNeeds {
 
 /** Seconds by which a client's clock may be ahead of ours. */
 const CLOCK_SLACK_SECONDS = 120;
-/** Channels in one read: each takes three calls of some 5,000 gas. */
-const MOST_CHANNELS = 50;
-/** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
-const PLACES = 400;
-/** How long such a read waits, in milliseconds. Then it is refused. */
-const WAIT_MS = 3000;
 /** How long a stop waits for the last claims, in milliseconds: half of what a stop may take (`src/http/lifecycle.ts`). */
 const LAST_CLAIMS_MS = 5000;
 
@@ -128,8 +120,10 @@ function openPurchase(
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
-  const book = createChannelBook({ store, read: createReads(needs), network, withdrawDelaySeconds, clock });
+  const read = createSharedChannelReads(needs.chain, clock);
+  const book = createChannelBook({ store, read, network, withdrawDelaySeconds, clock });
   const turns = createTurns(clock);
+  const limits = { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 };
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
@@ -137,13 +131,14 @@ function openPurchase(
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({
-      ...{ store, ledger, book, turns, status, network, clock, log },
-      limits: { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 },
+      ...{ store, ledger, book, turns, status, limits, network, clock, log },
+      risk: createClaimRisk({ store, network, limits, clock }),
     }),
     refund: createRefund({
       store,
       book,
       turns,
+      status,
       scheme,
       sign,
       onBegun,
@@ -160,18 +155,6 @@ function openPurchase(
   });
 }
 
-/** Reads channels for buyers. Several share a request, and clients take turns. */
-function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
-  const reader = createChannelReader(chain);
-  const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
-    ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
-    ready: () => chain.ready('offer'),
-    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
-  });
-  return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : 1);
-}
-
 /** Checks that the payer signed the deposit for the collector, by key or as a contract. */
 function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
@@ -184,12 +167,4 @@ function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, sta
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
-}
-
-function unreadable(): UpstreamFailed {
-  return new UpstreamFailed('chain', 'the channel could not be read');
-}
-
-function busy(): Unavailable {
-  return new Unavailable('chain_busy', 'Too many channels wait to be looked at; try again shortly.', 1);
 }

@@ -5,9 +5,9 @@ import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { Accepted } from '../../protocol.ts';
-import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail } from '../../rail.ts';
+import type { Asker, Look, PaidProof, PaymentCommand, Presenter, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { channelReceipt } from './channel-state.ts';
+import { channelReceipt } from './channel-answers.ts';
 import { type DepositPayment, depositPayment, depositReason } from './deposit.ts';
 import { createDepositSale, type DepositSaleOptions } from './deposit-sale.ts';
 import { type ChannelPayload, readPayload, reason } from './payload.ts';
@@ -26,7 +26,7 @@ interface ChannelRailOptions extends DepositSaleOptions {
   checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
   sellVoucher: ReturnType<typeof createSellVoucher>;
   /** Carries out a refund whose voucher is checked. */
-  refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker): ReturnType<PaymentCommand['run']>;
+  refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): ReturnType<PaymentCommand['run']>;
   network: string;
   clock: Clock;
 }

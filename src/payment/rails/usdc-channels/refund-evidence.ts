@@ -5,8 +5,8 @@ import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import { readReceipt } from '../../evm/evidence.ts';
 import type { MinedTransaction, OperationDone, OperationFailed } from '../../operation.ts';
+import { channelEvents } from './channel-events.ts';
 import type { ChannelReader } from './channel-reader.ts';
-import { channelEvents } from './operations-evidence.ts';
 import { SETTLEMENT } from './scheme.ts';
 
 /** keccak256 of `Refunded(bytes32,address,uint128)`. */
@@ -20,9 +20,6 @@ export interface RefundEvidenceOptions {
   readonly store: Pick<ChannelStore, 'lastRefund'>;
   readonly reader: ChannelReader;
   readonly chain: Pick<ChainClient, 'request' | 'batch'>;
-  /** 20 bytes each. */
-  readonly receiver: Uint8Array;
-  readonly token: Uint8Array;
 }
 
 /** A refund as the chain knows it. */
@@ -43,7 +40,7 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
     const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle' });
     const receipt = readReceipt(raw, hash);
     if (!receipt) return null;
-    return refundedIn(receipt, channelId, options) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
+    return refundedIn(receipt, channelId) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
   }
 
   /** The transactions of the channel's newest refunds up to this block, oldest first. Rejects when the provider has not reached it. */
@@ -63,7 +60,7 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
 
   return {
     /** What a transaction gave back from this channel; null when it shows no refund of it. */
-    refundedIn: (receipt: MinedTransaction, channelId: Uint8Array) => refundedIn(receipt, channelId, options),
+    refundedIn,
     /**
      * 1. The noted transaction shows the end.
      * 2. The contract's nonce is not above the refund's: no end.
@@ -90,13 +87,9 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
   };
 }
 
-function refundedIn(
-  receipt: MinedTransaction,
-  channelId: Uint8Array,
-  ours: Pick<RefundEvidenceOptions, 'receiver' | 'token'>,
-): OperationDone | null {
+function refundedIn(receipt: MinedTransaction, channelId: Uint8Array): OperationDone | null {
   const id = bytesToHex(channelId);
-  for (const event of channelEvents(receipt, ours)) {
+  for (const event of channelEvents(receipt)) {
     if (event.kind !== 'Refunded' || bytesToHex(event.channelId) !== id) continue;
     const transaction = hexToBytes(receipt.transactionHash);
     return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount: event.amount };

@@ -1,22 +1,35 @@
 import { TooMany } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { createMinuteWindows, MAX_CLIENTS } from '../../../lib/limits/minute-windows.ts';
-import { takeAll } from '../../../lib/limits/take-all.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../../../lib/limits/client-key.ts';
+import { openClientWindows } from '../../../lib/limits/client-limit.ts';
+import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../../lib/limits/minute-windows.ts';
+import { type Take, takeAll } from '../../../lib/limits/take-all.ts';
 import type { Channel, ChannelOperation } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { reason } from './payload.ts';
 
-// A refund costs us up to 0.13M gas, and the request holds no fresh secret: a third party that has seen the last voucher can repeat it. The payer's own
-// withdrawal needs no refund.
+// A refund costs us up to 0.13M gas, and the request holds no fresh secret: each claim publishes the channel and its last voucher, and any third party
+// can ask with them. The money goes to the payer in any case. The payer's own withdrawal needs no refund.
 
 /** Milliseconds between two refunds of one channel. */
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
-/** Refunds that one process begins in a day: for one payer, and for all. */
-const A_DAY = { payer: 3, all: 100 };
+/**
+ * Refunds that one process begins in a day. Of one payer and of one client where the client is the channel's last buyer. `strangers`: the part of `all`
+ * that other clients may have, and what one payer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
+ */
+const A_DAY = { payer: 3, client: 20, all: 100, strangers: { payer: 1, client: 3, all: 25 } };
 /** The least refund in base units of USDC: 0.1 USDC for a part, 0.01 USDC for all that is left. A refund's gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
 const ALL = 'all';
+
+/**
+ * Throws PaymentRefused (`refund_no_balance`) for a channel that has bought nothing here. Its payer withdraws without us: our gas pays for the refunds of
+ * buyers.
+ */
+export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
+  if (charged === 0n) throw new PaymentRefused(reason('refund_no_balance'));
+}
 
 /**
  * The amount that goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when nothing worth its gas is left
@@ -36,27 +49,54 @@ export function checkPause(last: ChannelOperation | null, nowMs: number): void {
   if (leftMs > 0) throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
+/** Who asks for a refund. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
+interface Asking {
+  readonly payer: string;
+  readonly client: string;
+  readonly isBuyer: boolean;
+}
+
 /**
- * Counts the refunds of a day, for each payer and for all. A day begins with its first refund. The counts are in this process's memory and lost at a
- * restart, because they protect gas and not sales.
+ * Counts the refunds of a day, for each payer, each client, each IPv6 /48 and for all. A day begins with its first refund. The counts are in this
+ * process's memory and lost at a restart, because they protect gas and not sales.
  */
 export function createRefundLimits(clock: Clock) {
-  const payers = createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
+  const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const all = createMinuteWindows(clock, 1, DAY_MS);
+  const ofBuyers = openCounts(open, A_DAY, 'the buyers of a channel');
+  const ofStrangers = openCounts(open, A_DAY.strangers, 'clients that are not the last buyers of a channel');
+  const strangers = createMinuteWindows(clock, 1, DAY_MS);
 
   return {
     /**
-     * Counts a refund of this payer, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when
-     * the payer, or all payers together, have had their refunds of the day.
+     * Counts a refund, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when the payer, the
+     * client, or all together have had their refunds of the day. What others ask for does not count for the payer's own refunds.
      */
-    take(payer: string): () => void {
-      const ofPayer = (seconds: number) => tooSoon(`this payer has had ${A_DAY.payer} refunds today`, seconds);
+    take({ payer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
       return takeAll([
-        { windows: payers, key: payer, limit: A_DAY.payer, refusal: ofPayer },
+        ...(isBuyer ? ofBuyers : ofStrangers)(payer, client),
+        ...(isBuyer ? [] : [{ windows: strangers, key: ALL, limit: A_DAY.strangers.all, refusal: ofAll }]),
         { windows: all, key: ALL, limit: A_DAY.all, refusal: ofAll },
       ]);
     },
+  };
+}
+
+/** The limits of a payer, of a client and of its site. `who` asks under them. */
+function openCounts(open: () => ReadableWindows, most: { payer: number; client: number }, who: string) {
+  const payers = open();
+  const { clients, sites } = openClientWindows(open, 'refunds');
+  return (payer: string, client: string): Take[] => {
+    const site = siteKey(client);
+    const ofPayer = (seconds: number) => tooSoon(`this payer has had ${most.payer} refunds for ${who} today`, seconds);
+    const ofClient = (seconds: number) => tooSoon('this client has asked for too many refunds today', seconds);
+    const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
+    return [
+      { windows: payers, key: payer, limit: most.payer, refusal: ofPayer },
+      { windows: clients, key: client, limit: most.client, refusal: ofClient },
+      ...(site === null ? [] : [ofSite]),
+    ];
   };
 }
 

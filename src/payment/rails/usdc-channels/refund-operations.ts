@@ -70,8 +70,8 @@ async function end(
 ): Promise<boolean> {
   const [channel, [state]] = await Promise.all([store.get(channelId), reader.read([channelId])]);
   if (!channel || !state) return false;
-  const wasExecuted = outcome.kind === 'done' || transaction !== null;
-  if (wasExecuted && state.refundNonce <= nonce) return false;
+  const mayBePublic = outcome.kind === 'done' || transaction !== null;
+  if (mayBePublic && state.refundNonce <= nonce) return false;
   if (outcome.kind === 'done' && state.block < outcome.block) return false;
   await store.note(channel, state, clock.nowMs());
   const endedAt = clock.nowMs();

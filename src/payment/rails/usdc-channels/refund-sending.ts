@@ -21,6 +21,9 @@ const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel hol
 export interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'noteBroadcast'>;
   readonly relayer: Pick<Relaying, 'operate'>;
+  /** 20 bytes each. */
+  readonly receiver: Uint8Array;
+  readonly token: Uint8Array;
   /** The relayer's address, which simulations use as the sender. */
   readonly sender: `0x${string}`;
   /** The fencing token of this process's lease; undefined where only one process can settle. */

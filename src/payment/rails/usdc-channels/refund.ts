@@ -4,14 +4,16 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import { createIds } from '../../../lib/id.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
 import { settlementUnknown } from '../../doubt.ts';
-import type { Asker } from '../../rail.ts';
+import type { Asker, Presenter } from '../../rail.ts';
 import type { Delivery } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import type { RailStatus } from '../../settling.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
+import { refundReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
-import { refundReceipt } from './channel-state.ts';
 import { type ChannelPayload, reason } from './payload.ts';
-import { amountOf, checkPause, createRefundLimits } from './refund-limits.ts';
+import { amountOf, checkBought, checkPause, createRefundLimits } from './refund-limits.ts';
+import { isSaleOf } from './same-buyer.ts';
 import type { Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-rules.ts';
@@ -20,9 +22,10 @@ import { StaleVoucher } from './voucher-rules.ts';
 const POLL_MS = 100;
 
 interface RefundOptions {
-  store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'get'>;
+  store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'findSale' | 'get'>;
   book: ChannelBook;
   turns: Turns;
+  status: Pick<RailStatus, 'unavailable'>;
   scheme: Scheme;
   /** Signs as the receiver's authorizer: 65 bytes over a 32-byte digest. */
   sign(digest: Uint8Array): Uint8Array;
@@ -36,55 +39,61 @@ interface RefundOptions {
 
 /**
  * Pays what a channel still holds back to its payer, on the payer's request:
- * 1. The voucher must be the channel's last one.
+ * 1. The relayer can send, the voucher is the channel's last one, and the channel has bought something. Nothing is stored before that.
  * 2. At most the balance less the charges goes back. What is charged and not claimed yet is claimed in the same transaction.
  * 3. While the refund is open, the channel takes no voucher and no deposit.
- * 4. Refunds cost us gas. So small ones and too many are refused (`refund-limits.ts`).
+ * 4. Refunds cost us gas, and any third party can ask for one after a claim. So small ones and too many are refused (`refund-limits.ts`).
  */
 export function createRefund(options: RefundOptions) {
-  const { store, book, turns, onBegun, network, waitMs, clock } = options;
+  const { store, book, turns, status, onBegun, network, clock } = options;
   const nextId = createIds(clock);
   const limits = createRefundLimits(clock);
 
-  async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker): Promise<string> {
+  /** Checks the ledger's own rows and counts the refund before anything is read for it. Returns a function that takes the count back. */
+  async function admit(channel: Channel, payload: ChannelPayload, asker: Asker & Presenter): Promise<() => void> {
+    const { id, charged } = channel;
+    if (payload.voucher.maxClaimableAmount !== charged) throw new StaleVoucher(channel);
+    checkBought(channel);
+    checkPause(await store.lastRefund(id), clock.nowMs());
+    const sale = await store.findSale(id, charged);
+    const isBuyer = sale !== null && isSaleOf(sale, asker);
+    return limits.take({ payer: bytesToHex(channel.payer), client: asker.client, isBuyer });
+  }
+
+  async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
     const known = await book.open(channelId, payload.config, asker);
-    const channel = await book.reread(known, asker);
-    if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
-    const amount = amountOf(channel, payload.kind === 'refund' ? payload.amount : null);
-    checkPause(await store.lastRefund(channelId), clock.nowMs());
-    const giveBack = limits.take(bytesToHex(channel.payer));
-    const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
-    const calldata = callOf(options, channel, amount);
-    const hasBegun = await store.begin({ ...operation, calldata }, channel.charged);
-    if (!hasBegun) {
-      giveBack();
-      throw new PaymentRefused(reason('channel_busy'));
+    const uncount = await admit(known, payload, asker);
+    try {
+      const channel = await book.reread(known, asker);
+      if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
+      const amount = amountOf(channel, askedIn(payload));
+      const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
+      const calldata = callOf(options, channel, amount);
+      const hasBegun = await store.begin({ ...operation, calldata }, channel.charged);
+      if (!hasBegun) throw new PaymentRefused(reason('channel_busy'));
+      onBegun();
+      return operation.id;
+    } catch (error) {
+      uncount();
+      throw error;
     }
-    onBegun();
-    return operation.id;
   }
 
-  async function ended(id: string): Promise<ChannelOperation | null> {
-    for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
-      const operation = await store.operation(id);
-      if (operation && operation.state !== 'open') return operation;
-    }
-    return null;
-  }
-
-  return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
-    const from = payload.voucher.maxClaimableAmount;
+  return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): Promise<Delivery> => {
+    const shortage = status.unavailable();
+    if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
+    const charged = payload.voucher.maxClaimableAmount;
     const begun = await turns.take(
       bytesToHex(channelId),
-      { from, request: 'refund', charged: from },
+      { chargedBefore: charged, request: 'refund', charged },
       asker.signal,
       async () => {
         const id = await begin(channelId, payload, asker);
-        return { value: id, charged: from, isCorrected: false };
+        return { value: id, charged, isCorrected: false };
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));
-    const operation = await ended(begun);
+    const operation = await ended(options, begun);
     if (!operation) throw settlementUnknown();
     if (operation.state === 'failed' || !operation.transaction)
       throw new PaymentRefused(reason('refund_transaction_failed'));
@@ -97,6 +106,18 @@ export function createRefund(options: RefundOptions) {
     };
   };
 }
+
+/** The operation once it has ended; null where that takes longer than `waitMs`. */
+async function ended({ store, waitMs, clock }: RefundOptions, id: string): Promise<ChannelOperation | null> {
+  for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
+    const operation = await store.operation(id);
+    if (operation && operation.state !== 'open') return operation;
+  }
+  return null;
+}
+
+/** The amount that is asked for, in base units; null for all that is left. */
+const askedIn = (payload: ChannelPayload): bigint | null => (payload.kind === 'refund' ? payload.amount : null);
 
 /** The call of the settlement contract. What is charged and not claimed yet is claimed in it. */
 function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigint): Uint8Array {

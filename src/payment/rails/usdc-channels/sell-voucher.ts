@@ -5,17 +5,17 @@ import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { type BoughtBeforeOptions, createBoughtBefore } from './bought-before.ts';
-import { channelReceipt } from './channel-state.ts';
+import { channelReceipt } from './channel-answers.ts';
 import { type ChargeVoucherOptions, chargeVoucher, type PresentedVoucher } from './charge-voucher.ts';
 import { createCorrections } from './corrections.ts';
+import { createJudgeVoucher, type JudgeVoucherOptions } from './judge-voucher.ts';
 import { reason } from './payload.ts';
 import type { Turn, Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-rules.ts';
 
-interface SellVoucherOptions extends BoughtBeforeOptions, ChargeVoucherOptions {
-  store: BoughtBeforeOptions['store'] & Pick<ChannelStore, 'get'>;
-  ledger: BoughtBeforeOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
+interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
+  store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
+  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
   turns: Turns;
 }
 
@@ -35,17 +35,19 @@ const MOST_TRIES = 3;
 export function createSellVoucher(options: SellVoucherOptions) {
   const { store, turns } = options;
   const corrections = createCorrections(store);
-  const { redelivered, boughtBefore } = createBoughtBefore(options);
+  const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
   async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const again = await boughtBefore(voucher, order);
+      const again = await judgeVoucher(voucher, order);
       if (again) return again;
       body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
-      if (sale) return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
+      if (!sale) continue;
+      options.risk.note(order.price);
+      return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
     }
     throw new PaymentRefused(reason('channel_busy'));
   }
@@ -76,10 +78,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (again) return again;
     order.admit();
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
-    if (channel && max <= channel.state.totalClaimed) throw new StaleVoucher(channel, 'cumulative_below_claimed');
+    if (channel && max <= channel.state.totalClaimed)
+      throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
     await checkIdentifier(options, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
-    const asking = { from: max - order.price, charged: channel?.charged ?? null, request };
+    const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
     const sold = await turns.take(key, asking, order.asker.signal, () => turn(voucher, order, arrival));
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));

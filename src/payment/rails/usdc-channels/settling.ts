@@ -1,5 +1,6 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
+import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
@@ -7,6 +8,7 @@ import type { Evidence } from '../../evm/evidence.ts';
 import { createRounds } from '../../rounds.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
+import { createChannelPruning } from './channel-pruning.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaimAlarm } from './claim-alarm.ts';
 import { createClaims } from './claims.ts';
@@ -59,6 +61,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   if (options.metrics) publishUnclaimed(options.metrics, store, network);
   const refunds = createRefundOperations(parts);
   const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
+  const prune = createChannelPruning(store, clock);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
   const rail: RailSettling = {
@@ -74,7 +77,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     evidence,
     ownOnly: false,
     probe: async () => {
-      const why = alarm.why();
+      const why = alarm.whyStopped();
       return why === null ? probe() : { ok: false, detail: why };
     },
     load: async () => void lookForRefunds(refunds, options, stopping.signal),
@@ -87,7 +90,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       const watched = withdrawals.run();
       // After the watch, so that the claims see the withdrawals that it saw. A watch that fails stops no claims.
       void watched.catch(() => {}).then(claimDue);
-      await watched;
+      await allTried([watched, prune()]);
     },
   };
   return {

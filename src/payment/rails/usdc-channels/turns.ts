@@ -26,9 +26,9 @@ function createLine(clock: Clock, onEmpty: () => void) {
   let timer: AbortController | null = null;
 
   const isHeld = (): boolean => held.untilMs > clock.nowMs();
-  const fits = ({ from, request }: Asking): boolean => {
+  const fits = ({ chargedBefore, request }: Asking): boolean => {
     if (isHeld() && request !== held.request) return false;
-    return charged === null || charged === from;
+    return charged === null || charged === chargedBefore;
   };
 
   /** Begins the next turn, if the channel is free. */
@@ -50,7 +50,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
 
   async function wait(asking: Asking, signal: AbortSignal): Promise<boolean> {
     // A voucher that fits is never refused for the stale ones before it. Only the payer's own keys can sign it.
-    if (list.size() >= MOST_WAITING && asking.from !== charged) return false;
+    if (list.size() >= MOST_WAITING && asking.chargedBefore !== charged) return false;
     const waited = list.wait(asking, signal);
     if (!isTaken && !timer) next();
     return waited;

@@ -6,7 +6,7 @@ const WAIT_MS = 30_000;
 /** A request as it waits for its turn. */
 export interface Asking {
   /** The charges on top of which its voucher was signed. */
-  readonly from: bigint;
+  readonly chargedBefore: bigint;
   /** What it asks for. A client that signs once more asks for the same. */
   readonly request: string;
   /** The channel's charges as the ledger has them; null where it has none. */

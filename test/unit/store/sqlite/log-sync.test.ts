@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -124,4 +124,17 @@ test('a connection whose commits wait for no disk has no log to sync', () => {
   expect(openLogSync(openLedgerDatabase(':memory:'))).toBeNull();
   db.pragma('synchronous = OFF');
   expect(openLogSync(db)).toBeNull();
+});
+
+test('what a crash left in the log without a sync is in the database file before the next process reads anything', () => {
+  log.commit(() => note('a')());
+  const [crashed, alone] = [join(folder, 'crashed.db'), join(folder, 'alone.db')];
+  for (const end of ['', '-wal']) copyFileSync(`${db.name}${end}`, `${crashed}${end}`);
+  const next = openLedgerDatabase(crashed);
+  // The file without its log. SQLite syncs the log before it copies from it, and the file afterwards.
+  copyFileSync(crashed, alone);
+  const read = new Database(alone);
+  expect(read.prepare('SELECT name FROM notes').pluck().all()).toEqual(['a']);
+  read.close();
+  next.close();
 });

@@ -40,18 +40,23 @@ describe('a channel that the ledger does not know', () => {
     expect([asked, await bed.store.get(id)]).toEqual([[asker], channel]);
   });
 
-  test('gets no row without a deposit, unless a deposit comes with it', async () => {
+  test('gets no row without a deposit, unless it is kept', async () => {
     shown = async () => channelState({ balance: 0n });
     await expect(open().open(id, config, asker)).rejects.toMatchObject({
       reason: 'invalid_batch_settlement_evm_channel_not_found',
     });
     expect(await bed.store.get(id)).toBeNull();
-    expect((await open().open(id, config, asker, true)).state.balance).toBe(0n);
+    const { channel, isNew } = await open().look(id, config, asker);
+    expect([isNew, channel.charged, await bed.store.get(id)]).toEqual([true, 0n, null]);
+    const kept = await open().keep(channel);
+    expect(kept).toEqual({ ...channel, id: kept.id });
+    expect(await open().look(id, config, asker)).toEqual({ channel: kept, isNew: false });
   });
 
   test('gets a row when all of its money was claimed', async () => {
     shown = async () => channelState({ balance: 0n, totalClaimed: 5n });
-    expect((await open().open(id, config, asker)).state.totalClaimed).toBe(5n);
+    expect(await open().look(id, config, asker)).toMatchObject({ isNew: false, channel: { charged: 5n } });
+    expect((await bed.store.get(id))?.state.totalClaimed).toBe(5n);
   });
 });
 

@@ -10,12 +10,15 @@ let clock: ManualClock;
 /** The charges that are overdue, and the time before which the alarm asked for them. */
 let overdue: bigint;
 let askedBefore: number;
+/** All charges that wait for their claim. */
+let unclaimed: bigint;
 let errors: object[];
 let alarm: ReturnType<typeof createClaimAlarm>;
 beforeEach(() => {
   clock = createManualClock(1_800_000_000_000);
-  [overdue, askedBefore, errors] = [0n, 0, []];
+  [overdue, askedBefore, unclaimed, errors] = [0n, 0, 10n ** 12n, []];
   const totalsOverdue = async (_network: string, beforeMs: number) => {
+    if (beforeMs === Number.MAX_SAFE_INTEGER) return unclaimed;
     askedBefore = beforeMs;
     return overdue;
   };
@@ -57,19 +60,41 @@ test('a round whose transaction was not carried out has failed', async () => {
   expect(errors).toEqual([{ overdue: '0', failedRounds: 3, areSalesStopped: false }]);
 });
 
-test('sales stop while rounds fail and more than ten times the threshold is overdue, and go on once a round succeeds', async () => {
-  overdue = 10_000_000n;
-  await rounds(3, FAILS);
+test('claims cannot be counted on once three rounds in a row have failed, until one succeeds', async () => {
+  await rounds(2, FAILS);
   expect(alarm.why()).toBeNull();
-  overdue += 1n;
   await rounds(1, FAILS);
-  expect(alarm.why()).toBe('claims of payment channels fail');
+  expect([alarm.why(), alarm.whyStopped()]).toEqual(['claims of payment channels fail', null]);
   await rounds(1, SUCCEEDS);
   expect(alarm.why()).toBeNull();
+});
+
+test('the rail is not offered while rounds fail and more than ten times the threshold is overdue', async () => {
+  overdue = 10_000_000n;
+  await rounds(3, FAILS);
+  expect(alarm.whyStopped()).toBeNull();
+  overdue += 1n;
+  await rounds(1, FAILS);
+  expect(alarm.whyStopped()).toBe('claims of payment channels fail');
+  await rounds(1, SUCCEEDS);
+  expect(alarm.whyStopped()).toBeNull();
+});
+
+test('the rail is not offered once more than ten times the threshold was charged since rounds fail, however young', async () => {
+  await rounds(1, FAILS);
+  unclaimed += 10_000_000n;
+  await rounds(2, FAILS);
+  expect(alarm.whyStopped()).toBeNull();
+  unclaimed += 1n;
+  await rounds(1, FAILS);
+  expect(alarm.whyStopped()).toBe('claims of payment channels fail');
+  await rounds(1, SUCCEEDS);
+  await rounds(3, FAILS);
+  expect(alarm.whyStopped()).toBeNull();
 });
 
 test('sales go on while rounds succeed, whatever channels that were set aside owe', async () => {
   overdue = 10n ** 12n;
   await rounds(5, SUCCEEDS);
-  expect([alarm.why(), errors.length]).toEqual([null, 1]);
+  expect([alarm.why(), alarm.whyStopped(), errors.length]).toEqual([null, null, 1]);
 });

@@ -17,7 +17,7 @@ afterEach(() => bed.close());
 
 /** Answers a stale voucher over `max` of a request with this number. */
 async function answer(max: bigint, arrival: number) {
-  const stale = new StaleVoucher(await bed.noted(channel.id), 'cumulative_below_claimed');
+  const stale = new StaleVoucher(await bed.noted(channel.id), { code: 'cumulative_below_claimed' });
   const given = await corrections.answer(channel.id, max, stale, arrival);
   return { given, isPlain: given === stale };
 }

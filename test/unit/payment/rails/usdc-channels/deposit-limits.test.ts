@@ -18,14 +18,14 @@ beforeEach(() => {
 });
 
 /** A channel with this balance and these charges. */
-function channel(balance: bigint, charged: bigint, { refunds = 0n, payer = 1 } = {}): Channel {
+function channel(balance: bigint, charged: bigint, { refunds = 0n, payer = 1, writtenOff = 0n } = {}): Channel {
   const state = channelState({ balance, refundNonce: refunds });
   const times = { readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince: null };
   return {
     ...channelTerms('a'),
     payer: Buffer.alloc(20, payer),
     charged,
-    writtenOff: 0n,
+    writtenOff,
     signature: null,
     state,
     ...times,
@@ -48,6 +48,7 @@ test('a deposit that was not sent is taken back, for the payer and for the clien
 test.each<[string, Channel]>([
   ['all was spent', channel(MIN, MIN)],
   ['half was spent', channel(2n * MIN, MIN)],
+  ['half was spent besides what is written off', channel(MIN, MIN, { writtenOff: MIN / 2n })],
   ['twice as much was spent as a refund gave back', channel(MIN, MIN, { refunds: 1n })],
 ])('a top-up of a channel of which %s never counts', async (_what, spent) => {
   for (let count = 0; count < 5; count++) expect(await taken(spent)).toBe('taken');
@@ -59,9 +60,18 @@ test.each<[string, Channel]>([
   ['the rest was refunded', channel(MIN / 2n, MIN / 2n, { refunds: 1n })],
   ['more was refunded than spent', channel(1000n, 1000n, { refunds: 1n })],
   ['the rest was withdrawn', channel(1000n, 1000n)],
+  ['what was charged is written off', channel(0n, MIN, { writtenOff: MIN })],
+  ['too much of what was charged is written off', channel(MIN, MIN, { writtenOff: MIN / 2n + 1n })],
 ])('a top-up of a channel of which %s counts', async (_what, recycled) => {
   expect(await taken(recycled)).toBe('taken');
   await expect(limits.take(recycled, '1.2.3.4')).rejects.toMatchObject(TOO_MANY);
+});
+
+test('a deposit that is only looked at is refused like others and counts for nothing', async () => {
+  for (let count = 0; count < 5; count++) await limits.check(channel(0n, 0n), '1.2.3.4');
+  expect(await taken(channel(0n, 0n))).toBe('taken');
+  await expect(limits.check(channel(0n, 0n), '1.2.3.4')).rejects.toMatchObject(TOO_MANY);
+  await limits.check(channel(MIN, MIN), '1.2.3.4');
 });
 
 test('many payers of one client, or of one IPv6 site, share what it may have', async () => {

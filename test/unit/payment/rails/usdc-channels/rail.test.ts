@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { TooMany } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
 import type { PaidOrder, PaidProof, SignedPayment } from '../../../../../src/payment/rail.ts';
+import { channelReceipt } from '../../../../../src/payment/rails/usdc-channels/channel-answers.ts';
 import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
-import { channelReceipt } from '../../../../../src/payment/rails/usdc-channels/channel-state.ts';
 import { createChannelsRail } from '../../../../../src/payment/rails/usdc-channels/rail.ts';
 import { SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
@@ -12,6 +13,7 @@ import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
 import { plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
+const presenter = { ...asker, identity: 'one', identifierHash: null };
 const requirement = plainRequirement(bytesToHex(CHANNEL_TERMS.receiver));
 const PRICE = 500n;
 const refused = (name: string) => expect.objectContaining({ reason: `invalid_batch_settlement_evm_${name}` });
@@ -22,11 +24,13 @@ let channel: UnitChannel;
 let carriedOut: string[];
 /** What the payer holds. */
 let funds: bigint;
+/** Whether the payer has had its deposits of the day. */
+let isLimited: boolean;
 let rail: ReturnType<typeof createChannelsRail>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
-  [carriedOut, funds] = [[], 1_000_000n];
+  [carriedOut, funds, isLimited] = [[], 1_000_000n, false];
   const { store, reader, clock } = bed;
   const read = async (id: Uint8Array) => (await reader.read([id]))[0]!;
   const seen = async () => ({ used: false, balance: funds, hasCode: false, block: 7 });
@@ -49,7 +53,12 @@ beforeEach(async () => {
     book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
     bounds: { minDeposit: 1000n, leastValidity: 50, mostValidity: 720 },
     balanceContracts: [],
-    limits: { take: async () => () => {} },
+    limits: {
+      take: async () => () => {},
+      check: async () => {
+        if (isLimited) throw new TooMany('too_many_deposits', 'too many', 60);
+      },
+    },
   });
 });
 afterEach(() => bed.close());
@@ -100,18 +109,18 @@ describe('a request for a refund', () => {
   test('is a command of its payer, and a voucher or a deposit is none', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
     expect(bytesToHex(command!.payer)).toBe(bytesToHex(channel.config.payer));
-    await command?.run({ ...requirement }, requirement, asker);
+    await command?.run({ ...requirement }, requirement, presenter);
     expect(carriedOut).toEqual([`refund ${channel.hex}`]);
     for (const type of ['voucher', 'deposit']) expect(rail.readCommand?.(shown(type, 0n))).toBeNull();
   });
 
   test('is not carried out for another network or with a wrong signature', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
-    const run = command?.run({ ...requirement, network: 'eip155:1' }, requirement, asker);
+    const run = command?.run({ ...requirement, network: 'eip155:1' }, requirement, presenter);
     await expect(run).rejects.toEqual(refused('network_mismatch'));
     const wrong = shown('refund', 0n);
     wrong.voucher.maxClaimableAmount = '1';
-    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, asker)).rejects.toEqual(
+    await expect(rail.readCommand?.(wrong)?.run({ ...requirement }, requirement, presenter)).rejects.toEqual(
       refused('voucher_signature'),
     );
     expect(carriedOut).toEqual([]);
@@ -138,7 +147,7 @@ describe('a deposit', () => {
     channel = { ...channel, config: { ...channel.config, salt: Buffer.alloc(32, 5) } };
     channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
     funds = 4999n;
-    const options = { signed: null, isAgain: false };
+    const options = { signed: null, isAgain: false, price: PRICE };
     await expect(rail.look(deposit(PRICE), asker, options)).rejects.toEqual(refused('insufficient_balance'));
     expect(await bed.store.get(channel.id)).toBeNull();
     await bed.clock.advance(4000);
@@ -147,9 +156,32 @@ describe('a deposit', () => {
     expect(await bed.store.get(channel.id)).toMatchObject({ charged: 0n });
   });
 
+  test('that its voucher, its amount or the limits of the day rule out causes no row of a channel', async () => {
+    channel = { ...channel, config: { ...channel.config, salt: Buffer.alloc(32, 6) } };
+    channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
+    const options = { signed: null, isAgain: false, price: PRICE };
+    await expect(rail.look(deposit(PRICE + 1n), asker, options)).rejects.toEqual(refused('cumulative_amount_mismatch'));
+    await expect(rail.look(deposit(PRICE, PRICE - 1n), asker, options)).rejects.toEqual(
+      refused('cumulative_amount_mismatch'),
+    );
+    isLimited = true;
+    await expect(rail.look(deposit(PRICE), asker, options)).rejects.toMatchObject({ code: 'too_many_deposits' });
+    expect(await bed.store.get(channel.id)).toBeNull();
+  });
+
+  test('with a voucher over other charges than the ledger’s is refused without a read, and forgiven', async () => {
+    await bed.charge(channel, PRICE);
+    await bed.clock.advance(600_000);
+    bed.contract.asked.length = 0;
+    funds = 0n;
+    const stale = rail.look(deposit(PRICE), asker, { signed: null, isAgain: false, price: PRICE });
+    await expect(stale).rejects.toMatchObject({ charged: PRICE, correction: { isForgiven: true } });
+    expect(bed.contract.asked).toEqual([]);
+  });
+
   test('that a third party has sent is refused with the scheme’s reason', async () => {
     const signed = { ...look, used: true };
-    await expect(rail.look(deposit(PRICE), asker, { signed, isAgain: false })).rejects.toEqual(
+    await expect(rail.look(deposit(PRICE), asker, { signed, isAgain: false, price: PRICE })).rejects.toEqual(
       refused('deposit_transaction_failed'),
     );
   });

@@ -18,8 +18,7 @@ beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
   const { store, reader, chain } = bed;
-  const { receiver, token } = CHANNEL_TERMS;
-  evidence = createRefundEvidence({ store, reader, chain, receiver, token });
+  evidence = createRefundEvidence({ store, reader, chain });
 });
 afterEach(() => bed.close());
 

@@ -6,12 +6,17 @@ import { createChannelBook } from '../../../../../src/payment/rails/usdc-channel
 import type { ChannelPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
 import { createRefund } from '../../../../../src/payment/rails/usdc-channels/refund.ts';
 import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
-import { openChannelLedger, START_MS, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
+import { BUYER, openChannelLedger, START_MS, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
 
 const abi = artifacts.BatchSettlement.abi as Abi;
-const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
+const asker = {
+  ...{ client: BUYER, hasFailed: false, signal: new AbortController().signal },
+  ...{ identity: BUYER, identifierHash: null },
+};
+/** What the channel has bought, all of it claimed. */
+const BOUGHT = 500n;
 const HASH = Buffer.alloc(32, 0xda);
 const PREFIX = 'invalid_batch_settlement_evm_';
 
@@ -24,10 +29,14 @@ let signed: string[];
 let end: 'done' | 'failed' | null;
 let refund: ReturnType<typeof createRefund>;
 let turns: ReturnType<typeof createTurns>;
+let unavailable: string | null;
 beforeEach(async () => {
   bed = await openChannelLedger();
-  channel = await bed.open(1_000_000n);
-  [begun, signed, end] = [[], [], 'done'];
+  channel = await bed.open(1_000_000n + BOUGHT);
+  await bed.charge(channel, BOUGHT);
+  bed.contract.put(channel.id, { totalClaimed: BOUGHT });
+  await bed.store.note(await bed.noted(channel.id), (await bed.reader.read([channel.id]))[0]!, START_MS);
+  [begun, signed, end, unavailable] = [[], [], 'done', null];
   turns = createTurns(bed.clock);
   refund = open();
 });
@@ -46,6 +55,7 @@ function open(store: typeof bed.store = bed.store) {
   };
   return createRefund({
     ...{ store: spied, book, turns, scheme, network: NETWORK, waitMs: 1000, clock },
+    status: { unavailable: () => unavailable },
     sign: (digest) => {
       signed.push(bytesToHex(digest));
       return Buffer.alloc(65, signed.length);
@@ -69,8 +79,8 @@ const payloadOf = (max: bigint, amount: bigint | null = null): ChannelPayload =>
   voucher: { channelId: channel.id, maxClaimableAmount: max, signature: Buffer.alloc(65) },
 });
 /** Asks for a refund, while the clock goes on. */
-async function ask(payload = payloadOf(0n), by = refund) {
-  const asked = by(payload, channel.id, asker);
+async function ask(payload = payloadOf(BOUGHT), by = refund, from = asker) {
+  const asked = by(payload, channel.id, from);
   let isOver = false;
   const over = () => {
     isOver = true;
@@ -97,7 +107,7 @@ describe('a refund', () => {
     expect(Buffer.from(body).toString()).toBe('{}');
     expect(receipt).toMatchObject({
       ...{ success: true, transaction: bytesToHex(HASH), amount: '40', payer: bytesToHex(channel.config.payer) },
-      extra: { channelState: { chargedCumulativeAmount: '0' } },
+      extra: { channelState: { chargedCumulativeAmount: '500' } },
     });
     expect(await bed.store.operation(begun[0]!)).toMatchObject({
       ...{ network: NETWORK, kind: 'refund', state: 'done' },
@@ -119,7 +129,7 @@ describe('a refund', () => {
   });
 
   test('claims what is charged and not claimed in the same transaction, and gives back the rest', async () => {
-    await bed.charge(channel, 500n);
+    await bed.charge(channel, 1000n);
     const { functionName, args } = await begunCall();
     expect(functionName).toBe('multicall');
     const [claim, back] = (args[0] as `0x${string}`[]).map((data) => decodeFunctionData({ abi, data }));
@@ -131,30 +141,30 @@ describe('a refund', () => {
     expect(claim).toMatchObject({
       functionName: 'claimWithSignature',
       args: [
-        [{ voucher: { maxClaimableAmount: 500n }, signature: bytesToHex(signature!), totalClaimed: 500n }],
+        [{ voucher: { maxClaimableAmount: 1000n }, signature: bytesToHex(signature!), totalClaimed: 1000n }],
         `0x${'02'.repeat(65)}`,
       ],
     });
-    const entry = { channelId: channel.id, maxClaimableAmount: 500n, totalClaimed: 500n };
+    const entry = { channelId: channel.id, maxClaimableAmount: 1000n, totalClaimed: 1000n };
     expect(signed[1]).toBe(bytesToHex(scheme.claimDigest([entry])));
   });
 
   test('claims nothing where all charges are claimed', async () => {
-    await bed.charge(channel, 500n);
-    bed.contract.put(channel.id, { totalClaimed: 500n });
+    await bed.charge(channel, 1000n);
+    bed.contract.put(channel.id, { totalClaimed: 1000n });
     await bed.clock.advance(2000);
     expect((await begunCall()).functionName).toBe('refundWithSignature');
   });
 
   test('of a part pays that part', async () => {
     end = null;
-    await ask(payloadOf(0n, 150_000n)).catch(() => {});
+    await ask(payloadOf(BOUGHT, 150_000n)).catch(() => {});
     expect(await bed.store.operation(begun[0]!)).toMatchObject({ amount: 150_000n, state: 'open' });
   });
 
   test('that is asked for with a plain voucher is one of all that is left', async () => {
     end = null;
-    const { voucher, config } = payloadOf(0n);
+    const { voucher, config } = payloadOf(BOUGHT);
     await ask({ kind: 'voucher', voucher, config }).catch(() => {});
     expect(await bed.store.operation(begun[0]!)).toMatchObject({ amount: 1_000_000n });
   });
@@ -162,7 +172,6 @@ describe('a refund', () => {
 
 describe('a refund is refused', () => {
   test('with a voucher that is not the channel’s last, and the payer learns which is', async () => {
-    await bed.charge(channel, 500n);
     for (const max of [499n, 501n, 0n])
       await expect(ask(payloadOf(max))).rejects.toMatchObject({
         ...{ reason: `${PREFIX}cumulative_amount_mismatch`, charged: 500n },
@@ -175,7 +184,7 @@ describe('a refund is refused', () => {
     bed.contract.put(channel.id, { balance: 500_000n });
     await bed.clock.advance(2000);
     for (const by of [refund, open()])
-      await expect(ask(payloadOf(0n), by)).rejects.toMatchObject({ status: 429, code: 'refund_too_soon' });
+      await expect(ask(payloadOf(BOUGHT), by)).rejects.toMatchObject({ status: 429, code: 'refund_too_soon' });
     expect(begun).toHaveLength(1);
   });
 
@@ -189,15 +198,57 @@ describe('a refund is refused', () => {
 
   test('as busy when the buyer leaves before its turn, and nothing is begun', async () => {
     const held = Promise.withResolvers<{ value: null; charged: bigint; isCorrected: boolean }>();
-    const asking = { from: 0n, request: 'call', charged: 0n };
+    const asking = { chargedBefore: 0n, request: 'call', charged: 0n };
     const call = turns.take(channel.hex, asking, asker.signal, () => held.promise);
     const leaving = new AbortController();
-    const left = refund(payloadOf(0n), channel.id, { ...asker, signal: leaving.signal });
+    const left = refund(payloadOf(BOUGHT), channel.id, { ...asker, signal: leaving.signal });
     leaving.abort();
     await expect(left).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
     held.resolve({ value: null, charged: 0n, isCorrected: false });
     await call;
     expect(begun).toEqual([]);
+  });
+
+  test('while the relayer cannot send, before anything is read or stored', async () => {
+    unavailable = 'no gas';
+    bed.contract.asked.length = 0;
+    await expect(ask()).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable', charged: false });
+    expect([begun, bed.contract.asked]).toEqual([[], []]);
+  });
+
+  test('where its channel has bought nothing, without a read for it', async () => {
+    channel = await bed.open(1_000_000n);
+    await bed.clock.advance(2000);
+    bed.contract.asked.length = 0;
+    await expect(ask(payloadOf(0n))).rejects.toMatchObject({ reason: `${PREFIX}refund_no_balance` });
+    expect([begun, bed.contract.asked]).toEqual([[], []]);
+  });
+
+  test('without a read where a client that is not the last buyer has had its refund of this payer', async () => {
+    const stranger = { ...asker, client: '10.6.6.6', identity: '10.6.6.6' };
+    await ask(payloadOf(BOUGHT), refund, stranger);
+    await bed.clock.advance(600_000);
+    bed.contract.put(channel.id, { balance: 1_000_000n });
+    bed.contract.asked.length = 0;
+    await bed.store.note(await bed.noted(channel.id), (await bed.reader.read([channel.id]))[0]!, bed.clock.nowMs());
+    await bed.clock.advance(2000);
+    bed.contract.asked.length = 0;
+    const tooMany = { status: 429, code: 'refund_too_soon' };
+    await expect(ask(payloadOf(BOUGHT), refund, stranger)).rejects.toMatchObject(tooMany);
+    expect([begun.length, bed.contract.asked]).toEqual([1, []]);
+    await ask();
+    expect(begun.length).toBe(2);
+  });
+
+  test('and is not counted where nothing is left after the read', async () => {
+    bed.contract.put(channel.id, { balance: BOUGHT });
+    await bed.clock.advance(2000);
+    for (let time = 0; time < 4; time++)
+      await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}refund_no_balance` });
+    bed.contract.put(channel.id, { balance: 1_000_000n });
+    await bed.clock.advance(2000);
+    await ask();
+    expect(begun).toHaveLength(1);
   });
 
   test('where its transaction failed', async () => {
@@ -208,7 +259,7 @@ describe('a refund is refused', () => {
 
 test('a refund does not hold the channel’s next call up', async () => {
   await ask();
-  const asking = { from: 0n, request: 'call', charged: 0n };
+  const asking = { chargedBefore: 0n, request: 'call', charged: 0n };
   const work = async () => ({ value: 'sold', charged: 0n, isCorrected: false });
   expect(await turns.take(channel.hex, asking, asker.signal, work)).toBe('sold');
 });
@@ -225,7 +276,7 @@ test('a refund that is paid is not answered from a ledger that does not know its
     ...bed.store,
     get: async (id) => (++reads > 1 ? null : bed.store.get(id)),
   });
-  await expect(ask(payloadOf(0n), forgetful)).rejects.toMatchObject({ status: 503, code: 'ledger_unavailable' });
+  await expect(ask(payloadOf(BOUGHT), forgetful)).rejects.toMatchObject({ status: 503, code: 'ledger_unavailable' });
 });
 
 test('the operation is looked for ten times a second', async () => {
@@ -238,6 +289,6 @@ test('the operation is looked for ten times a second', async () => {
       return bed.store.operation(id);
     },
   });
-  await ask(payloadOf(0n), counting).catch(() => {});
+  await ask(payloadOf(BOUGHT), counting).catch(() => {});
   expect(looks).toBe(10);
 });

@@ -5,6 +5,7 @@ import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
 import { createLedger } from '../../../../../src/payment/ledger.ts';
 import type { PaidOrder } from '../../../../../src/payment/rail.ts';
 import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { createClaimRisk } from '../../../../../src/payment/rails/usdc-channels/claim-risk.ts';
 import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channels/sell-voucher.ts';
 import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
@@ -16,6 +17,8 @@ import { plainRequirement } from '../../../../support/usdc/payments.ts';
 // What a voucher is refused for, and in which order, over the real ledger.
 
 const PRICE = 500n;
+/** When charges are claimed here. */
+const CLAIMED = { threshold: PRICE, ageMs: 1000 };
 const PREFIX = 'invalid_batch_settlement_evm_';
 const requirement = plainRequirement(bytesToHex(CHANNEL_TERMS.receiver));
 
@@ -48,7 +51,8 @@ function open(changes: { charge?: () => Promise<null>; read?: () => Promise<neve
       book,
       turns: createTurns(clock),
       status,
-      limits: { threshold: PRICE, ageMs: 1000 },
+      limits: CLAIMED,
+      risk: createClaimRisk({ store, network: NETWORK, limits: CLAIMED, clock }),
       network: NETWORK,
       clock,
       log,
@@ -152,11 +156,11 @@ describe('a voucher is refused', () => {
     expect(await textOf(present(2n * PRICE, orderOf('b', { identifierHash: hash32('other') })))).toBe('answer 2');
   });
 
-  test('while a refund of its channel is open', async () => {
+  test('while a refund of its channel is open, and no endpoint runs', async () => {
     const calldata = Buffer.from('call');
     await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
     await expect(present(PRICE)).rejects.toEqual(refused('channel_busy'));
-    expect((await bed.noted(channel.id)).charged).toBe(0n);
+    expect([runs, (await bed.noted(channel.id)).charged]).toEqual([0, 0n]);
   });
 
   test('while a deposit of its channel is open, and no endpoint runs', async () => {
@@ -172,6 +176,15 @@ describe('a voucher is refused', () => {
     await bed.clock.advance(2001);
     await expect(present(2n * PRICE, orderOf('b'))).rejects.toMatchObject({ code: 'settlement_unavailable' });
     expect(runs).toBe(1);
+  });
+
+  test('once more than ten times the threshold was charged while no claim can be sent, before any of it is old', async () => {
+    unavailable = 'no gas';
+    for (let call = 1n; call <= 10n; call++) await present(call * PRICE, orderOf(`${call}`));
+    await expect(present(11n * PRICE, orderOf('last'))).rejects.toMatchObject({ code: 'settlement_unavailable' });
+    expect(runs).toBe(10);
+    unavailable = null;
+    expect(await textOf(present(11n * PRICE, orderOf('last')))).toBe('answer 11');
   });
 
   test('where another process takes its charge three times, and the endpoint runs once', async () => {

@@ -3,6 +3,7 @@ import { hexToBytes } from '../../../../../src/lib/hex.ts';
 import { createLedger } from '../../../../../src/payment/ledger.ts';
 import type { PaidOrder } from '../../../../../src/payment/rail.ts';
 import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { createClaimRisk } from '../../../../../src/payment/rails/usdc-channels/claim-risk.ts';
 import { readPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
 import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channels/sell-voucher.ts';
 import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
@@ -54,12 +55,14 @@ function process(stores: LedgerStores, bootId: string) {
     withdrawDelaySeconds: 86_400,
     clock,
   });
+  const claimLimits = { threshold: 1n, ageMs: 21_600_000 };
   const sell = createSellVoucher({
     store,
     ledger,
     book,
     turns: createTurns(clock),
-    ...{ status: { unavailable: () => null }, limits: { threshold: 1n, ageMs: 21_600_000 }, clock },
+    ...{ status: { unavailable: () => null }, limits: claimLimits, clock },
+    risk: createClaimRisk({ store: stores.channels, network: NETWORK, limits: claimLimits, clock }),
     network: NETWORK,
     log: { error: () => {} },
   });

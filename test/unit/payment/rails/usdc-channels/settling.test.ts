@@ -123,6 +123,14 @@ describe('a round of maintenance', () => {
     await expect.poll(claimed).toBe(1000n);
   });
 
+  test('deletes the rows of channels that have bought nothing and were not read for an hour', async () => {
+    const bought = await bed.open(10_000n);
+    await bed.charge(bought, 1n);
+    await bed.clock.advance(3_600_001);
+    await refresh();
+    expect([await bed.store.get(channel.id), await bed.store.get(bought.id)]).toMatchObject([null, { charged: 1n }]);
+  });
+
   test('reads nothing where the contracts are not found', async () => {
     await bed.charge(channel, 1000n);
     bed.contract.asked.length = 0;

@@ -18,10 +18,10 @@ beforeEach(() => {
 });
 
 /** A request of one unit whose voucher was signed on top of these charges. It buys when that fits, and is corrected when it does not. */
-function request(name: string, from: bigint, signal = STAYS, work: () => Promise<void> = async () => {}) {
-  return turns.take('channel', { from, request: name.replace(' again', ''), charged }, signal, async () => {
+function request(name: string, chargedBefore: bigint, signal = STAYS, work: () => Promise<void> = async () => {}) {
+  return turns.take('channel', { chargedBefore, request: name.replace(' again', ''), charged }, signal, async () => {
     await work();
-    const fits = from === charged;
+    const fits = chargedBefore === charged;
     seen.push(`${name} ${fits ? 'buys' : `is told ${charged}`}`);
     if (fits) charged += 1n;
     return { value: fits, charged, isCorrected: !fits };
@@ -213,7 +213,7 @@ describe('a request that has its turn', () => {
   test('does not hold up another channel', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const first = request('a', 0n, STAYS, () => promise);
-    const elsewhere = turns.take('other', { from: 0n, request: 'x', charged: 0n }, STAYS, async () => ({
+    const elsewhere = turns.take('other', { chargedBefore: 0n, request: 'x', charged: 0n }, STAYS, async () => ({
       ...{ value: 'sold', charged: 1n, isCorrected: false },
     }));
     expect(await elsewhere).toBe('sold');

@@ -9,16 +9,14 @@ const channelOf = (unclaimedSince: number | null, state: Parameters<typeof chann
   ...{ readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince },
 });
 
-test.each<[string, number | null, string | null, number, boolean, bigint?]>([
-  ['while claims are sent, however long a charge waits', SEEN_AT, null, 9_000, true],
-  ['for twice the planned time although no claim can be sent', SEEN_AT, 'no gas', 2_000, true],
-  ['where every charge is claimed, although no claim can be sent', null, 'no gas', 9_000, true],
-  ['no longer than that while no claim can be sent', SEEN_AT, 'no gas', 2_001, false],
-  ['while all channels together owe ten times the threshold of a claim', null, 'no gas', 0, true, 70n],
-  ['no longer once all channels together owe more than that', null, 'no gas', 0, false, 71n],
-])('vouchers are sold %s', (_, since, unavailable, waitedMs, isSold, overdue = 0n) => {
+test.each<[string, number | null, number, boolean, boolean]>([
+  ['for twice the planned time although no claim can be sent', SEEN_AT, 2_000, false, true],
+  ['where every charge is claimed, although no claim can be sent', null, 9_000, false, true],
+  ['no longer than that while no claim can be sent', SEEN_AT, 2_001, false, false],
+  ['no longer once all channels together owe too much', null, 0, true, false],
+])('vouchers are sold %s', (_, since, waitedMs, isTooMuch, isSold) => {
   const limits = { threshold: 7n, ageMs: 1_000 };
-  const trouble = { unavailable, overdue, limits, nowMs: SEEN_AT + waitedMs };
+  const trouble = { unavailable: 'no gas', isTooMuch, limits, nowMs: SEEN_AT + waitedMs };
   const check = () => checkClaimable(channelOf(since), trouble);
   if (isSold) expect(check).not.toThrow();
   else expect(check).toThrow(expect.objectContaining({ status: 503, code: 'settlement_unavailable', charged: false }));
@@ -72,12 +70,20 @@ describe('a voucher over the charges and the price', () => {
     expect(shown()).toEqual(expected);
   });
 
+  test('that the balance does not cover counts as a failure, and one over old charges is forgiven', () => {
+    const forgiven = (max: bigint, balance: bigint) => {
+      const fault = faultOf(channelOf(null, { balance }), { max, price: 50n, deposit: 0n });
+      return fault?.refusal.correction?.isForgiven;
+    };
+    expect([forgiven(150n, 149n), forgiven(151n, 149n)]).toEqual([false, true]);
+  });
+
   test('that is stale tells the charges and the client’s own last voucher', () => {
     const fault = faultOf(channelOf(null), { max: 1n, price: 50n, deposit: 0n });
     expect(fault?.refusal).toMatchObject({ charged: 100n, settlement: null });
     expect(fault?.refusal.correction).toEqual({
       scheme: 'batch-settlement',
-      hasPaid: true,
+      isForgiven: true,
       extra: {
         channelState: {
           ...{ channelId: `0x${Buffer.from(channelTerms('a').id).toString('hex')}`, balance: '10000' },

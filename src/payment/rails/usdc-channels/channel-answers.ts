@@ -20,15 +20,18 @@ function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
   };
 }
 
-/** What a client with an old state must know to sign the next voucher: the charges, and its own last voucher as their proof. */
-export function correctionOf({ id, charged, state, signature }: Channel): Correction {
+/**
+ * What a client with an old state must know to sign the next voucher: the charges, and its own last voucher as their proof. `isForgiven`: whether the
+ * refusal counts as no failure.
+ */
+export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
   const voucherState = signature && {
     signedMaxClaimable: charged.toString(),
     signature: bytesToHex(signature),
   };
   return {
     scheme: SCHEME,
-    hasPaid: charged > 0n,
+    isForgiven,
     extra: { channelState: channelState(id, charged, state), ...(voucherState && { voucherState }) },
   };
 }

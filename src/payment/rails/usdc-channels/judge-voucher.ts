@@ -1,39 +1,40 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
-import { hashClient, type Ledger } from '../../ledger.ts';
+import { isSameRequest } from '../../known-payment.ts';
+import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { RailStatus } from '../../settling.ts';
+import { channelReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
-import { channelReceipt } from './channel-state.ts';
 import type { PresentedVoucher } from './charge-voucher.ts';
-import { overdueBefore } from './claim-alarm.ts';
+import type { ClaimRisk } from './claim-risk.ts';
 import type { ClaimLimits } from './claim-rows.ts';
 import { reason } from './payload.ts';
-import { type ClaimTrouble, checkClaimable, faultOf } from './voucher-rules.ts';
+import { isSaleOf } from './same-buyer.ts';
+import { checkClaimable, faultOf } from './voucher-rules.ts';
 
-export interface BoughtBeforeOptions {
-  store: Pick<ChannelStore, 'findSale' | 'findOpen' | 'totalsOverdue'>;
+export interface JudgeVoucherOptions {
+  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
   status: Pick<RailStatus, 'unavailable'>;
+  risk: ClaimRisk;
   limits: ClaimLimits;
-  network: string;
   clock: Clock;
   log: { error(detail: object, message: string): void };
 }
 
 /** Judges a voucher against its channel, and finds the answer that it has bought before. */
-export function createBoughtBefore(options: BoughtBeforeOptions) {
+export function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
   /** The answer that this voucher has bought for this very request; null when it has bought none, or none that is kept. */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
-    if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
+    if (!isSaleOf(sale, order)) return null;
     const body = await ledger.redeliver(sale.id);
     return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
   }
@@ -43,7 +44,7 @@ export function createBoughtBefore(options: BoughtBeforeOptions) {
    * the channel's charges cannot be claimed. The channel is read in the request's turn: an earlier read could miss a sale that ended meanwhile, and the
    * endpoint would run for nothing.
    */
-  async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+  async function judgeVoucher(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
     let channel = await book.open(channelId, payload.config, order.asker);
@@ -55,22 +56,22 @@ export function createBoughtBefore(options: BoughtBeforeOptions) {
       fault = faultOf(channel, covered);
     }
     if (fault) throw fault.refusal;
-    await checkClaims(options, channel);
+    await checkClaims(options, channel, order.price);
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
     return null;
   }
 
-  return { redelivered, boughtBefore };
+  return { redelivered, judgeVoucher };
 }
 
-/** Throws Unavailable while claims cannot be sent, and the channel or all channels together owe too much for too long. */
+/** Throws Unavailable while claims cannot be sent, and the channel owes for too long or all channels together owe too much. */
 async function checkClaims(
-  { store, status, limits, network, clock }: BoughtBeforeOptions,
+  { status, risk, limits, clock }: JudgeVoucherOptions,
   channel: Channel,
+  price: bigint,
 ): Promise<void> {
   const unavailable = status.unavailable();
-  if (unavailable === null) return;
-  const nowMs = clock.nowMs();
-  const overdue = await store.totalsOverdue(network, overdueBefore(limits, nowMs));
-  checkClaimable(channel, { unavailable, overdue, limits, nowMs } satisfies ClaimTrouble);
+  if (unavailable === null) return risk.calm();
+  await risk.look();
+  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });
 }

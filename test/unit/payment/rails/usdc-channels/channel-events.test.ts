@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { hexToBytes } from '../../../../../src/lib/hex.ts';
-import { channelEvents } from '../../../../../src/payment/rails/usdc-channels/operations-evidence.ts';
+import { channelEvents } from '../../../../../src/payment/rails/usdc-channels/channel-events.ts';
 import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
 import { createContractStandIn } from '../../../../support/channels/contract-stand-in.ts';
 
@@ -8,14 +8,13 @@ const ID = `0x${'1d'.repeat(32)}`;
 const SENDER = `0x${'5e'.repeat(20)}`;
 const RECEIVER = `0x${'ab'.repeat(20)}`;
 const TOKEN = `0x${'cd'.repeat(20)}`;
-const ours = { receiver: hexToBytes(RECEIVER), token: hexToBytes(TOKEN) };
 const channelId = hexToBytes(ID);
 const contract = createContractStandIn();
 const { event } = contract;
-const read = (logs: ReturnType<typeof event>[], status = '0x1') => channelEvents({ status, logs }, ours);
+const read = (logs: ReturnType<typeof event>[], status = '0x1') => channelEvents({ status, logs });
 
 describe('the contract’s events in a transaction', () => {
-  test('are read in their order, each with what it says', () => {
+  test('are read in their order where they are claims and refunds, each with what it says', () => {
     const logs = [
       event('Deposited', [ID, SENDER], [5n, 9n]),
       event('Claimed', [ID, SENDER], [3n, 4n]),
@@ -25,12 +24,8 @@ describe('the contract’s events in a transaction', () => {
       event('WithdrawFinalized', [ID, SENDER], [1n]),
     ];
     expect(read(logs)).toEqual([
-      { kind: 'Deposited', channelId, amount: 5n, newBalance: 9n },
       { kind: 'Claimed', channelId, amount: 3n, totalClaimed: 4n },
-      { kind: 'Settled', amount: 7n },
       { kind: 'Refunded', channelId, amount: 2n },
-      { kind: 'WithdrawInitiated', channelId, amount: 6n, finalizeAfter: 1_800_000_000 },
-      { kind: 'WithdrawFinalized', channelId, amount: 1n },
     ]);
   });
 
@@ -38,8 +33,6 @@ describe('the contract’s events in a transaction', () => {
   test.each([
     ['of a transaction that reverted', [refunded], '0x0'],
     ['of another contract', [{ ...refunded, address: `0x${'99'.repeat(20)}` }], '0x1'],
-    ['that is a sweep to another receiver', [event('Settled', [SENDER, TOKEN, SENDER], [7n])], '0x1'],
-    ['that is a sweep in another token', [event('Settled', [RECEIVER, SENDER, SENDER], [7n])], '0x1'],
     ['that the contract does not have', [{ ...refunded, topics: [ID, ID] }], '0x1'],
     ['whose data is cut off', [{ ...refunded, data: '0x02' }], '0x1'],
     ['whose topics are missing', [{ ...refunded, topics: refunded.topics.slice(0, 1) }], '0x1'],

@@ -3,7 +3,7 @@ import {
   channelReceipt,
   correctionOf,
   refundReceipt,
-} from '../../../../../src/payment/rails/usdc-channels/channel-state.ts';
+} from '../../../../../src/payment/rails/usdc-channels/channel-answers.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';
@@ -24,8 +24,8 @@ const channel: Channel = {
 
 test('a correction of a channel without a voucher tells its state alone, and that its payer has paid', () => {
   const extra = { channelState: shown('700') };
-  expect(correctionOf(channel)).toEqual({ scheme: 'batch-settlement', hasPaid: true, extra });
-  expect(correctionOf({ ...channel, charged: 0n }).hasPaid).toBe(false);
+  expect(correctionOf(channel, true)).toEqual({ scheme: 'batch-settlement', isForgiven: true, extra });
+  expect(correctionOf(channel, false).isForgiven).toBe(false);
 });
 
 describe('the receipt', () => {

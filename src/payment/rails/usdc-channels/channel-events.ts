@@ -1,0 +1,49 @@
+import { decodeEventLog, type Hex, parseAbi } from 'viem';
+import { hexToBytes } from '../../../lib/hex.ts';
+import type { MinedTransaction } from '../../operation.ts';
+import { SETTLEMENT } from './scheme.ts';
+
+const abi = parseAbi([
+  'event Claimed(bytes32 indexed channelId, address indexed sender, uint128 claimAmount, uint128 newTotalClaimed)',
+  'event Refunded(bytes32 indexed channelId, address indexed sender, uint128 amount)',
+]);
+
+/** What one event of the settlement contract says. Amounts in base units of the token. `channelId` has 32 bytes. */
+export type ChannelEvent =
+  | { readonly kind: 'Claimed'; readonly channelId: Uint8Array; readonly amount: bigint; readonly totalClaimed: bigint }
+  | { readonly kind: 'Refunded'; readonly channelId: Uint8Array; readonly amount: bigint };
+
+/**
+ * Reads the settlement contract's claims and refunds in a mined transaction, in their order. A transaction that reverted has none. An event names only
+ * the id of its channel, so the caller compares it with the ids of its own channels.
+ */
+export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' | 'logs'>): ChannelEvent[] {
+  if (status !== '0x1') return [];
+  return logs.flatMap((log) => {
+    const event = log.address.toLowerCase() === SETTLEMENT ? eventOf(log) : null;
+    return event ? [event] : [];
+  });
+}
+
+/** Null for an event that we do not read, and for data that is not what the contract logs. */
+function eventOf({ topics, data }: MinedTransaction['logs'][number]): ChannelEvent | null {
+  const decoded = decode(topics as [Hex, ...Hex[]], data as Hex);
+  switch (decoded?.eventName) {
+    case 'Claimed': {
+      const { channelId, claimAmount: amount, newTotalClaimed: totalClaimed } = decoded.args;
+      return { kind: 'Claimed', channelId: hexToBytes(channelId), amount, totalClaimed };
+    }
+    case 'Refunded':
+      return { kind: 'Refunded', channelId: hexToBytes(decoded.args.channelId), amount: decoded.args.amount };
+    default:
+      return null;
+  }
+}
+
+function decode(topics: [Hex, ...Hex[]], data: Hex) {
+  try {
+    return decodeEventLog({ abi, topics, data, strict: true });
+  } catch {
+    return null;
+  }
+}
