@@ -8,7 +8,6 @@ import { clientKey } from '../lib/limits/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
-import { answerMessage } from './answer-message.ts';
 import { type CallLimits, countCall } from './limits.ts';
 import { PAYMENT, RECEIPT } from './meta.ts';
 import { mayCallFrom } from './origin.ts';
@@ -68,6 +67,8 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
         return asked ? answerCall(name, call, () => respond(asked)) : null;
       },
     };
+    // Loaded at the first message: the SDK is a twentieth of a start's work, and many services never get one.
+    const { answerMessage } = await import('./answer-message.ts');
     return send(reply, await answerMessage(webRequest(request, text), message, toolbox));
   }
 
