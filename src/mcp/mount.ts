@@ -8,6 +8,7 @@ import { clientKey } from '../lib/limits/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
+import type { answerMessage } from './answer-message.ts';
 import { type CallLimits, countCall } from './limits.ts';
 import { PAYMENT, RECEIPT } from './meta.ts';
 import { mayCallFrom } from './origin.ts';
@@ -31,6 +32,10 @@ const BATCH = new AppError(
   'batch_not_supported',
   'Send one JSON-RPC message a request: a payment belongs to one call.',
 );
+
+/** Answers through the SDK, which is loaded at the first message: it is a twentieth of a start's work, and many services never get a message. */
+const answer: typeof answerMessage = async (...message) =>
+  (await import('./answer-message.ts')).answerMessage(...message);
 
 /** The dependencies of the tools server. */
 export interface McpDeps<S> extends ToolsDeps<S> {
@@ -67,9 +72,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
         return asked ? answerCall(name, call, () => respond(asked)) : null;
       },
     };
-    // Loaded at the first message: the SDK is a twentieth of a start's work, and many services never get one.
-    const { answerMessage } = await import('./answer-message.ts');
-    return send(reply, await answerMessage(webRequest(request, text), message, toolbox));
+    return send(reply, await answer(webRequest(request, text), message, toolbox));
   }
 
   function readCall(message: unknown, request: FastifyRequest, reply: FastifyReply): ToolCall {
