@@ -60,7 +60,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   mountOperations(app, deps);
   await app.register(async (free) => {
     limit(free, deps, config.rateLimits.free);
-    await mountDocuments(free, deps);
+    mountDocuments(free, deps);
     mountFree(free, deps);
     mountLightningDescriptor(free, deps.describeLightning);
     mountLookup(free, deps.lookup);

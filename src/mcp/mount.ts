@@ -8,7 +8,7 @@ import { clientKey } from '../lib/limits/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
-import { answerMessage } from './answer-message.ts';
+import type { answerMessage } from './answer-message.ts';
 import { instructionsFor } from './instructions.ts';
 import { type CallLimits, countCall } from './limits.ts';
 import { PAYMENT, RECEIPT } from './meta.ts';
@@ -33,6 +33,10 @@ const BATCH = new AppError(
   'batch_not_supported',
   'Send one JSON-RPC message a request: a payment belongs to one call.',
 );
+
+/** Answers through the SDK, which is loaded at the first message: it is a twentieth of a start's work, and many services never get a message. */
+const answer: typeof answerMessage = async (...message) =>
+  (await import('./answer-message.ts')).answerMessage(...message);
 
 /** The dependencies of the tools server. */
 export interface McpDeps<S> extends ToolsDeps<S> {
@@ -69,7 +73,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
         return asked ? answerCall(name, call, () => respond(asked)) : null;
       },
     };
-    return send(reply, await answerMessage(webRequest(request, text), message, toolbox));
+    return send(reply, await answer(webRequest(request, text), message, toolbox));
   }
 
   function readCall(message: unknown, request: FastifyRequest, reply: FastifyReply): ToolCall {

@@ -8,7 +8,6 @@ import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
-import { createOpenApi } from '../http/openapi/openapi.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { createWellKnown } from '../http/well-known.ts';
@@ -40,10 +39,10 @@ export interface MetaDeps {
 }
 
 /**
- * Mounts the documents that describe the catalogue. Their bytes are made here, and compressed at the first request. Those that list the ways to pay are
- * made again when these have changed: a rail may be offered only some time after the start.
+ * Mounts the documents that describe the catalogue. They are made and compressed at the first request, because OpenAPI alone is a tenth of a start's
+ * work. Those that list the ways to pay are made again when these have changed: a rail may be offered only some time after the start.
  */
-export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
+export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   const { catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
   const { contactUrl } = config.web;
@@ -59,7 +58,10 @@ export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Prom
   mountDocument(
     app,
     '/openapi.json',
-    keepWhile(deps, () => createOpenApi({ ...described, contactUrl })),
+    keepWhile(deps, async () => {
+      const { createOpenApi } = await import('../http/openapi/openapi.ts');
+      return createOpenApi({ ...described, contactUrl });
+    }),
   );
   const manifest = keepWhile(deps, () => createWellKnown({ catalogue, acceptsOf, publicOrigin }));
   for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
@@ -67,16 +69,23 @@ export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Prom
   mountDocument(app, '/llms.txt', () => text);
 }
 
-/** Returns the document under the offers of now. An offer that stays the same is the same object. */
+/**
+ * Returns the document under the offers of now. An offer that stays the same is the same object. A document that could not be made is tried again at the
+ * next request.
+ */
 function keepWhile({ catalogue, offerOf }: MetaDeps, make: () => object | Promise<object>): () => Promise<Encodable> {
   const sample = catalogue.find(({ price }) => price);
-  const offerNow = () => sample && offerOf(sample);
   const encoded = async () => encodeWhenAsked(Buffer.from(JSON.stringify(await make())), JSON_TYPE);
-  let kept = { offer: offerNow(), document: encoded() };
+  let kept: { readonly offer: Offer | undefined; readonly document: Promise<Encodable> } | null = null;
   return () => {
-    const offer = offerNow();
-    if (offer !== kept.offer) kept = { offer, document: encoded() };
-    return kept.document;
+    const offer = sample && offerOf(sample);
+    if (kept && kept.offer === offer) return kept.document;
+    const made = { offer, document: encoded() };
+    kept = made;
+    made.document.catch(() => {
+      if (kept === made) kept = null;
+    });
+    return made.document;
   };
 }
 

@@ -6,8 +6,6 @@ import type { Clock } from '../lib/clock.ts';
 import type { SelfTestStore } from '../store/ports/selftest.ts';
 import { createRun, type PricedCall } from './one-run.ts';
 import { createSchedule } from './schedule.ts';
-import { createStockBuyer } from './stock-buyer.ts';
-import { createWalletReads } from './wallet-reads.ts';
 
 interface SelfTestOptions {
   readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'selfTest'>;
@@ -47,9 +45,10 @@ const KEEP_MS = 30 * 86_400_000;
 /**
  * Makes the self-test. The service's own wallet buys the service's own endpoint through the public URL and the gate, like any buyer.
  * Then it calls an endpoint that must fail without charging.
- * Null without a wallet. Throws when the configured endpoint is not for sale.
+ * Null without a wallet. Rejects when the configured endpoint is not for sale. The buyer's client is loaded only with a wallet, because it is a tenth of
+ * a start's work.
  */
-export function createSelfTest(options: SelfTestOptions): SelfTest | null {
+export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest | null> {
   const { config, chain, store, catalogue, clock, log, onRun, mayRun = () => true, random = Math.random } = options;
   const { network, seller, publicOrigin, selfTest } = config;
   if (selfTest.privateKey === null) return null;
@@ -57,6 +56,8 @@ export function createSelfTest(options: SelfTestOptions): SelfTest | null {
     url: publicOrigin + path,
     units: listedUnits(catalogue, path, network.segment),
   });
+  const { createStockBuyer } = await import('./stock-buyer.ts');
+  const { createWalletReads } = await import('./wallet-reads.ts');
   const buyer = createStockBuyer({
     privateKey: selfTest.privateKey,
     network: network.caip2,

@@ -98,7 +98,7 @@ export async function createDeps(
   publishCollector(shared, { ...collecting, clock });
   const selfTest = worker
     ? null
-    : createSelfTest({
+    : await createSelfTest({
         ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
         onRun: countSelfTests(metrics),
       });

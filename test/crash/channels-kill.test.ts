@@ -44,12 +44,7 @@ beforeAll(async () => {
   const env = {
     ...KILL_LANE.env,
     ...{ CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey, RPC_URLS: proxy.url },
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
   };
-  // A regular stop writes the compile cache, which halves every later start.
-  const first = await createProcess(network, folder, env);
-  await first.start();
-  await first.stop();
   service = await createProcess(network, folder, env, { spare: true });
   await start();
   const read = async (sql: string): Promise<Row[]> => (isDead ? left<Row>(file, sql) : rowsOf<Row>(file, sql));

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createTestApp, listen, sendRaw } from './harness.ts';
+import { createTestApp, listen, pricedEndpoint, sendRaw } from './harness.ts';
 
 const TOKEN = 'a-token-of-enough-length';
 let t: Awaited<ReturnType<typeof createTestApp>>;
@@ -190,6 +190,23 @@ describe('/openapi.json', () => {
 });
 
 describe('the documents for machines', () => {
+  it('are made when they are asked for, and made again after they could not be made', async () => {
+    let isBroken = false;
+    const endpoint = Object.defineProperty({ ...pricedEndpoint }, 'freeSummary', {
+      get: () => {
+        if (isBroken) throw new Error('not this time');
+      },
+    });
+    t = await createTestApp({ catalogue: [endpoint] });
+    isBroken = true;
+    expect((await t.app.inject('/v1/paid')).statusCode).toBe(500);
+    isBroken = false;
+    expect((await t.app.inject('/v1/paid')).json().routes).toHaveLength(1);
+    // Kept from then on.
+    isBroken = true;
+    expect((await t.app.inject('/v1/paid')).statusCode).toBe(200);
+  });
+
   const CONTENT = {
     '/llms.txt': 'text/plain; charset=utf-8',
     '/.well-known/x402': 'application/json; charset=utf-8',

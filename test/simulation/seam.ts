@@ -11,9 +11,6 @@ const STAND_INS = [
   { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
   { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
   { module: 'http/methods.ts', from: /\/src\//, by: './service/methods.ts' },
-  { module: 'openapi/openapi.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
-  { module: 'http/price-list.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
-  { module: 'http/well-known.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
   { module: 'http/llms-text.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
   { module: './snapshot.ts', from: /\/src\/discovery\//, by: './service/documents.ts' },
 ];

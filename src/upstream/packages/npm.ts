@@ -19,8 +19,8 @@ export interface Npm {
 
 interface NpmDeps {
   readonly registry: Upstream;
-  /** Without a trailing slash. */
-  readonly registryUrl: string;
+  /** The registry's base URL, without a trailing slash. */
+  registryUrl(): Promise<string>;
   /** The publication time of a version whose packument is too large to read; null when unknown. */
   publishedAt(name: string, version: string, signal?: AbortSignal): Promise<number | null>;
 }
@@ -37,7 +37,7 @@ const packumentSchema = z.object({
 /** Reads the full packument, because only it has the time of publishing. When it is larger than the cap, reads the latest version's manifest. */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
-    registry.jsonDated({ url: `${registryUrl}/${path}`, ...(signal && { signal }) }, schema);
+    registry.jsonDated({ url: `${await registryUrl()}/${path}`, ...(signal && { signal }) }, schema);
 
   async function readManifest(name: string, signal?: AbortSignal): Promise<NpmPackage | null> {
     const got = await read(`${pathOf(name)}/latest`, manifestSchema, signal);

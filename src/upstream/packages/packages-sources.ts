@@ -51,7 +51,7 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
   return {
     npm: createNpm({
       registry,
-      registryUrl: registryUrl(config.npmUrl),
+      registryUrl: () => registryUrl(config.npmUrl),
       publishedAt: createDepsDev(depsDev, config.depsDevUrl),
     }),
     npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),

@@ -65,7 +65,7 @@ async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options =
   stops.push(service.stop, async () => void db.close());
   const { clock, sources } = service.deps;
   const metrics = new Registry();
-  const selfTest = createSelfTest({
+  const selfTest = await createSelfTest({
     config: {
       ...service.config,
       publicOrigin: publicOrigin ?? service.origin,
@@ -200,11 +200,12 @@ test('there is no self-test without a wallet, and none of a route that is not fo
       config: { ...service.config, seller, selfTest: { ...service.config.selfTest, ...selfTest } },
       ...{ chain: service.deps.sources.chain, store, catalogue, clock: systemClock, log: service.deps.log },
     });
-  expect(make({})).toBeNull();
+  expect(await make({})).toBeNull();
   const { privateKey } = network.selfTester;
-  expect(make({ privateKey, path: '/v1/paid/arc/wallet?address=0x1' })).not.toBeNull();
-  expect(() => make({ privateKey, path: '/v1/paid/market/prices' })).toThrow(/cannot buy \/v1\/paid\/market\/prices/);
-  expect(() => make({ privateKey }, network.selfTester.address)).toThrow(/wallet is the seller’s/);
+  expect(await make({ privateKey, path: '/v1/paid/arc/wallet?address=0x1' })).not.toBeNull();
+  const unsold = make({ privateKey, path: '/v1/paid/market/prices' });
+  await expect(unsold).rejects.toThrow(/cannot buy \/v1\/paid\/market\/prices/);
+  await expect(make({ privateKey }, network.selfTester.address)).rejects.toThrow(/wallet is the seller’s/);
 });
 
 test('the embedded network gives a self-test wallet only when asked', async () => {

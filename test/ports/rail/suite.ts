@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Adapter, ofNow } from '../../support/ledger/ledger-adapters.ts';
@@ -35,15 +32,11 @@ const START_MS = 60_000;
 /** Tests the twelve promises of src/payment/README.md for every rail on one database. All rails use one network. */
 export function railSuite(database: Adapter['name']): void {
   let network: EmbeddedNetwork;
-  let compiled: string;
   beforeAll(async () => {
     network = await startEmbeddedNetwork({ lightning: true, blockTimeMs: 100 });
-    // A process writes its compile cache when it stops regularly. The next rail's process starts faster with it.
-    compiled = mkdtempSync(join(tmpdir(), 'percall-compiled-'));
   });
   afterAll(async () => {
     await network?.stop();
-    rmSync(compiled, { recursive: true, force: true });
   });
 
   test('each rail shows every promise, except for gaps that this suite allows and that its fixture explains', () => {
@@ -56,7 +49,7 @@ export function railSuite(database: Adapter['name']): void {
   const onRail = (fixture: RailFixture, ledgerEnv: () => Promise<Record<string, string>>) => {
     let open: Stage;
     beforeAll(async () => {
-      open = await openStage(fixture, network, { ...(await ledgerEnv()), NODE_COMPILE_CACHE: compiled });
+      open = await openStage(fixture, network, await ledgerEnv());
       await open.start();
     }, START_MS);
     afterAll(async () => {

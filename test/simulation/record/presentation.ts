@@ -138,8 +138,10 @@ export function createBook(nowMs: () => number) {
 }
 
 function decoded(text: string | undefined): Record<string, unknown> | null {
+  // Most answers lack the header, and an error for each would cost more than all that are read.
+  if (text === undefined) return null;
   try {
-    return JSON.parse(Buffer.from(String(text), 'base64').toString('utf8')) as Record<string, unknown>;
+    return JSON.parse(Buffer.from(text, 'base64').toString('utf8')) as Record<string, unknown>;
   } catch {
     return null;
   }

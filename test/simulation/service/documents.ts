@@ -1,10 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-// In place of the documents that a start would make anew each time (the interface, the price list, the search index): nothing of them is asked for here.
+// In place of the documents that a start would make anew each time (`llms.txt`, the search index): nothing of them is asked for here.
 
-export const createOpenApi = async (): Promise<object> => ({});
-export const createPriceList = (): object => ({});
-export const createWellKnown = (): object => ({});
 export const createLlmsText = (): string => '';
 /** Other work has its turn meanwhile, as with the real one. */
 export async function takeSnapshot(): Promise<object> {

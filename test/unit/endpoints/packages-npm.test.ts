@@ -119,8 +119,8 @@ describe('packages/npm', () => {
     expect(server().received.map(({ headers }) => headers.authorization?.slice(0, 5))).toContain('Basic');
   });
 
-  test('without a configured registry it asks the client library’s default one', () => {
-    expect(new URL(registryUrl(null)).protocol).toBe('https:');
-    expect(registryUrl('http://127.0.0.1:9/sub/')).toBe('http://127.0.0.1:9/sub');
+  test('without a configured registry it asks the client library’s default one', async () => {
+    expect(new URL(await registryUrl(null)).protocol).toBe('https:');
+    expect(await registryUrl('http://127.0.0.1:9/sub/')).toBe('http://127.0.0.1:9/sub');
   });
 });

@@ -39,8 +39,22 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): Hex | null 
   return recover(digest, signature.subarray(0, 64), v - 27);
 }
 
+/** Who signed what: the chain, its providers and the promises ask for the same signatures many times. */
+const recovered = new Map<string, Hex | null>();
+const MOST_RECOVERED = 10_000;
+
 /** The same for a transaction's parts. */
 export function recover(digest: Uint8Array, compact: Uint8Array, recovery: number): Hex | null {
+  const key = `${toHex(digest)}${toHex(compact)}${recovery}`;
+  const known = recovered.get(key);
+  if (known !== undefined) return known;
+  if (recovered.size >= MOST_RECOVERED) recovered.clear();
+  const signer = recoverNow(digest, compact, recovery);
+  recovered.set(key, signer);
+  return signer;
+}
+
+function recoverNow(digest: Uint8Array, compact: Uint8Array, recovery: number): Hex | null {
   try {
     return toHex(keccak(secp256k1.ecdsaRecover(compact, recovery, digest, false).subarray(1)).subarray(12));
   } catch {

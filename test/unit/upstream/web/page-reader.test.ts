@@ -12,6 +12,9 @@ const small = page('<title>Small</title><p>text</p>');
 /** Half a second of work. */
 const slow = page(`<html><body>${'<div><p>some words</p></div>'.repeat(20_000)}</body></html>`);
 
+/** In ms: how long a page may take on a machine that is as busy as it may be. */
+const PATIENCE_MS = 60_000;
+
 let reader: PageReader;
 afterEach(() => reader.close());
 
@@ -29,7 +32,7 @@ test('the caller’s bytes are not changed', async () => {
 });
 
 test('a page without a free thread waits a little, then gets 503', async () => {
-  reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50 });
+  reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50, parseMs: PATIENCE_MS });
   await reader.read(small, signal);
   const busy = reader.read(slow, signal);
   const waiting = reader.read(small, signal);
