@@ -99,11 +99,8 @@ export function createRefund(options: RefundOptions) {
       throw new PaymentRefused(reason('refund_transaction_failed'));
     const channel = await store.get(channelId);
     if (!channel) throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now');
-    return {
-      body: Buffer.from('{}'),
-      receipt: refundReceipt(channel, operation.transaction, operation.amount),
-      at: operation.endedAt,
-    };
+    const receipt = refundReceipt(channel, operation.transaction, operation.amount);
+    return { body: Buffer.from('{}'), receipt, at: operation.endedAt };
   };
 }
 
