@@ -1,10 +1,13 @@
 import type { Endpoint } from './endpoint.ts';
 
-/** The path prefix of each surface: free, paid in USDC, paid in bitcoin over Lightning. */
-export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning' } as const;
+/** The path prefix of each mount: free, paid in USDC, paid in bitcoin over Lightning, paid in USDC by MPP. */
+export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning', mpp: '/v1/mpp' } as const;
+
+/** A group of routes under one prefix. */
+type Mount = keyof typeof PREFIX;
 
 /** A group of routes: the free ones, those paid in USDC, those paid over Lightning. */
-export type Surface = keyof typeof PREFIX;
+export type Surface = Exclude<Mount, 'mpp'>;
 
 type Placed = Pick<Endpoint<never>, 'access' | 'path' | 'onlyOn'>;
 
@@ -20,7 +23,7 @@ export function entriesOn<E extends Placed>(catalogue: readonly E[], surface: Su
 }
 
 /** The one public path of an entry on a surface. */
-export function pathOn(endpoint: Placed, surface: Surface): string {
+export function pathOn(endpoint: Placed, surface: Mount): string {
   return `${PREFIX[surface]}${endpoint.path}`;
 }
 
@@ -30,7 +33,7 @@ export function listedPath(endpoint: Placed): string {
 }
 
 /** Every path under which an entry is served on a surface: the listed path, and the same path with the network's own segment instead of `chain`. */
-export function servedPaths(endpoint: Placed, surface: Surface, chainSegment: string): string[] {
+export function servedPaths(endpoint: Placed, surface: Mount, chainSegment: string): string[] {
   const listed = pathOn(endpoint, surface);
   if (!endpoint.path.startsWith('/chain/') || chainSegment === 'chain') return [listed];
   return [listed, `${PREFIX[surface]}/${chainSegment}${endpoint.path.slice('/chain'.length)}`];

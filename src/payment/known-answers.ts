@@ -2,7 +2,9 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { inDoubt } from './doubt.ts';
+import { isSameAuthorization, isSameRequest, mayHaveMoved } from './known-payment.ts';
 import type { Order } from './order.ts';
+import { identifierConflict } from './payment-identifier.ts';
 import { PaymentRefused } from './refusal.ts';
 import { ALREADY_USED } from './settler.ts';
 
@@ -12,6 +14,15 @@ export function checkPaidFor<S>({ authorization }: Order<S>, requirement: Paymen
   if (authorization.value === BigInt(requirement.amount)) return;
   const detail = 'this payment was taken for a call with other terms: present it for a call with the same price';
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
+}
+
+/**
+ * Throws when the payment that holds an order's identifier is another payment: 409, or 402 where the identifier is a challenge's, which buys one answer.
+ * `known`: the row of the order's own payment.
+ */
+export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
+  if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
+  throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(known));
 }
 
 /** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */

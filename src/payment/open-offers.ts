@@ -6,6 +6,7 @@ import type { Offer } from './offer.ts';
 import { httpProtocol } from './open-protocols.ts';
 import { RAILS, type RailList, railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
+import type { PreparedProtocol } from './protocol.ts';
 import type { RailInfo } from './rail.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
 import type { RailProbes } from './settling.ts';
@@ -27,26 +28,36 @@ type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>
 /**
  * Prepares the offer of a priced endpoint in USDC. `infos`: the rails in it, by default those that are on. Throws for an endpoint without a price.
  */
-export function createOffer(endpoint: Endpoint<never>, terms: Terms, infos = railsUnder(terms.rails)): Offer {
+export function createOffer(
+  endpoint: Endpoint<never>,
+  terms: Terms,
+  infos = railsUnder(terms.rails),
+  protocol: PreparedProtocol = httpProtocol,
+): Offer {
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
   const { rails, publicOrigin } = terms;
   const accepts = infos.map(({ entry }) => entry(requirement, rails));
-  return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
+  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, publicOrigin) };
 }
 
 /** The rails that may be offered, and the last probes of their services. */
 interface Offered {
   readonly railList?: RailList;
   probes?(): RailProbes;
+  /** The protocol that asks for them. By default x402. */
+  readonly protocol?: PreparedProtocol;
 }
 
 /**
  * Returns the USDC offer of each priced endpoint under a configuration. Each offer is prepared once, and once more while a rail that must be proven is
  * not proven yet.
  */
-export function offersUnder(config: TermsConfig, { railList = RAILS, probes = () => ({}) }: Offered = {}): OfferOf {
+export function offersUnder(
+  config: TermsConfig,
+  { railList = RAILS, probes = () => ({}), protocol }: Offered = {},
+): OfferOf {
   const terms = termsOf(config);
   const all = railsUnder(terms.rails, railList);
   const isOffered = ({ isOfferedOnceProven, service }: RailInfo): boolean =>
@@ -56,7 +67,7 @@ export function offersUnder(config: TermsConfig, { railList = RAILS, probes = ()
     const infos = all.filter(isOffered);
     const variant = infos.map(({ name }) => name).join();
     const variants = offers.get(endpoint) ?? new Map<string, Offer>();
-    const offer = variants.get(variant) ?? createOffer(endpoint, terms, infos);
+    const offer = variants.get(variant) ?? createOffer(endpoint, terms, infos, protocol);
     offers.set(endpoint, variants.set(variant, offer));
     return offer;
   };
@@ -67,4 +78,9 @@ type OfferOf = (endpoint: Endpoint<never>) => Offer;
 /** The counters of the endpoints that are sold in USDC for these offers. */
 export function usdcCounters<S>(offerOf: OfferOf, purchase: Purchase<S>): (endpoint: Endpoint<S>) => Counter<unknown> {
   return (endpoint) => createPreparedCounter(endpoint, () => offerOf(endpoint), purchase);
+}
+
+/** The offers of the plain rail alone, in a protocol that knows no other one. */
+export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
+  return offersUnder(config, { railList: [plain], protocol });
 }

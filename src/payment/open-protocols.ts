@@ -4,38 +4,48 @@ import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
 import type { ChallengeSecrets } from './challenge-secrets.ts';
-import type { HttpProtocol, ToolProtocol } from './protocol.ts';
+import type { PreparedProtocol, QuotedProtocol, ToolProtocol } from './protocol.ts';
 import { createL402 } from './protocols/l402/http.ts';
+import { createMppEvm } from './protocols/mpp/evm.ts';
 import { createMppLightning } from './protocols/mpp/lightning.ts';
 import { x402Http } from './protocols/x402/http.ts';
 import { x402Tool } from './protocols/x402/tool-payment.ts';
-import { withSchemes } from './schemes.ts';
+import { refusingSecond, withSchemes } from './schemes.ts';
 
 /** The name of the ledger's key, and its length in bytes. */
 const KEY = 'challenges';
 const KEY_BYTES = 32;
 
 /** The protocol of the routes that are paid in USDC. */
-export const httpProtocol: HttpProtocol = x402Http;
+export const httpProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
 
 /** The protocol that priced tools speak. */
 export const toolProtocol: ToolProtocol = x402Tool;
 
 /** The protocols that a configuration turns on, beside the ones that are always on. */
 export interface Protocols {
-  readonly lightning: HttpProtocol;
+  readonly lightning: QuotedProtocol;
+  /** Of the routes that are paid in USDC by MPP; null where they are off. */
+  readonly mpp: PreparedProtocol | null;
 }
 
 /** Opens the protocols. Their challenges are signed by the same key on every instance. */
 export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
   const secrets = await readSecrets(config.protocols, keys);
-  return { lightning: lightningProtocol(secrets, config.publicOrigin, clock) };
+  const realm = new URL(config.publicOrigin).host;
+  return {
+    lightning: lightningProtocol(secrets, realm, clock),
+    mpp: config.protocols.mpp ? createMppEvm({ secrets, realm, clock }) : null,
+  };
 }
 
 type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
 
 /** Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. */
-export async function readSecrets(config: ProtocolsConfig, keys: ServiceKeyStore): Promise<ChallengeSecrets> {
+export async function readSecrets(
+  config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
+  keys: ServiceKeyStore,
+): Promise<ChallengeSecrets> {
   const { secret, previousSecret } = config;
   return {
     current: secret === null ? await keys.keep(KEY, randomBytes(KEY_BYTES)) : Buffer.from(secret, 'utf8'),
@@ -47,7 +57,6 @@ export async function readSecrets(config: ProtocolsConfig, keys: ServiceKeyStore
  * The protocols of the routes that are paid over Lightning: three spellings of one invoice and one proof. Most L402 clients read the first line of
  * WWW-Authenticate only, so L402 stands before `Payment`.
  */
-export function lightningProtocol(secrets: ChallengeSecrets, publicOrigin: string, clock: Clock): HttpProtocol {
-  const realm = new URL(publicOrigin).host;
+export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
   return withSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
 }

@@ -22,7 +22,8 @@ export function createOrderReader<S>({ sources, network }: { sources: S; network
         ...{ endpoint, params, rail, client, protocol: credential.protocol },
         price: endpoint.price?.units ?? 0n,
         requestHash: hashRequest(listedPath(endpoint), params),
-        identifierHash: hashIdentifier(credential.extensions),
+        identifierHash: credential.identifierHash ?? hashIdentifier(credential.extensions),
+        isSingleUse: credential.identifierHash !== undefined,
       };
     },
     /** A request with a payment that is settled after the call is served. */

@@ -28,6 +28,8 @@ export interface PaidRequest<S> {
   /** The client's key in the limits. */
   readonly client: string;
   readonly identifierHash: Uint8Array | null;
+  /** Whether the identifier is that of a challenge, which buys one answer. Such an identifier with another payment is a used challenge. */
+  readonly isSingleUse: boolean;
 }
 
 /** A parsed request with its decoded payment, before the cheap checks. */

@@ -19,11 +19,7 @@ export function createPreparedCounter<S>(
   offer: () => Offer,
   purchase: Purchase<S>,
 ): Counter<Ask> {
-  const demand = ({ target, query }: Ask, error?: string): Demand => ({
-    fields: offer().demand.fields(target, error),
-    body: offer().demand.body(query),
-    contentType: 'application/json',
-  });
+  const demand = (ask: Ask, error?: string): Demand => offer().demand(ask, error);
 
   return {
     read: (ask) => ask,
@@ -36,8 +32,7 @@ export function createPreparedCounter<S>(
     refusalReceipt: ({ settlement }) => settlement,
     demandAgain: (ask, { reason, correction }) => {
       const { demand: prepared, accepts } = offer();
-      if (!correction) return demand(ask, reason);
-      return { ...demand(ask, reason), fields: prepared.fields(ask.target, reason, corrected(accepts, correction)) };
+      return prepared(ask, reason, correction ? corrected(accepts, correction) : undefined);
     },
   };
 }

@@ -22,6 +22,13 @@ export interface Credential {
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
   /** The challenge that the payment answers, where the protocol names it. The receipt repeats it. */
   readonly challengeId?: string;
+  /** What only the buyer knows of a payment that others may copy, as a hash. It takes the place of the extension `payment-identifier`. */
+  readonly identifierHash?: Uint8Array;
+  /**
+   * Throws PaymentRefused unless the answered challenge is ours, for this request and these terms, and still open at `now` (Unix seconds). Where it is
+   * absent, `accepted` has the terms. It is called for a payment that the ledger does not know: a known one is judged by its row.
+   */
+  checkChallenge?(requirement: PaymentRequirements, now: number): void;
 }
 
 /** A payment that ended: its receipt, and what was presented. */
@@ -37,7 +44,7 @@ export interface Paid {
 export type Fields = readonly (readonly [name: string, value: string | readonly string[]])[];
 
 /** The parts of a request that a protocol reads. `rawHeaders` shows lines that `headers` drops. */
-export type RequestMessage = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'url'>;
+export type RequestMessage = Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'url'>;
 
 /** What a request is asked to pay: header fields and a body of JSON text. */
 export interface Demand {
@@ -83,12 +90,20 @@ export interface HttpProtocol {
   read(message: RequestMessage): Credential;
   /** Why a request without a payment is refused. Undefined where the price says enough. */
   unpaidReason(message: RequestMessage): string | undefined;
-  /** Prepares the demand of an endpoint whose terms are known at start. The result makes the fields for a request target. */
-  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: string): Prepared;
-  /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
-  quote(of: Quoted, quote: Quote | null, error?: string): Demand;
   /** The fields that carry a receipt, for a paid answer or a refused settlement. */
   receipt(paid: Paid): Fields;
+}
+
+/** A protocol that asks for terms that are known at start. */
+export interface PreparedProtocol extends HttpProtocol {
+  /** Prepares the demand of an endpoint. The result makes the demand of one request. */
+  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: string): Prepared;
+}
+
+/** A protocol that asks for the terms of a quote. */
+export interface QuotedProtocol extends HttpProtocol {
+  /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
+  quote(of: Quoted, quote: Quote | null, error?: string): Demand;
 }
 
 /** A protocol that asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */
@@ -102,13 +117,19 @@ export interface PaymentScheme {
   receipt(paid: Paid): Fields;
 }
 
-/** The demand of an endpoint, prepared at start except for the request's own parts. */
-export interface Prepared {
-  /** `accepts`: other entries than the prepared ones, for one buyer. */
-  fields(target: string, error?: string, accepts?: readonly PaymentRequirements[]): Fields;
-  /** The body for a person who sent a request without a payment. */
-  body(query: Readonly<Record<string, unknown>>): string;
+/** The parts of a request that a prepared demand names. */
+export interface Requested {
+  readonly method: string;
+  /** As received. */
+  readonly target: string;
+  readonly query: Readonly<Record<string, unknown>>;
 }
+
+/**
+ * Makes the demand of a request. Everything but the request's own parts is prepared at start. `error`: why the request or its payment is refused.
+ * `accepts`: other entries than the prepared ones, for one buyer.
+ */
+export type Prepared = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
 
 /** A priced tool as its demand names it. */
 export interface SoldTool {

@@ -9,21 +9,13 @@ import { createAdmission, isBuyersDoing } from './admission.ts';
 import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
-import { checkPaidFor, refuseInFlight, usedElsewhere } from './known-answers.ts';
-import {
-  isReverted,
-  isSameAuthorization,
-  isSameBuyer,
-  isSameRequest,
-  mayHaveMoved,
-  mayTakeOver,
-} from './known-payment.ts';
+import { checkPaidFor, refuseInFlight, refuseOtherHolder, usedElsewhere } from './known-answers.ts';
+import { isReverted, isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from './known-payment.ts';
 import type { Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, Presentation } from './order.ts';
 import { createOrderReader } from './order-reader.ts';
 import { intentOf, reservationOf } from './order-rows.ts';
-import { identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
 import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
@@ -116,11 +108,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { payment, rail, price } = order;
-    const { credential, requirement, signal } = shown;
+    const { signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
-    rail.checkAccepted(credential.accepted ?? requirement, requirement);
-    rail.check(payment, requirement, nowSeconds(clock));
+    checkTerms(order, shown, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
@@ -215,11 +206,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return row && settlement.resume(row);
   }
 
-  /** Throws 409 when another payment holds the identifier. The reservation's insert enforces this; the check only names the reason. */
+  /** Throws when another payment holds the identifier. The reservation's insert enforces this; the check only names the reason. */
   async function checkIdentifier(order: Order<S>, known: Payment | null): Promise<void> {
     const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
-    if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order)))
-      throw identifierConflict(mayHaveMoved(known));
+    refuseOtherHolder(holder, order, known);
   }
 
   /**
@@ -254,4 +244,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
+}
+
+/** Throws PaymentRefused unless the payment is for this offer, and its challenge is still open where it answers one. `now` in Unix seconds. */
+function checkTerms({ rail, payment }: Order<never>, { credential, requirement }: Presented, now: number): void {
+  rail.checkAccepted(credential.accepted ?? requirement, requirement);
+  credential.checkChallenge?.(requirement, now);
+  rail.check(payment, requirement, now);
 }

@@ -6,9 +6,16 @@ import type { Gate } from '../payment/gate.ts';
 import { assertGated } from './gated.ts';
 
 /** The priced surfaces and the methods that each answers. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
-const METHODS = { paid: ['GET', 'HEAD'], lightning: ['GET'] } satisfies Record<string, HTTPMethods[]>;
+const METHODS = {
+  paid: ['GET', 'HEAD'],
+  lightning: ['GET'],
+  mpp: ['GET', 'HEAD'],
+} satisfies Record<string, HTTPMethods[]>;
 
-/** One priced surface: its endpoints, its gate and the paths of each endpoint. */
+/** The entries of the catalogue that each mount sells. */
+const SELLS = { paid: 'paid', lightning: 'lightning', mpp: 'paid' } as const;
+
+/** One priced mount: its endpoints, its gate and the paths of each endpoint. */
 export interface PricedSurface<S> {
   readonly surface: keyof typeof METHODS;
   readonly gate: Gate<S>;
@@ -22,7 +29,7 @@ export function mountPriced<S>(
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
 ): void {
   const methods = METHODS[surface];
-  for (const endpoint of entriesOn(catalogue, surface)) {
+  for (const endpoint of entriesOn(catalogue, SELLS[surface])) {
     const gated = gate.guard(endpoint);
     for (const url of servedPaths(endpoint, surface, chainSegment)) {
       app.route({ method: methods, url, exposeHeadRoute: false, ...gated });
@@ -36,6 +43,6 @@ export function checkGates<S>(
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
   routes: readonly RouteOptions[],
 ): void {
-  const expected = entriesOn(catalogue, surface).flatMap((entry) => servedPaths(entry, surface, chainSegment));
+  const expected = entriesOn(catalogue, SELLS[surface]).flatMap((entry) => servedPaths(entry, surface, chainSegment));
   assertGated(PREFIX[surface], METHODS[surface], routes, gate.isGuarded, expected);
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { createGate } from '../payment/gate.ts';
-import { type offersUnder, usdcCounters } from '../payment/open-offers.ts';
+import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import { httpProtocol, type Protocols, toolProtocol } from '../payment/open-protocols.ts';
 import { waysIn } from '../payment/open-rails.ts';
@@ -39,26 +39,10 @@ interface MountsParts {
 }
 
 /** Creates the functions that register routes, pages and tools. `app.ts` calls them in its order. */
-export function createMounts({
-  config,
-  catalogue,
-  sources,
-  purchase,
-  offerOf,
-  lightning,
-  protocols,
-  listings,
-  ledger,
-  ...rest
-}: MountsParts) {
-  const { facilitator, feeSteps, readiness, clock, log } = rest;
-  const { segment: chainSegment } = config.network;
-  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
-    createGate<Sources>({ counterOf, protocol, log });
-  const surfaces: readonly PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), httpProtocol), catalogue, chainSegment },
-    { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
-  ];
+export function createMounts(parts: MountsParts) {
+  const { config, catalogue, sources, purchase, offerOf, lightning, listings, ledger } = parts;
+  const { facilitator, feeSteps, readiness, clock, log } = parts;
+  const surfaces = openSurfaces(parts);
   const shared = { catalogue, sources, clock, log };
 
   return {
@@ -97,4 +81,20 @@ export function createMounts({
       for (const surface of surfaces) checkGates(surface, routes);
     },
   };
+}
+
+/** Makes each priced mount with its gate. */
+function openSurfaces({ config, catalogue, purchase, offerOf, lightning, protocols, log }: MountsParts) {
+  const { segment: chainSegment } = config.network;
+  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
+    createGate<Sources>({ counterOf, protocol, log });
+  const surfaces: PricedSurface<Sources>[] = [
+    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), httpProtocol), catalogue, chainSegment },
+    { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
+  ];
+  if (protocols.mpp) {
+    const counters = usdcCounters(plainOffers(config, protocols.mpp), purchase);
+    surfaces.push({ surface: 'mpp', gate: gateOf(counters, protocols.mpp), catalogue, chainSegment });
+  }
+  return surfaces;
 }

@@ -11,6 +11,7 @@ import {
   recordLightningUnpaid,
 } from './wire/lightning.ts';
 import { recordLightningTools, recordTools, recordUsdcTools } from './wire/mcp.ts';
+import { recordMpp } from './wire/mpp.ts';
 import { openShop, openTranscript, type Shop, WALLET } from './wire/shop.ts';
 import { recordUnreadable, recordUsdcRefusals } from './wire/usdc-refusals.ts';
 import { recordUsdcFailures, recordUsdcSales } from './wire/usdc-sales.ts';
@@ -70,6 +71,12 @@ describe('with the Gateway off', () => {
 
 test('an expired proof and a service without a node give the recorded answers', () =>
   unchanged('lightning-away', (transcript) => recordLightningAway(transcript, network)));
+
+test('with MPP on, a sale, its redelivery, its lookup and refusals get the recorded answers', async () => {
+  shop = await openShop(network, { MPP: 'on' });
+  await unchanged('mpp', recordMpp);
+  await shop.service.stop();
+});
 
 describe('with the Gateway on', () => {
   let gateway: GatewayStandIn;

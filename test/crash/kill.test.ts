@@ -14,10 +14,11 @@ import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../s
 import { createProcess } from '../support/service/process.ts';
 import type { Answer } from '../support/service/service.ts';
 import { balanceOf, decoded, type Payment, present } from '../support/usdc/buyer.ts';
+import { receiptIn } from '../support/usdc/mpp-buyer.ts';
 
 const KILLS = process.env.SLOW ? 500 : 20;
-/** Buyers with a key, and buyers whose payer is a contract. */
-const [KEYS, WALLETS] = [7, 2];
+/** Buyers with a key by x402 and by MPP, and buyers whose payer is a contract. */
+const BUYERS = { keys: 4, byMpp: 3, wallets: 2 };
 /** In base units: more than all calls of a buyer cost. */
 const UNITS = 20_000_000n;
 /** How often a kill point that was missed is tried again. A kill that hits no point is checked like any other. */
@@ -39,8 +40,8 @@ beforeAll(async () => {
   proxy = await startKillProxy(network.rpcUrl);
   folder = mkdtempSync(join(tmpdir(), 'percall-kill-'));
   file = join(folder, 'ledger.db');
-  service = await createProcess(network, folder, { RPC_URLS: proxy.url });
-  payers = await newPayers(network, KEYS, WALLETS, UNITS);
+  service = await createProcess(network, folder, { RPC_URLS: proxy.url, MPP: 'on' });
+  payers = await newPayers(network, BUYERS, UNITS);
   await service.start();
 });
 afterAll(async () => {
@@ -97,7 +98,9 @@ test(
       expect(await balanceOf(network, address), `seed ${seed}`).toBe(UNITS - BigInt(ask<number>(file, paid)));
     }
     const points = [...reached].map(([name, times]) => `\n  ${times} × ${name}`).join('');
-    const summary = JSON.stringify({ ...Object.fromEntries(ends), sharing, missed });
+    const byMpp = ask<number>(file, "SELECT count(*) FROM usdc_payments WHERE state = 'settled' AND protocol = 'mpp'");
+    expect(byMpp).toBeGreaterThan(0);
+    const summary = JSON.stringify({ byMpp, ...Object.fromEntries(ends), sharing, missed });
     process.stdout.write(`${KILLS} kills, seed ${seed}: ${summary}${points}\n`);
   },
   KILLS * 60_000,
@@ -119,7 +122,7 @@ async function killAndRestart(point: KillPoint | null): Promise<{ remains: Left[
   }
   const orders = await Promise.all(
     payers.map(async (payer) => {
-      const path = `/v1/paid/chain/wallet?address=${payer.address}`;
+      const path = `${payer.mount}/chain/wallet?address=${payer.address}`;
       return { payer, path, payment: await payer.sign(service.origin, path) };
     }),
   );
@@ -194,7 +197,9 @@ async function stageOf(row: Remains['row']): Promise<Remains['onChain']> {
 
 /** Most buyers present the same payment again at once; a few that are owed nothing do not. Afterwards no payment is open, and all sums agree. */
 async function checkAll(remains: readonly Left[], context: string): Promise<End[]> {
-  const returning = remains.map((left) => ({ left, stays: left.row?.transaction == null && random() < 0.3 }));
+  // A challenge of MPP lives for ten minutes, so its buyer returns at once.
+  const mayStay = ({ row, payer }: Left) => row?.transaction == null && payer.mount === '/v1/paid';
+  const returning = remains.map((left) => ({ left, stays: mayStay(left) && random() < 0.3 }));
   const ends = await Promise.all(returning.map(({ left, stays }) => checkPayment(left, stays, context)));
   const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
   expect(ask<number>(file, open), context).toBe(0);
@@ -243,8 +248,11 @@ async function buyToTheEnd(order: Order, context: string): Promise<Answer> {
     await delay(100);
     answer = await present(service.origin, order.path, order.payment);
   }
-  expect(answer.status, `${context}: ${answer.body} ${answer.headers['payment-required'] ?? ''}`).toBe(200);
-  const { transaction } = decoded(answer, 'payment-response');
+  expect(answer.status, `${context}: ${order.path} ${answer.body} ${answer.headers['payment-required'] ?? ''}`).toBe(
+    200,
+  );
+  const isByMpp = order.payer.mount === '/v1/mpp';
+  const transaction = isByMpp ? receiptIn(answer).reference : decoded(answer, 'payment-response').transaction;
   expect(await usesOf(order), context).toBe(1);
   expect(await network.rpc('eth_getTransactionReceipt', [transaction]), context).toMatchObject({
     status: '0x1',

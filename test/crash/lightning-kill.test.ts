@@ -6,14 +6,9 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { type SlowChain, startSlowChain } from '../support/chain/slow-chain.ts';
-import {
-  hashOfPreimage,
-  type LightningProof,
-  offeredBy,
-  presentProof,
-  proofHeader,
-} from '../support/lightning/lightning-buyer.ts';
+import { hashOfPreimage, type LightningProof, offeredBy, proofHeader } from '../support/lightning/lightning-buyer.ts';
 import { formsOf } from '../support/lightning/settle-calls.ts';
+import { SPELLINGS, type Spellings, spellingsOf } from '../support/lightning/spellings.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { createProcess } from '../support/service/process.ts';
 import { type Answer, call } from '../support/service/service.ts';
@@ -61,6 +56,8 @@ function ledger<T>(sql: string, ...values: unknown[]): T {
 interface Purchase {
   readonly path: string;
   readonly proof: LightningProof;
+  /** The header fields that present it, in the protocol of this buyer. */
+  readonly headers: Record<string, string>;
   /** The bodies of all answers. */
   readonly received: readonly string[];
 }
@@ -80,7 +77,7 @@ async function offerOf(path: string): Promise<Answer | null> {
 }
 
 /** Asks, pays whatever happens to the seller meanwhile, and presents the proof on two connections. Null when there was no offer. */
-async function buy(path: string, onPaid: () => void): Promise<Purchase | null> {
+async function buy(path: string, by: keyof Spellings, onPaid: () => void): Promise<Purchase | null> {
   const offered = await offerOf(path);
   if (offered === null) return null;
   const requirement = offeredBy(offered);
@@ -88,13 +85,14 @@ async function buy(path: string, onPaid: () => void): Promise<Purchase | null> {
   onPaid();
   const header = proofHeader(requirement, preimage);
   const proof = { header, preimage, paymentHash: hashOfPreimage(preimage), requirement };
+  const headers = spellingsOf(offered, preimage)[by];
   const shown = [0, 50].map(async (ms) => {
     await delay(ms);
-    return presentProof(service.origin, path, proof).catch(() => null);
+    return call(service.origin, path, { headers }).catch(() => null);
   });
   const answers = (await Promise.all(shown)).filter((answer) => answer !== null);
   for (const { status, body } of answers) expect([200, 409], body).toContain(status);
-  return { path, proof, received: answers.flatMap(({ status, body }) => (status === 200 ? [body] : [])) };
+  return { path, proof, headers, received: answers.flatMap(({ status, body }) => (status === 200 ? [body] : [])) };
 }
 
 /** The purchase's state in the ledger after the kill. */
@@ -105,10 +103,11 @@ function leftOf({ proof }: Purchase): string {
 }
 
 /** After the restart the proof buys its one answer, and presenting it again brings the same answer. */
-async function checkPayment({ path, proof, received }: Purchase, context: string): Promise<void> {
+async function checkPayment({ path, proof, headers, received }: Purchase, context: string): Promise<void> {
   const bodies = new Set(received);
-  for (let again = 0; again < 2; again++) {
-    const answer = await presentProof(service.origin, path, proof);
+  // In the buyer's own protocol, then in x402: one answer.
+  for (const shown of [headers, { 'payment-signature': proof.header }]) {
+    const answer = await call(service.origin, path, { headers: shown });
     expect(answer.status, `${context}: ${answer.body}`).toBe(200);
     expect(decoded(answer, 'payment-response'), context).toMatchObject({ transaction: proof.paymentHash });
     bodies.add(answer.body);
@@ -156,7 +155,8 @@ test(
       let missing = round === 0 ? 1 : Math.floor(random() * (BUYERS + 1));
       const onPaid = () => --missing <= 0 && resolve();
       if (missing === 0) resolve();
-      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), onPaid));
+      const protocolOf = (buyer: number) => SPELLINGS[buyer % SPELLINGS.length] ?? 'x402';
+      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), protocolOf(buyer), onPaid));
       await untilDue(round, paid, random);
       await service.kill();
       const purchases = (await Promise.all(buying)).filter((purchase) => purchase !== null);
@@ -181,6 +181,9 @@ test(
     expect(['ledger.db', 'ledger.db-wal'].some((name) => readFileSync(join(folder, name)).includes(hash))).toBe(true);
     expect(tracesOf(everything)).toEqual([]);
     expect(ledger<string>('PRAGMA integrity_check')).toBe('ok');
+    // The buyers of each protocol paid.
+    const protocols = 'SELECT count(DISTINCT protocol) FROM lightning_claims';
+    expect(ledger<number>(protocols)).toBe(SPELLINGS.length);
     // The kills must have come both before and after claims; otherwise this test shows nothing.
     expect(left.unclaimed).toBeGreaterThan(0);
     expect((left.claimed ?? 0) + (left.answered ?? 0)).toBeGreaterThan(0);

@@ -24,7 +24,7 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/evm/chain-check.ts createChainCheck': 76,
   'src/payment/evm/shared-reads.ts createSharedReads': 114,
   'src/payment/ledger.ts createLedger': 95,
-  'src/payment/purchase.ts createPurchase': 191,
+  'src/payment/purchase.ts createPurchase': 189,
   'src/payment/rails/lightning/node-watch.ts createNodeWatch': 100,
   'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
   'src/payment/rails/lightning/open.ts createLightning': 73,

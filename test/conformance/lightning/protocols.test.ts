@@ -3,24 +3,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { hashOfPreimage, offeredBy, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
+import { askedBy, spellingsOf } from '../../support/lightning/spellings.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call } from '../../support/service/service.ts';
 
 const moody = moodyEndpoint();
 const other = moodyEndpoint('/test/other', '0.001');
-const LINES = /^(L402 macaroon="([^"]+)", invoice="([^"]+)"), (Payment .+)$/;
 
 let lightning: EmbeddedLightning;
 let service: LightningService;
 let tag = 0;
 const fresh = (path = moody.path) => `${path}?tag=p${++tag}`;
-
-/** What a 402 asks for in each protocol. */
-interface Asked {
-  readonly invoice: string;
-  readonly macaroon: string;
-  readonly challenge: Record<string, string>;
-}
 
 /** A paid invoice in the three spellings of its proof. */
 interface Paid {
@@ -30,27 +23,12 @@ interface Paid {
   readonly x402: { readonly header: string };
 }
 
-function askedBy(answer: Answer): Asked {
-  const [, , macaroon = '', invoice = '', payment = ''] = LINES.exec(String(answer.headers['www-authenticate'])) ?? [];
-  const challenge = Object.fromEntries(
-    [...payment.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
-  );
-  return { invoice, macaroon, challenge: challenge as Record<string, string> };
-}
-
 async function pay(path: string): Promise<Paid> {
   const answer = await call(service.origin, path);
-  const { invoice, macaroon, challenge } = askedBy(answer);
-  const preimage = await lightning.pay(invoice);
-  const accepted = offeredBy(answer);
-  const payload = { preimage };
-  const encode = (value: unknown, form: BufferEncoding) => Buffer.from(JSON.stringify(value)).toString(form);
-  return {
-    preimage,
-    l402: `L402 ${macaroon}:${preimage}`,
-    mpp: `Payment ${encode({ challenge, payload }, 'base64url')}`,
-    x402: { header: encode({ x402Version: 2, accepted, payload }, 'base64') },
-  };
+  const preimage = await lightning.pay(askedBy(answer).invoice);
+  const { l402, mpp, x402 } = spellingsOf(answer, preimage);
+  const textOf = (headers: Record<string, string>): string => Object.values(headers).join();
+  return { preimage, l402: textOf(l402), mpp: textOf(mpp), x402: { header: textOf(x402) } };
 }
 
 const present = (path: string, authorization: string) => call(service.origin, path, { headers: { authorization } });

@@ -5,6 +5,7 @@ import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { newBuyer, type Payment } from '../usdc/buyer.ts';
+import { newMppBuyer } from '../usdc/mpp-buyer.ts';
 import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../usdc/payments.ts';
 import { call } from './service.ts';
 
@@ -13,18 +14,21 @@ export interface Payer {
   readonly address: `0x${string}`;
   /** Whether the account is a contract. */
   readonly isWallet: boolean;
+  /** Where it buys: under /v1/paid by x402, under /v1/mpp by MPP. */
+  readonly mount: '/v1/paid' | '/v1/mpp';
   sign(origin: string, path: string): Promise<Payment>;
 }
 
-/** Makes buyers that pay from a key of their own, and buyers that pay from a contract which knows their key (ERC-1271). */
+/** Makes buyers that pay from a key of their own, some of them by MPP, and buyers that pay from a contract which knows their key (ERC-1271). */
 export async function newPayers(
   network: EmbeddedNetwork,
-  keys: number,
-  wallets: number,
+  { keys, byMpp, wallets }: { keys: number; byMpp: number; wallets: number },
   units: bigint,
 ): Promise<Payer[]> {
   const payers: Payer[] = [];
-  for (let made = 0; made < keys; made++) payers.push({ ...(await newBuyer(network, units)), isWallet: false });
+  const [paid, mpp] = [{ isWallet: false, mount: '/v1/paid' } as const, { isWallet: false, mount: '/v1/mpp' } as const];
+  for (let made = 0; made < keys; made++) payers.push({ ...(await newBuyer(network, units)), ...paid });
+  for (let made = 0; made < byMpp; made++) payers.push({ ...(await newMppBuyer(network, units)), ...mpp });
   for (let made = 0; made < wallets; made++) payers.push(await newWalletPayer(network, units));
   return payers;
 }
@@ -37,6 +41,7 @@ async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<
   return {
     address,
     isWallet: true,
+    mount: '/v1/paid',
     sign: async (origin, path) => {
       const requirement = requirementOf((await call(origin, path)).headers);
       const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(address) };
@@ -51,12 +56,12 @@ async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<
 export async function presentAndDiscard(
   origin: string,
   path: string,
-  { header }: Pick<Payment, 'header'>,
+  { header, field = 'PAYMENT-SIGNATURE' }: Pick<Payment, 'header'> & { field?: string },
 ): Promise<null> {
   const { hostname, port, host } = new URL(origin);
   const socket = connect({ host: hostname, port: Number(port) }).resume();
   socket.on('error', () => {});
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nPAYMENT-SIGNATURE: ${header}\r\n\r\n`);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${field}: ${header}\r\n\r\n`);
   await new Promise((gone) => socket.once('close', gone));
   return null;
 }

@@ -28,7 +28,17 @@ interface CallOptions {
   from?: string;
 }
 
-/** One HTTP request over its own connection. */
+/**
+ * Why an answer breaks a rule that every answer keeps; null without a reason. Some wallets pay whatever asks them to, whatever the status. So only a
+ * 402 may ask for a payment, and only a sold answer has a receipt.
+ */
+export function faultOf({ status, headers }: Pick<Answer, 'status' | 'headers'>): string | null {
+  if (headers['www-authenticate'] !== undefined && status !== 402) return `${status} with WWW-Authenticate`;
+  if (headers['payment-required'] !== undefined && status !== 402) return `${status} with PAYMENT-REQUIRED`;
+  return headers['payment-receipt'] !== undefined && status !== 200 ? `${status} with Payment-Receipt` : null;
+}
+
+/** One HTTP request over its own connection. Rejects for an answer with a fault. */
 export function call(
   origin: string,
   path: string,
@@ -51,7 +61,9 @@ export function call(
       response.on('error', reject);
       response.on('end', () => {
         const { statusCode = 0, headers: got } = response;
-        resolve({ status: statusCode, headers: got, body: Buffer.concat(chunks).toString('utf8') });
+        const answer = { status: statusCode, headers: got, body: Buffer.concat(chunks).toString('utf8') };
+        const fault = faultOf(answer);
+        return fault ? reject(new Error(`${method} ${path}: ${fault}`)) : resolve(answer);
       });
     });
     sent.on('error', reject);

@@ -8,7 +8,10 @@ import { headerOf, newKey, payloadOf, type Requirement, requirementOf, signAutho
 export interface Payment {
   authorization: Authorization;
   requirement: Requirement;
+  /** The value of the header field that presents it. */
   header: string;
+  /** The field, where it is another than PAYMENT-SIGNATURE. */
+  field?: 'payment-signature' | 'authorization';
 }
 
 /** A buyer with a new key and some USDC. It reads a 402 and signs the payment that the 402 asks for. */
@@ -35,10 +38,10 @@ export async function newBuyer(network: EmbeddedNetwork, units = 1_000_000n) {
 export function present(
   origin: string,
   path: string,
-  { header }: Pick<Payment, 'header'>,
+  { header, field = 'payment-signature' }: Pick<Payment, 'header' | 'field'>,
   from?: string,
 ): Promise<Answer> {
-  return call(origin, path, { headers: { 'payment-signature': header }, ...(from && { from }) });
+  return call(origin, path, { headers: { [field]: header }, ...(from && { from }) });
 }
 
 /** The decoded PAYMENT-REQUIRED or PAYMENT-RESPONSE of an answer. */

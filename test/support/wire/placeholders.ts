@@ -11,7 +11,9 @@ const AGE = /("ageSeconds":)\d+/g;
 const BLOCK = /("block":)\d{1,5}\b/g;
 const REQUEST_ID = /("requestId":")[^"]+/g;
 /** The members of a challenge that differ with each invoice. Unit tests decode them. */
-const CHALLENGE = /\b(macaroon|id|request|expires)="[^"]+"/g;
+const CHALLENGE = /\b(macaroon|id|request|expires|opaque)="[^"]+"/g;
+/** The members that name a challenge or a time in text. */
+const OF_CHALLENGE = /("(?:challengeId|timestamp)":)"[^"]+"/g;
 /** The run count of a test endpoint's handler. Examples have the tag `none` and stay. */
 const RUN = /("tag":"(?!none")[^"]*","run":)(\d+)/g;
 
@@ -60,6 +62,7 @@ export function createPlaceholders(constants: string) {
         .replace(AGE, '$1<seconds>')
         .replace(BLOCK, '$1<number>')
         .replace(CHALLENGE, '$1="<changes>"')
+        .replace(OF_CHALLENGE, '$1"<changes>"')
         .replace(REQUEST_ID, '$1<request id>')
         .replace(RUN, (_all, member, value) => `${member}${nameOf('run', value)}`);
     },

@@ -4,7 +4,7 @@ import { createPlaceholders } from './placeholders.ts';
 
 /** Headers that differ between two runs. */
 const CHANGING: Readonly<Record<string, string>> = { date: '<date>', 'x-request-id': '<request id>' };
-const PAYMENT_HEADER = /^payment-(required|response)$/;
+const PAYMENT_HEADER = /^payment-(required|response|receipt)$/;
 /** A longer header value is shown once in a transcript. */
 const SHOWN_ONCE = 80;
 
@@ -27,9 +27,10 @@ export function createTranscript(constants: string) {
   }
 
   function decodedHeader(value: string, title: string): string {
-    const bytes = Buffer.from(value, 'base64');
-    if (bytes.toString('base64') !== value) return placeholders.apply(value);
-    return `base64 of ${json(bytes.toString('utf8'), title)}`;
+    const form = (['base64', 'base64url'] as const).find((one) => Buffer.from(value, one).toString(one) === value);
+    if (!form) return placeholders.apply(value);
+    const bytes = Buffer.from(value, form);
+    return `${form} of ${json(bytes.toString('utf8'), title)}`;
   }
 
   function shownOnce(value: string, title: string): string {

@@ -17,7 +17,7 @@ const invoice = {
 
 test('all header fields of a Lightning 402 stay within 8 KiB, with a URL of 1,024 characters and route hints', async () => {
   const secrets = await readSecrets({ secret: null, previousSecret: null }, { keep: async (_name, fresh) => fresh });
-  const protocol = lightningProtocol(secrets, ORIGIN, systemClock);
+  const protocol = lightningProtocol(secrets, new URL(ORIGIN).host, systemClock);
   const sizes = entriesOn(catalogue, 'lightning').map((endpoint) => {
     const binding = { profile: 'http:1', params: { headers: [] }, canonical: '', hash: Buffer.alloc(32) } as const;
     const terms = { network: MAINNET.id, amountMsat: 1000n, payTo: '02'.repeat(33), binding, invoice: invoice.text };

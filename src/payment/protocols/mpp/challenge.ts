@@ -26,12 +26,21 @@ export function isOurChallenge(secrets: ChallengeSecrets, challenge: Challenge):
   return isSignedBy(secrets, Buffer.from(challenge.id, 'base64url'), (secret) => binding(secret, challenge));
 }
 
+/** Makes a challenge of terms. */
+export function withId(secret: Uint8Array, terms: ChallengeTerms): Challenge {
+  return { id: challengeId(secret, terms), ...terms };
+}
+
 /** The challenge as the value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
-export function writeChallenge(secret: Uint8Array, terms: ChallengeTerms): string {
-  const { realm, method, intent, request, expires, opaque } = terms;
-  const members = { id: challengeId(secret, terms), realm, method, intent, request, expires, opaque };
+export function challengeLine({ id, realm, method, intent, request, expires, opaque }: Challenge): string {
+  const members = { id, realm, method, intent, request, expires, opaque };
   const given = Object.entries(members).filter(([, value]) => value !== undefined);
   return `Payment ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`;
+}
+
+/** A time in Unix seconds as RFC 3339 writes it. */
+export function writeTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
 /** Encodes a value in base64url. Its members must stand in the order of canonical JSON (RFC 8785), which is the order of their names. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ChallengeSecrets } from '../../challenge-secrets.ts';
+import { AppError } from '../../../errors.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { type Challenge, isOurChallenge } from './challenge.ts';
+import { type Challenge, encodeCanonical } from './challenge.ts';
 
-/** A credential as the buyer sent it, for a challenge of ours. The payload is not checked yet. */
+/** A credential as the buyer sent it. Its form is valid. Its challenge and its payload are not checked yet. */
 export interface PaymentCredential {
   readonly challenge: Challenge;
   readonly payload: Readonly<Record<string, unknown>>;
@@ -15,26 +15,38 @@ export interface PaymentCredential {
 const MAX_CHARACTERS = 12_288;
 const CREDENTIAL = /^payment +([A-Za-z0-9_-]+)={0,2}$/i;
 
+const INTENT = 'charge';
+
 const text = z.string().max(MAX_CHARACTERS);
 const json = z.record(z.string(), z.unknown());
+/** Clients of an earlier draft repeat it decoded. */
+const opaque = z.union([text, z.record(z.string(), z.string()).transform(encodeSorted)]);
 const credential = z.object({
   challenge: z.object({
     ...{ id: text, realm: text, method: text, intent: text, request: text },
-    ...{ expires: text.optional(), digest: text.optional(), opaque: text.optional() },
+    ...{ expires: text.optional(), digest: text.optional(), opaque: opaque.optional() },
   }),
   payload: json,
 });
 
-/** Reads `Authorization: Payment …`. Throws PaymentRefused for text that is no credential, and for a challenge that is not ours. */
-export function readCredential(secrets: ChallengeSecrets, authorization: string): PaymentCredential {
+/** Reads `Authorization: Payment …` for a method with the intent `charge`. Throws PaymentRefused for text that is no credential, and AppError (400) for another method. */
+export function readCredential(authorization: string, method: string): PaymentCredential {
   const encoded = authorization.length <= MAX_CHARACTERS ? CREDENTIAL.exec(authorization)?.[1] : undefined;
   const parsed = credential.safeParse(decodeJson(encoded));
   if (!parsed.success) throw new PaymentRefused('invalid_payload');
   const { challenge, payload } = parsed.data;
-  if (!isOurChallenge(secrets, challenge)) throw new PaymentRefused('invalid_challenge');
+  if (challenge.method !== method || challenge.intent !== INTENT) throw notOffered(method);
   const request = json.safeParse(decodeJson(challenge.request));
   if (!request.success) throw new PaymentRefused('invalid_payload');
   return { challenge, payload, request: request.data };
+}
+
+function notOffered(method: string): AppError {
+  return new AppError(400, 'method_unsupported', `this route takes the method ${method} with the intent ${INTENT}`);
+}
+
+function encodeSorted(members: Record<string, string>): string {
+  return encodeCanonical(Object.fromEntries(Object.entries(members).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /** Decodes base64url JSON; undefined for any other text. */

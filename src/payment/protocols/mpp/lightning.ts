@@ -1,7 +1,7 @@
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { encodeCanonical, writeChallenge } from './challenge.ts';
+import { challengeLine, encodeCanonical, isOurChallenge, withId, writeTime } from './challenge.ts';
 import { readCredential } from './credential.ts';
 import { receiptFields } from './receipt.ts';
 
@@ -20,8 +20,8 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
     protocol: 'mpp',
     names: ['payment'],
     read: (authorization): Credential => {
-      const { challenge, payload, request } = readCredential(secrets, authorization);
-      if (challenge.method !== METHOD || challenge.intent !== INTENT) throw new PaymentRefused('invalid_challenge');
+      const { challenge, payload, request } = readCredential(authorization, METHOD);
+      if (!isOurChallenge(secrets, challenge)) throw new PaymentRefused('invalid_challenge');
       const { invoice } = (request.methodDetails ?? {}) as { invoice?: unknown };
       // The challenge's own expiry does not matter: an invoice that was paid in time buys its answer.
       return {
@@ -30,10 +30,12 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
       };
     },
     challenge: (invoice): string =>
-      writeChallenge(secrets.current, {
-        ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
-        expires: new Date(invoice.expiresAt * 1000).toISOString().replace('.000Z', 'Z'),
-      }),
+      challengeLine(
+        withId(secrets.current, {
+          ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
+          expires: writeTime(invoice.expiresAt),
+        }),
+      ),
     receipt: (paid): Fields => receiptFields(METHOD, paid),
   };
 }

@@ -4,7 +4,7 @@ import { BadParameter } from '../../../errors.ts';
 import { pathAndQuery } from '../../../lib/request-target.ts';
 import type { Ask, Counter } from '../../counter.ts';
 import { bindHttp } from '../../lnbtc/binding.ts';
-import type { HttpProtocol, Receipt } from '../../protocol.ts';
+import type { QuotedProtocol, Receipt } from '../../protocol.ts';
 import type { PaymentRefused } from '../../refusal.ts';
 import type { Offers } from './offers.ts';
 import type { LightningOrder } from './order.ts';
@@ -17,7 +17,7 @@ interface CounterOptions<S> {
   readonly network: string;
   /** The origin that invoices are bound to, whatever the Host header says. */
   readonly publicOrigin: string;
-  readonly protocol: Pick<HttpProtocol, 'quote'>;
+  readonly protocol: Pick<QuotedProtocol, 'quote'>;
 }
 
 const EMPTY = new Uint8Array();

@@ -8,7 +8,7 @@ import type { Upstreams } from '../../../upstream/client/http.ts';
 import { createRateSource } from '../../../upstream/rates/exchanges.ts';
 import { MAINNET, TESTNET } from '../../lnbtc/networks.ts';
 import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
-import type { HttpProtocol } from '../../protocol.ts';
+import type { QuotedProtocol } from '../../protocol.ts';
 import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
@@ -41,7 +41,7 @@ interface LightningOptions<S> {
   sourcesAtRankAdmit: S;
   /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
   sourcesAtRankOffer: S;
-  protocol: Pick<HttpProtocol, 'quote'>;
+  protocol: Pick<QuotedProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
   /** Whether this process sells. A process that does not sell only runs maintenance. */

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import {
   challengeId,
+  challengeLine,
   encodeCanonical,
   isOurChallenge,
-  writeChallenge,
+  withId,
 } from '../../../../../src/payment/protocols/mpp/challenge.ts';
 
 /** A challenge whose id another implementation verified. */
@@ -39,10 +40,10 @@ test('a challenge is ours only with every one of its terms', () => {
 });
 
 test('the header line quotes every value and names the scheme first', () => {
-  const line = writeChallenge(SECRET, terms);
+  const line = challengeLine(withId(SECRET, terms));
   expect(line).toBe(
     `Payment id="${ID}", realm="percall.example", method="evm", intent="charge", request="${terms.request}", expires="2026-12-01T00:05:00Z", opaque="${OPAQUE}"`,
   );
   const { opaque: _opaque, expires: _expires, ...less } = terms;
-  expect(writeChallenge(SECRET, less)).toMatch(/, request="[\w-]+"$/);
+  expect(challengeLine(withId(SECRET, less))).toMatch(/, request="[\w-]+"$/);
 });

@@ -1,0 +1,136 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { PaymentRequirements } from '@x402/core/types';
+import { keccak256, stringToBytes } from 'viem';
+import { type Clock, nowSeconds } from '../../../lib/clock.ts';
+import { pathAndQuery } from '../../../lib/request-target.ts';
+import type { ChallengeSecrets } from '../../challenge-secrets.ts';
+import { createHint } from '../../hint.ts';
+import { paymentLines, twoPayments } from '../../presented.ts';
+import type { Credential, PreparedProtocol, RequestMessage } from '../../protocol.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { type Challenge, challengeLine, encodeCanonical, isOurChallenge, withId, writeTime } from './challenge.ts';
+import { readCredential } from './credential.ts';
+import { problemOf } from './problem.ts';
+import { receiptFields } from './receipt.ts';
+
+const METHOD = 'evm';
+const INTENT = 'charge';
+const SCHEME = 'payment';
+/** The one kind of credential that is taken: an EIP-3009 authorization. */
+const TYPE = 'authorization';
+/** USDC has six decimals on its ERC-20 face. */
+const DECIMALS = 6;
+/** How long a challenge may be answered. Clients sign for as long. A payment without evidence stays unknown until then, so it is short. */
+const CHALLENGE_SECONDS = 600;
+/** How long after a start the last secret is accepted. It is longer than a challenge lives. */
+const PREVIOUS_SECONDS = 3600;
+const NONCE_BYTES = 16;
+const HOW_TO_PAY = 'Pay with any MPP client that has the method evm, and repeat the request with its credential.';
+const OTHER_MOUNT = 'x402_not_here';
+
+interface MppEvmOptions {
+  readonly secrets: ChallengeSecrets;
+  /** The protection space. It must be the same on every instance. */
+  readonly realm: string;
+  readonly clock: Clock;
+}
+
+/**
+ * The `Payment` scheme's method `evm`, intent `charge`, over HTTP. The payer's authorization has the challenge's hash as its nonce, and the challenge
+ * binds the request. So no challenge is stored, and one challenge buys one answer to one request.
+ */
+export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): PreparedProtocol {
+  const previousUntil = nowSeconds(clock) + PREVIOUS_SECONDS;
+
+  function checkChallenge(
+    challenge: Challenge,
+    message: RequestMessage,
+    requirement: PaymentRequirements,
+    now: number,
+  ) {
+    const { current, previous } = secrets;
+    const known = { current, previous: now < previousUntil ? previous : null };
+    const isOurs = isOurChallenge(known, challenge) && challenge.realm === realm;
+    if (!isOurs || requestIn(challenge) !== requestOf(message.method, message.url)) {
+      throw new PaymentRefused('invalid_challenge');
+    }
+    if (Date.parse(challenge.expires ?? '') < now * 1000) throw new PaymentRefused('challenge_expired');
+    // The price or the recipient has changed since.
+    if (challenge.request !== encodeTerms(requirement)) throw new PaymentRefused('invalid_challenge');
+  }
+
+  return {
+    carries: (message) => paymentLines(message, [SCHEME]).length > 0,
+    read(message): Credential {
+      const [first, ...more] = paymentLines(message);
+      const isAlone = message.headers['payment-signature'] === undefined;
+      if (!first || !isAlone || more.some(({ text }) => text !== first.text)) throw twoPayments();
+      const { challenge, payload } = readCredential(first.text, METHOD);
+      return {
+        ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
+        // The chain shows the nonce, which is a hash of the id. So only the buyer knows the id.
+        identifierHash: createHash('sha256').update(`mpp challenge ${challenge.id}`).digest(),
+        payload: payloadOf(payload, challenge),
+        checkChallenge: (requirement, now) => checkChallenge(challenge, message, requirement, now),
+      };
+    },
+    unpaidReason: ({ headers }) => (headers['payment-signature'] === undefined ? undefined : OTHER_MOUNT),
+    prepare: (endpoint, [requirement]) => {
+      if (!requirement) throw new Error(`${endpoint.path} has no terms`);
+      const request = encodeTerms(requirement);
+      const hint = createHint(endpoint, HOW_TO_PAY, (text) => text);
+      return ({ method, target, query }, error) => {
+        const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
+        const challenge = withId(secrets.current, {
+          ...{ realm, method: METHOD, intent: INTENT, request, opaque: encodeCanonical(opaque) },
+          expires: writeTime(nowSeconds(clock) + CHALLENGE_SECONDS),
+        });
+        return {
+          fields: [['www-authenticate', challengeLine(challenge)]],
+          body: JSON.stringify({ ...problemOf(error, hint(query)), challengeId: challenge.id }),
+          contentType: 'application/problem+json',
+        };
+      };
+    },
+    receipt: (paid) => receiptFields(METHOD, paid, chainIdOf(paid.receipt.network)),
+  };
+}
+
+/** The nonce that an authorization must have to answer a challenge. */
+export function nonceOf({ id, realm }: Pick<Challenge, 'id' | 'realm'>): `0x${string}` {
+  return keccak256(stringToBytes(id + realm));
+}
+
+/** The payment in the form that the rail reads. Throws PaymentRefused unless it is an authorization that answers this challenge. */
+function payloadOf(payload: Credential['payload'], challenge: Challenge): Credential['payload'] {
+  const { type, signature, from, to, value, validAfter, validBefore, nonce } = payload;
+  if (type !== TYPE) throw new PaymentRefused('unsupported_payload_type');
+  if (String(nonce).toLowerCase() !== nonceOf(challenge)) throw new PaymentRefused('invalid_challenge_nonce');
+  return { signature, authorization: { from, to, value, validAfter, validBefore, nonce } };
+}
+
+/** What a challenge asks to be paid. The members stand in the order of canonical JSON. */
+function encodeTerms({ amount, asset, network, payTo }: PaymentRequirements): string {
+  const methodDetails = { chainId: chainIdOf(network), credentialTypes: [TYPE], decimals: DECIMALS };
+  return encodeCanonical({ amount, currency: asset, methodDetails, recipient: payTo });
+}
+
+/** The chain's id in x402's name of it, such as `eip155:5042`. */
+function chainIdOf(network: string): number {
+  return Number(network.split(':')[1]);
+}
+
+/** The request that a challenge is for: a hash of the method, and of the target's path and query as they were received. */
+function requestOf(method = '', target = ''): string {
+  return createHash('sha256')
+    .update(`${method} ${pathAndQuery(target)}`)
+    .digest('base64url');
+}
+
+function requestIn({ opaque }: Challenge): unknown {
+  try {
+    return (JSON.parse(Buffer.from(opaque ?? '', 'base64url').toString('utf8')) as { r?: unknown } | null)?.r;
+  } catch {
+    return undefined;
+  }
+}
