@@ -11,8 +11,9 @@ import { openChainCopy } from '../store/chain/copy.ts';
 import { openChainDatabase, openChainReader } from '../store/chain/database.ts';
 import { createFeeSteps } from '../store/chain/fee-steps.ts';
 import { createProbeWrites } from '../store/chain/probe-store.ts';
-import { type ChainReads, createChainReads } from '../store/chain/reads.ts';
+import { createChainReads } from '../store/chain/reads.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
+import { followReads } from './follow-reads.ts';
 
 interface CollectingParts {
   config: Config;
@@ -72,15 +73,6 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, lin
   if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
   const file = join(dataDir, 'chain.db');
   const db = link ? openChainReader(file) : openChainDatabase(file);
-  const reads = link ? followReads(createChainReads(db, 'elsewhere'), link) : createChainReads(db);
+  const reads = link ? followReads(createChainReads(db, 'elsewhere'), link, () => db.open) : createChainReads(db);
   return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
-}
-
-/** Reads of the data that another process collects. Their version changes at each heartbeat of that process, so that data and freshness change together. */
-function followReads(reads: ChainReads, link: PrimaryLink): ChainReads {
-  let version = reads.version();
-  link.onHeartbeat(() => {
-    version = reads.version();
-  });
-  return { ...reads, version: () => version };
 }
