@@ -4,7 +4,7 @@ import type { Endpoint } from './endpoint.ts';
 export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning', mpp: '/v1/mpp' } as const;
 
 /** A group of routes under one prefix. */
-type Mount = keyof typeof PREFIX;
+export type Mount = keyof typeof PREFIX;
 
 /** A group of routes: the free ones, those paid in USDC, those paid over Lightning. */
 export type Surface = Exclude<Mount, 'mpp'>;

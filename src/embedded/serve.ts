@@ -114,20 +114,21 @@ const STOP_MS = 11_000;
 
 /**
  * Starts the service on an embedded network as a child process and returns when it is ready.
- * Rejects with the service's last lines of output when it ends first. The service gets this process's environment too, except the keys that the
- * embedded network sets.
+ * Rejects with the service's last lines of output when it ends first. The service gets this process's environment too, and `env` before it, except the
+ * keys that the embedded network sets.
  */
 export async function startEmbeddedService(
   network: EmbeddedNetwork,
-  options: { port: number; onOutput?: (text: string) => void },
+  options: { port: number; env?: Readonly<Record<string, string>>; onOutput?: (text: string) => void },
 ): Promise<EmbeddedService> {
   const { port } = options;
   const url = `http://127.0.0.1:${port}`;
-  const { environment, ignored } = besideOperators(process.env, {
+  const given = { ...process.env, ...options.env };
+  const { environment, ignored } = besideOperators(given, {
     ...embeddedEnvironment(network, { selfTest: true, channels: true }),
     ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url },
   });
-  const env = { LOG_LEVEL: 'warn', ...process.env, ...environment };
+  const env = { LOG_LEVEL: 'warn', ...given, ...environment };
   const server = fileURLToPath(new URL('../server.ts', import.meta.url));
   const child = await startGuarded(process.execPath, [server], {
     // A directory without a .env file, because the service reads .env from its working directory.

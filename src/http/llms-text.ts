@@ -10,30 +10,33 @@ interface LlmsTextOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
   readonly publicOrigin: string;
+  /** Whether the USDC routes stand under `/v1/mpp` too. */
+  readonly mpp?: boolean;
 }
 
 /**
  * The answer of `GET /llms.txt`, in the Markdown of its convention: the routes, their prices and how to pay, short enough for a model to read whole (at
  * most 4,000 characters). Links are paths, so that the length does not depend on the address.
  */
-export function createLlmsText({ catalogue, requirementOf, chain, publicOrigin }: LlmsTextOptions): string {
+export function createLlmsText(options: LlmsTextOptions): string {
+  const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
   const paid = entriesOn(catalogue, 'paid');
   const alone = entriesOn(catalogue, 'lightning').filter((endpoint) => !paid.includes(endpoint));
   const sections = [
     '# percall',
-    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call over x402, in USDC on ${chainTitle(chain)} (\`${network}\`) or in bitcoin over Lightning. No account, no key; a failing call costs nothing.`,
+    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call, in USDC on ${chainTitle(chain)} (\`${network}\`) over x402 or in bitcoin over Lightning (x402, L402, MPP). No account, no key; a failing call costs nothing.`,
     `## How to pay
 - \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema and an example of the answer.
 - Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.
-- In bitcoin: \`/v1/lightning\` in place of \`/v1/paid\`. Parameters must be good: the answer is made first, then the 402 has its invoice.
+${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In bitcoin: \`/v1/lightning\` in place of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good: the answer is made first, then the 402 has its invoice.
 - Charged is a 200 alone. An answer with \`charged: "unknown"\` is not decided: present the same payment again, nothing is paid twice.
 - Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is null.`,
     ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid'),
     ...list('## In bitcoin alone', alone, 'lightning'),
     ...list('## Free routes', entriesOn(catalogue, 'free'), 'free'),
     `## Documents
-- [OpenAPI](/openapi.json): parameters, answers, errors, prices
+- [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
 - [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
 - [MCP](/mcp): every route as a tool, by POST (streamable HTTP)
 - [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,

@@ -39,6 +39,7 @@ export function createWellKnown({ catalogue, acceptsOf, publicOrigin }: WellKnow
     items,
     documents: {
       openapi: at('/openapi.json'),
+      openapiPriced: at('/openapi-priced.json'),
       llms: at('/llms.txt'),
       prices: at('/v1/paid'),
       lightning: at('/v1/lightning'),

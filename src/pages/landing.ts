@@ -13,7 +13,7 @@ import { renderLastRun, renderStrip } from './self-test.ts';
 import { renderPage } from './shell.ts';
 
 const DESCRIPTION =
-  'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning. No signup, no key.';
+  'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning (x402, L402, MPP). No signup, no key.';
 
 /** Renders `/`: what the service is, live data, how to pay, the prices, and whether it works. */
 export async function renderLanding(parts: PageParts): Promise<string> {
@@ -34,7 +34,7 @@ export async function renderLanding(parts: PageParts): Promise<string> {
 <div>
 <h1>Data by the call</h1>
 <p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of ${parts.config.network.name}; web pages, packages, domains, currencies, Wikipedia.
-Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning. No signup, no key: the payment is the credential.</p>
+Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning (x402, L402 or MPP). No signup, no key: the payment is the credential.</p>
 <p class="promise">A failing call costs nothing, one payment buys exactly one answer, and a buyer who paid gets the answer, whatever crashed in between.</p>
 <p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> <a href="/market">Market</a> <a href="/docs">Reference</a></p>
 </div>
@@ -48,6 +48,7 @@ ${renderPaying(parts)}
 <section class="part" aria-labelledby="prices-title" id="prices">
 <header class="head"><h2 id="prices-title">Prices</h2></header>
 <p>The same routes are sold under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
+Their 402 asks for one invoice over x402, L402 and MPP, so that a wallet of any of them can pay it.
 A bad parameter, a failing source and a mistake of ours are never charged.</p>
 ${renderPrices(parts.catalogue)}
 <h3 class="free">Free</h3>
@@ -77,7 +78,10 @@ function renderNow(
 }
 
 function renderPaying({ config }: PageParts): Html {
-  const { publicOrigin: origin, network } = config;
+  const { publicOrigin: origin, network, protocols } = config;
+  const byMpp = protocols.mpp
+    ? html`Clients of MPP’s method <code>evm</code> pay the same routes under <code>/v1/mpp</code>. `
+    : '';
   const terms = { origin, network: network.caip2, asset: network.usdc };
   return html`<section class="part" aria-labelledby="pay-title" id="pay">
 <header class="head"><h2 id="pay-title">Pay for a call</h2></header>
@@ -85,7 +89,7 @@ function renderPaying({ config }: PageParts): Html {
 ${renderCode({ id: 'pay-typescript', title: 'TypeScript', note: 'with the stock client and a wallet that holds USDC', code: payInTypeScript(terms) })}
 ${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: askWithCurl(terms) })}
 ${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
-<p>Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
+<p>${byMpp}In bitcoin a wallet for L402 or MPP pays <code>/v1/lightning</code> without further settings. Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
 </section>`;
 }
 

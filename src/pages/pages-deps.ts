@@ -24,6 +24,8 @@ export interface PagesDeps<S> {
       readonly usdc: string;
       readonly explorerUrl: string | null;
     };
+    /** Whether the USDC routes stand under `/v1/mpp` too. */
+    readonly protocols: { readonly mpp: boolean };
   };
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;

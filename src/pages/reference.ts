@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { TAGS } from '../http/openapi/openapi-text.ts';
+import { tagsWith } from '../http/openapi/openapi-text.ts';
 import type { NamedChain } from '../lib/named-chain.ts';
 import { assetPath } from './assets.ts';
 import { html } from './html.ts';
@@ -11,18 +11,18 @@ import { renderPage } from './shell.ts';
  * Mounts `/docs`: the reference, which a library among our assets draws in the browser from `/openapi.json`.
  * The page has the same content security policy as all others, so its requests go to its own origin only.
  */
-export function mountReference(app: FastifyInstance, chain: NamedChain): void {
-  const page = encodePage(renderReference(chain));
+export function mountReference(app: FastifyInstance, chain: NamedChain, mpp: boolean): void {
+  const page = encodePage(renderReference(chain, mpp));
   mountPage(app, '/docs', () => page);
 }
 
 /** The scripts run in this order, after the page was parsed. */
-function renderReference(chain: NamedChain): string {
+function renderReference(chain: NamedChain, mpp: boolean): string {
   const body = html`<section>
 <h1>API reference</h1>
 <p class="lead">Every route with its parameters, answers and errors, drawn from <a href="/openapi.json">/openapi.json</a>.
 Try them here: free routes answer at once, a priced one says what it costs, and its terms are shown decoded.</p>
-<nav aria-label="Groups of routes"><ul class="routes">${TAGS.map(
+<nav aria-label="Groups of routes"><ul class="routes">${tagsWith(mpp).map(
     ({ name }) => html`<li><a href="#operations-tag-${name}">${name}</a></li>`,
   )}</ul></nav>
 <noscript><p>A script draws this reference, and scripts are off. The same is in <a href="/openapi.json">/openapi.json</a> for programs

@@ -8,6 +8,7 @@ import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
+import { pricedOnly } from '../http/openapi/openapi-priced.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { createWellKnown } from '../http/well-known.ts';
@@ -28,7 +29,7 @@ export interface Readiness {
 export interface MetaDeps {
   readonly config: Pick<
     Config,
-    'network' | 'seller' | 'publicOrigin' | 'rails' | 'web' | 'metricsToken' | 'trustedProxies'
+    'network' | 'seller' | 'publicOrigin' | 'rails' | 'protocols' | 'web' | 'metricsToken' | 'trustedProxies'
   >;
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
@@ -48,45 +49,45 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   const { contactUrl } = config.web;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
-  const described = { catalogue, requirementOf, acceptsOf, chain: config.network, publicOrigin };
+  const { mpp } = config.protocols;
+  const described = { catalogue, requirementOf, acceptsOf, chain: config.network, publicOrigin, mpp };
   const startedAt = nowSeconds(clock);
-  mountDocument(
-    app,
-    '/v1/paid',
-    keepWhile(deps, () => createPriceList({ ...described, nowSeconds: startedAt })),
-  );
-  mountDocument(
-    app,
-    '/openapi.json',
-    keepWhile(deps, async () => {
-      const { createOpenApi } = await import('../http/openapi/openapi.ts');
-      return createOpenApi({ ...described, contactUrl });
-    }),
-  );
-  const manifest = keepWhile(deps, () => createWellKnown({ catalogue, acceptsOf, publicOrigin }));
+  const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
+  mountDocument(app, '/v1/paid', prices);
+  const openApi = keepWhile(deps, async () => {
+    const { createOpenApi } = await import('../http/openapi/openapi.ts');
+    const whole = await createOpenApi({ ...described, contactUrl });
+    return { whole: encodeJson(whole), priced: encodeJson(pricedOnly(whole)) };
+  });
+  mountDocument(app, '/openapi.json', async () => (await openApi()).whole);
+  mountDocument(app, '/openapi-priced.json', async () => (await openApi()).priced);
+  const manifest = keepWhile(deps, async () => encodeJson(createWellKnown({ catalogue, acceptsOf, publicOrigin })));
   for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
   const text = encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
   mountDocument(app, '/llms.txt', () => text);
 }
 
 /**
- * Returns the document under the offers of now. An offer that stays the same is the same object. A document that could not be made is tried again at the
- * next request.
+ * Returns what was made under the offers of now. An offer that stays the same is the same object. What could not be made is tried again at the next
+ * request.
  */
-function keepWhile({ catalogue, offerOf }: MetaDeps, make: () => object | Promise<object>): () => Promise<Encodable> {
+function keepWhile<T>({ catalogue, offerOf }: MetaDeps, make: () => Promise<T>): () => Promise<T> {
   const sample = catalogue.find(({ price }) => price);
-  const encoded = async () => encodeWhenAsked(Buffer.from(JSON.stringify(await make())), JSON_TYPE);
-  let kept: { readonly offer: Offer | undefined; readonly document: Promise<Encodable> } | null = null;
+  let kept: { readonly offer: Offer | undefined; readonly made: Promise<T> } | null = null;
   return () => {
     const offer = sample && offerOf(sample);
-    if (kept && kept.offer === offer) return kept.document;
-    const made = { offer, document: encoded() };
-    kept = made;
-    made.document.catch(() => {
-      if (kept === made) kept = null;
+    if (kept && kept.offer === offer) return kept.made;
+    const now = { offer, made: make() };
+    kept = now;
+    now.made.catch(() => {
+      if (kept === now) kept = null;
     });
-    return made.document;
+    return now.made;
   };
+}
+
+function encodeJson(document: object): Encodable {
+  return encodeWhenAsked(Buffer.from(JSON.stringify(document)), JSON_TYPE);
 }
 
 function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable | Promise<Encodable>): void {

@@ -15,7 +15,7 @@ export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
   const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
   mountAssets(app);
-  mountReference(app, deps.config.network);
+  mountReference(app, deps.config.network, deps.config.protocols.mpp);
   mountPage(
     app,
     '/',

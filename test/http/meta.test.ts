@@ -143,7 +143,7 @@ describe('/openapi.json', () => {
     const operations = Object.entries<object>(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => ({ method: method.toUpperCase() as 'GET' | 'POST', url: path })),
     );
-    expect(operations.length).toBe(19);
+    expect(operations.length).toBe(20);
     // The whole service mounts the tools server, which has its own tests.
     for (const operation of operations.filter(({ url }) => url !== '/mcp')) {
       const { body } = await t.app.inject(operation);
@@ -208,6 +208,7 @@ describe('the documents for machines', () => {
   });
 
   const CONTENT = {
+    '/openapi-priced.json': 'application/json; charset=utf-8',
     '/llms.txt': 'text/plain; charset=utf-8',
     '/.well-known/x402': 'application/json; charset=utf-8',
     '/.well-known/x402.json': 'application/json; charset=utf-8',
@@ -236,7 +237,7 @@ describe('the documents for machines', () => {
     const links = [...body.matchAll(/\]\((\/[^)]*)\)/g)].map(([, url]) => String(url));
     // The whole service mounts the tools server, which has its own tests.
     const here = links.filter((url) => url !== '/mcp');
-    expect(here.length).toBe(7);
+    expect(here.length).toBe(8);
     for (const url of here) expect((await t.app.inject(url)).body, url).not.toContain('no_such_route');
   });
 
@@ -246,7 +247,7 @@ describe('the documents for machines', () => {
     expect(json.body).toBe(plain.body);
     const { documents, items } = plain.json();
     const urls = Object.values<string>(documents).filter((url) => !url.endsWith('/mcp'));
-    expect(urls.length).toBe(5);
+    expect(urls.length).toBe(6);
     for (const url of urls) expect((await t.app.inject(new URL(url).pathname)).statusCode, url).toBe(200);
     expect(items).toHaveLength(1);
     expect(items[0]).toMatchObject({ resource: 'http://127.0.0.1:4021/v1/paid/chain/thing', accepts: [{}] });

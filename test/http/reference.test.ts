@@ -16,7 +16,7 @@ let app: Awaited<ReturnType<typeof createTestApp>>['app'];
 beforeAll(async () => {
   const extra = (scope: typeof app) => {
     mountAssets(scope);
-    mountReference(scope, { name: 'Arc', isPlayMoney: false });
+    mountReference(scope, { name: 'Arc', isPlayMoney: false }, false);
   };
   ({ app } = await createTestApp({ extra }));
 });

@@ -44,7 +44,8 @@ export async function buyOverLightning(purchase: Purchase): Promise<void> {
   say(`      ${hash}`);
 
   const { entry: accepted, resource } = offer;
-  const headers = proofHeader({ url: boundUrl(url), paymentHash: hash, invoice, resource, accepted, preimage });
+  const proof = { url: boundUrl(url), paymentHash: hash, invoice, preimage };
+  const headers = proofHeader({ ...proof, protocol: 'x402', resource, accepted });
   say('  → the same GET with PAYMENT-SIGNATURE: the unchanged offer, and the preimage (not shown here)');
   const answer = await fetch(url, { headers, signal: stopping });
   const body = await answer.text();

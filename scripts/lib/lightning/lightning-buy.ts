@@ -1,19 +1,30 @@
+import type { Invoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { boundUrl } from '../pay/bound-url.ts';
-import { checkLightningOffer, checkPaidPreimage, type OfferVerdict } from './lightning-checks.ts';
+import { checkInvoiceOffer } from './invoice-checks.ts';
+import type { InvoiceOffer } from './invoice-offer.ts';
+import { checkLightningOffer, checkPaidPreimage } from './lightning-checks.ts';
 import { NotPaid } from './lightning-not-paid.ts';
 import type { LightningOffer } from './lightning-offer.ts';
 import type { LightningPayer } from './lightning-payer.ts';
 import { presentProof } from './lightning-present.ts';
-import { completeProof, deleteProof, type LightningProof, saveProof } from './lightning-proof-file.ts';
+import { completeProof, deleteProof, findOpenProof, type LightningProof, saveProof } from './lightning-proof-file.ts';
 import { formatSats } from './sats.ts';
 
 interface Purchase {
-  readonly url: URL;
-  readonly offer: LightningOffer;
+  /** Called right before the payment, because time has passed since the offer was shown. Throws the reason when it must not be paid. */
+  readonly check: () => CheckedInvoice;
   /** The most to pay, the network's fee included where the payer takes a fee limit. */
   readonly ceilingMsat: bigint;
   readonly payer: LightningPayer;
   readonly outputs: Outputs;
+}
+
+/** An invoice that passed its protocol's checks, and the proof that lacks only its preimage. */
+export interface CheckedInvoice {
+  readonly invoice: Invoice;
+  /** The network's name in the protocol. */
+  readonly network: string;
+  readonly proof: LightningProof;
 }
 
 /** The outputs of a purchase: messages to the buyer, and the answer's body. */
@@ -22,33 +33,49 @@ export interface Outputs {
   readonly deliver: (body: Buffer) => Promise<void>;
 }
 
-/** Checks the offer of a GET. Throws the reason when it must not be paid. */
-export function checkOffer(
-  url: URL,
-  { entry, resourceUrl }: LightningOffer,
-  ceilingMsat: bigint,
-): Extract<OfferVerdict, { ok: true }> {
-  const now = Math.floor(Date.now() / 1000);
-  const verdict = checkLightningOffer(entry, { method: 'GET', url: boundUrl(url), resourceUrl, now, ceilingMsat });
-  if (verdict.ok) return verdict;
-  throw new Error(`${verdict.reason}${verdict.hint ? ` (${verdict.hint})` : ''}; nothing was paid`);
+const EARLIER = 'an earlier payment for this URL, or of this invoice, has not had its answer; nothing was paid';
+
+/** Checks an x402 offer of a GET. Throws the reason when it must not be paid. */
+export function checkOffer(url: URL, offer: LightningOffer, ceilingMsat: bigint): CheckedInvoice {
+  const { entry: accepted, resource, resourceUrl } = offer;
+  const bound = boundUrl(url);
+  const verdict = checkLightningOffer(accepted, { method: 'GET', url: bound, resourceUrl, now: now(), ceilingMsat });
+  if (!verdict.ok) throw new Error(`${verdict.reason}${verdict.hint ? ` (${verdict.hint})` : ''}; nothing was paid`);
+  const { invoice, text, network } = verdict;
+  return { invoice, network, proof: { ...started(bound, invoice, text), protocol: 'x402', resource, accepted } };
 }
+
+/** Checks an offer of L402 or MPP. Throws the reason when it must not be paid. */
+export function checkAskedInvoice(url: URL, offer: InvoiceOffer, ceilingMsat: bigint): CheckedInvoice {
+  const verdict = checkInvoiceOffer(offer, { now: now(), ceilingMsat });
+  if (!verdict.ok) throw new Error(`${verdict.reason}; nothing was paid`);
+  const { invoice, network } = verdict;
+  return { invoice, network, proof: { ...started(boundUrl(url), invoice, offer.invoice), ...offer.proof } };
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+/** The part of a proof that all protocols share, before the payment. */
+const started = (url: string, { paymentHash }: Invoice, invoice: string) => ({
+  ...{ url, invoice, paymentHash: Buffer.from(paymentHash).toString('hex') },
+  preimage: null,
+});
 
 /**
  * Buys one answer over Lightning and delivers its body. No invoice is paid twice.
  * The proof is on disk before the payment, and is deleted only after the delivery. So a buyer who paid can redeem it later, whatever failed in
  * between.
- * The order: 1. check the offer; 2. write the proof, without its preimage; 3. pay; 4. check the preimage; 5. complete the proof;
- * 6. present it, again if needed; 7. delete it.
+ * The order: 1. check the offer, and that no earlier payment for this URL waits for its answer; 2. write the proof, without its preimage; 3. pay;
+ * 4. check the preimage; 5. complete the proof; 6. present it, again if needed; 7. delete it.
  */
-export async function buyOverLightning({ url, offer, ceilingMsat, payer, outputs }: Purchase): Promise<void> {
-  const { invoice, text } = checkOffer(url, offer, ceilingMsat);
-  const paymentHash = Buffer.from(invoice.paymentHash).toString('hex');
-  const { entry: accepted, resource } = offer;
-  const proof = { url: boundUrl(url), paymentHash, invoice: text, resource, accepted, preimage: null };
+export async function buyOverLightning({ check, ceilingMsat, payer, outputs }: Purchase): Promise<void> {
+  const { invoice, proof } = check();
+  const { paymentHash } = proof;
+  const earlier = await findOpenProof(proof);
+  if (earlier !== null)
+    throw new Error(`${EARLIER}: redeem it with --proof ${earlier}, or move that file away to pay again`);
   const path = await saveProof(proof);
   const feeLimitMsat = ceilingMsat - invoice.amountMsat;
-  const preimage = await payer.pay(text, { feeLimitMsat }).catch(async (error: unknown) => {
+  const preimage = await payer.pay(proof.invoice, { feeLimitMsat }).catch(async (error: unknown) => {
     if (!(error instanceof NotPaid)) throw open(error, paymentHash, path);
     await deleteProof(path);
     throw new Error(`${payer.name} did not pay: ${error.message}; nothing was paid`);

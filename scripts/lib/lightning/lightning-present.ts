@@ -1,5 +1,6 @@
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import { challengeErrorOf } from '../pay/challenge.ts';
+import { receiptReference } from '../pay/payment-challenge.ts';
 import { presentPayment } from '../pay/present-payment.ts';
 import { printable } from '../pay/printable.ts';
 import { problemDetail } from '../pay/problem-detail.ts';
@@ -17,9 +18,15 @@ export async function presentProof(proof: LightningProof, say: (line: string) =>
   const answer = await presentPayment(new URL(proof.url), proofHeader(proof), say, isWorthAgain);
   if (!answer.ok) throw new Error(`status ${answer.status}: ${printable(await reasonOf(answer))}`);
   const body = Buffer.from(await answer.arrayBuffer());
-  const receipt = receiptOf(answer.headers);
-  if (receipt?.transaction !== proof.paymentHash) say('the answer came without a receipt for this payment');
+  if (!isReceiptedIn(answer.headers, proof)) say('the answer came without a receipt for this payment');
   return body;
+}
+
+/** Whether the answer's receipt names this payment. L402 has no receipts. */
+function isReceiptedIn(headers: Headers, { protocol, paymentHash }: LightningProof): boolean {
+  if (protocol === 'l402') return true;
+  const reference = protocol === 'mpp' ? receiptReference(headers) : receiptOf(headers)?.transaction;
+  return reference === paymentHash;
 }
 
 async function reasonOf(answer: Response): Promise<string> {

@@ -1,31 +1,45 @@
-import { readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { paymentCredential } from '../pay/payment-challenge.ts';
 import { writeJsonAtomically } from '../write-json.ts';
 
-const proofSchema = z.object({
+const common = {
   url: z.url({ protocol: /^https?$/ }),
   paymentHash: z.string().regex(/^[0-9a-f]{64}$/),
   invoice: z.string(),
-  resource: z.unknown(),
-  accepted: z.record(z.string(), z.unknown()),
   /** Null until the payer has returned it. */
   preimage: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable(),
-});
+};
+
+const proofSchema = z.union([
+  z.object({ ...common, protocol: z.literal('l402'), scheme: z.string(), token: z.string() }),
+  z.object({ ...common, protocol: z.literal('mpp'), challenge: z.record(z.string(), z.string()) }),
+  z.object({
+    ...common,
+    // Files that were written before there were other protocols do not name theirs.
+    protocol: z.literal('x402').default('x402'),
+    resource: z.unknown(),
+    accepted: z.record(z.string(), z.unknown()),
+  }),
+]);
 
 /** Buys the answer, and buys it again when the connection or the seller fails. Anyone who holds the preimage can use it. */
 export type LightningProof = z.output<typeof proofSchema>;
+
+/** Its name begins with this, then with the start of the payment hash. */
+const PREFIX = 'lightning-proof-';
 
 /**
  * Writes a proof to a file that only its owner may read, and returns the path: in the current directory, or else in the system's temporary directory.
  * Throws when neither can be written. Then nothing must be paid.
  */
 export async function saveProof(proof: LightningProof): Promise<string> {
-  const name = `lightning-proof-${proof.paymentHash.slice(0, 16)}.json`;
+  const name = `${PREFIX}${proof.paymentHash.slice(0, 16)}.json`;
   const here = join(process.cwd(), name);
   try {
     await writeJsonAtomically(here, proof);
@@ -63,8 +77,38 @@ export function deleteProof(path: string): Promise<void> {
   return rm(path, { force: true });
 }
 
-/** The PAYMENT-SIGNATURE header of a proof: the entry as it was offered, with its invoice, and the preimage. */
-export function proofHeader({ resource, accepted, preimage }: LightningProof): Record<string, string> {
-  const payload = { x402Version: 2, ...(resource !== undefined && { resource }), accepted, payload: { preimage } };
-  return { 'payment-signature': Buffer.from(JSON.stringify(payload), 'utf8').toString('base64') };
+/**
+ * The file of an earlier payment for the same URL, or of the same invoice, whose answer has not arrived; null when there is none. It looks where
+ * `saveProof` writes. Another payment for the URL could pay twice for one call, and the invoice's proof would be written over.
+ */
+export async function findOpenProof({
+  url,
+  paymentHash,
+}: Pick<LightningProof, 'url' | 'paymentHash'>): Promise<string | null> {
+  for (const folder of [process.cwd(), tmpdir()]) {
+    const names = await readdir(folder).catch(() => []);
+    for (const name of names.filter((found) => found.startsWith(PREFIX) && found.endsWith('.json'))) {
+      const path = join(folder, name);
+      // A file that cannot be read belongs to another user, or is no proof.
+      const proof = await readProof(path).catch(() => null);
+      if (proof?.url === url || proof?.paymentHash === paymentHash) return path;
+    }
+  }
+  return null;
+}
+
+/** The header by which a proof is presented, in the form of its protocol. */
+export function proofHeader(proof: LightningProof): Record<string, string> {
+  const { preimage } = proof;
+  switch (proof.protocol) {
+    case 'l402':
+      return { authorization: `${proof.scheme} ${proof.token}:${preimage}` };
+    case 'mpp':
+      return paymentCredential(proof.challenge, { preimage });
+    case 'x402': {
+      const { resource, accepted } = proof;
+      const payload = { x402Version: 2, ...(resource !== undefined && { resource }), accepted, payload: { preimage } };
+      return { 'payment-signature': Buffer.from(JSON.stringify(payload), 'utf8').toString('base64') };
+    }
+  }
 }

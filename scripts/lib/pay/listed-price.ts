@@ -1,37 +1,55 @@
 import { z } from 'zod';
-import { parseUsdc } from './usdc.ts';
+import { fitsPath } from './path-template.ts';
+import { parseUsd } from './usdc.ts';
 
-const operation = z.object({
-  get: z.object({ 'x-payment-info': z.object({ price: z.object({ amount: z.string() }) }) }),
-});
-
-/** The most that is read of a listing. A usual one has a few hundred kilobytes. */
-const MAX_BYTES = 4 * 1024 * 1024;
-const TIMEOUT_MS = 5000;
-
-/** The price of a GET on this path in USDC base units, from the seller's own OpenAPI document. Null when the document has none. */
-export function listedPriceOf(openapi: unknown, path: string): bigint | null {
-  const paths = z.object({ paths: z.record(z.string(), z.unknown()) }).safeParse(openapi);
-  if (!paths.success || !Object.hasOwn(paths.data.paths, path)) return null;
-  const listed = operation.safeParse(paths.data.paths[path]);
-  return listed.success ? parseUsdc(listed.data.get['x-payment-info'].price.amount) : null;
+/** What a route costs by a listing. Null: the listing does not say it in this unit. */
+export interface ListedPrice {
+  /** In USDC base units. */
+  readonly units: bigint | null;
+  readonly msat: bigint | null;
 }
 
-/** Reads the document at the URL's own origin and returns the price. Null when there is none, for any reason. */
-export async function fetchListedPrice(url: URL): Promise<bigint | null> {
-  try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const answer = await fetch(new URL('/openapi.json', url), { signal, redirect: 'error' });
-    if (!answer.ok || !answer.body) return null;
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
-    for await (const chunk of answer.body) {
-      bytes += chunk.byteLength;
-      if (bytes > MAX_BYTES) return null;
-      chunks.push(chunk);
-    }
-    return listedPriceOf(JSON.parse(Buffer.concat(chunks).toString('utf8')), url.pathname);
-  } catch {
-    return null;
-  }
+const priceSchema = z.looseObject({ price: z.looseObject({ amount: z.string() }) });
+const offerSchema = z.looseObject({
+  intent: z.literal('charge'),
+  method: z.string(),
+  amount: z.string().regex(/^\d{1,30}$/),
+  currency: z.string(),
+});
+
+/**
+ * The price of a GET on this path, from the seller's own OpenAPI document: `x-payment-info` with a price in USD, or with MPP's offers in base units. The
+ * lower one counts where it has both. Null when the document has none.
+ */
+export function listedPriceOf(openapi: unknown, path: string, asset: string | null = null): ListedPrice | null {
+  const info = paymentInfoOf(openapi, path);
+  const usd = priceSchema.safeParse(info);
+  const offers = [info, ...arrayOf(z.looseObject({ offers: z.array(z.unknown()) }).safeParse(info).data?.offers)];
+  const charges = offers.flatMap((offer) => offerSchema.safeParse(offer).data ?? []);
+  const inUsdc = charges.filter(({ currency }) => asset !== null && currency.toLowerCase() === asset.toLowerCase());
+  const inSats = charges.filter(({ method, currency }) => method === 'lightning' && /^sat$/i.test(currency));
+  const units = lowest([
+    usd.success ? parseUsd(usd.data.price.amount) : null,
+    ...inUsdc.map(({ amount }) => BigInt(amount)),
+  ]);
+  const msat = lowest(inSats.map(({ amount }) => BigInt(amount) * 1000n));
+  return units === null && msat === null ? null : { units, msat };
+}
+
+/** The `x-payment-info` of a path's GET. A path that equals the requested one comes before a template that fits it. */
+function paymentInfoOf(openapi: unknown, path: string): unknown {
+  const document = z.looseObject({ paths: z.record(z.string(), z.unknown()) }).safeParse(openapi);
+  if (!document.success) return null;
+  const { paths } = document.data;
+  const template = Object.hasOwn(paths, path) ? path : Object.keys(paths).find((one) => fitsPath(one, path));
+  if (template === undefined) return null;
+  const operation = z.looseObject({ get: z.looseObject({ 'x-payment-info': z.unknown() }) }).safeParse(paths[template]);
+  return operation.data?.get['x-payment-info'] ?? null;
+}
+
+const arrayOf = (values: readonly unknown[] | undefined): readonly unknown[] => values ?? [];
+
+function lowest(amounts: readonly (bigint | null)[]): bigint | null {
+  const known = amounts.filter((amount) => amount !== null);
+  return known.reduce<bigint | null>((least, amount) => (least === null || amount < least ? amount : least), null);
 }

@@ -1,7 +1,7 @@
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
-import { findDefaultAsset } from '@x402/evm';
 import { z } from 'zod';
 import { readChallenge } from './challenge.ts';
+import { usdcToken } from './usdc-tokens.ts';
 
 const commonSchema = {
   network: z.string().regex(/^eip155:\d{1,18}$/),
@@ -34,10 +34,6 @@ const channelSchema = z.looseObject({
   }),
 });
 
-/** Networks whose USDC the stock client does not know yet. */
-const ARC_NETWORKS = ['eip155:5042', 'eip155:5042002'];
-const ARC_USDC = '0x3600000000000000000000000000000000000000';
-
 /** The entry of a 402 that this buyer can pay, and the challenge reduced to it. */
 export interface BuyableOffer {
   readonly challenge: PaymentRequired;
@@ -64,16 +60,10 @@ function pick(header: string, schema: typeof transferSchema | typeof channelSche
   const challenge = readChallenge(header);
   for (const entry of challenge.accepts) {
     const parsed = schema.safeParse(entry);
-    if (!parsed.success || !isUsdc(parsed.data.network, parsed.data.asset)) continue;
+    if (!parsed.success || !usdcToken(parsed.data.network, parsed.data.asset)) continue;
     const requirement = entry as PaymentRequirements;
     const reduced = { ...challenge, accepts: [requirement] } as PaymentRequired;
     return { challenge: reduced, requirement, amountUnits: BigInt(parsed.data.amount) };
   }
   return null;
-}
-
-function isUsdc(network: string, asset: string): boolean {
-  if (ARC_NETWORKS.includes(network)) return asset.toLowerCase() === ARC_USDC;
-  const known = findDefaultAsset(asset, network as `${string}:${string}`);
-  return known?.symbol === 'USDC' && known.decimals === 6;
 }

@@ -2,18 +2,23 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseSats } from '../lightning/sats.ts';
 import { parseUsdc } from './usdc.ts';
+import { PROTOCOLS, type Protocol } from './ways-to-pay.ts';
 
 /** What `--help` prints. */
-export const USAGE = `Buys one answer from a seller that takes x402 payments in USDC, or in bitcoin over Lightning.
+export const USAGE = `Buys one answer from a seller that asks to be paid over x402, L402 or MPP, in USDC or in bitcoin over Lightning.
 
-  npm run pay -- URL [--rail usdc|lightning] [--max-usdc 0.01] [--max-sats 100] [--dry-run]
+  npm run pay -- URL [--rail usdc|lightning] [--protocol x402|l402|mpp] [--max-usdc 0.01] [--max-sats 100] [--discovery URL] [--dry-run]
   npm run pay -- URL --channel [--max-usdc 0.01] [--max-deposit 1] [--channel-dir DIR] [--dry-run]
   npm run pay -- URL --channel --refund [--channel-dir DIR]
   npm run pay -- --proof FILE
 
   --rail R         how to pay (default: over Lightning where the seller offers that, else in USDC)
-  --max-usdc N     the most to pay, in USDC (default 0.01)
-  --max-sats N     the most to pay, in whole sats (default 100); fees count too, where the payer can be limited
+  --protocol P     how the seller asks (default: x402, then mpp, then l402, where the seller offers several)
+  --max-usdc N     the most to pay, in USDC (default 0.01); also --maxUsdc N, maxUsdc=N or MAX_USDC
+  --max-sats N     the most to pay, in whole sats (default 100); also --maxSats N, maxSats=N or MAX_SATS;
+                   fees count too, where the payer can be limited
+  --discovery URL  a percall service; more than the price that its search lists is not paid; also DISCOVERY_URL
+                   (default: more than the seller's own OpenAPI document lists is not paid)
   --dry-run        show what would be paid, pay and sign nothing; no key needed
   --proof FILE     redeem a Lightning payment whose answer did not arrive; never pays twice
   --channel        pay in USDC over a payment channel: one deposit, then a signed voucher for each call; one call at a time
@@ -38,6 +43,10 @@ export class UsageError extends Error {}
 export interface Order {
   readonly url: URL;
   readonly rail: 'usdc' | 'lightning' | null;
+  /** Null: any. */
+  readonly protocol: Protocol | null;
+  /** A service whose search lists prices; null: the seller's own list alone. */
+  readonly discovery: URL | null;
   readonly ceilingUnits: bigint;
   readonly ceilingMsat: bigint;
   readonly dryRun: boolean;
@@ -65,8 +74,12 @@ export function parse() {
       allowPositionals: true,
       options: {
         rail: { type: 'string' },
-        'max-usdc': { type: 'string', default: '0.01' },
-        'max-sats': { type: 'string', default: '100' },
+        protocol: { type: 'string' },
+        'max-usdc': { type: 'string' },
+        maxUsdc: { type: 'string' },
+        'max-sats': { type: 'string' },
+        maxSats: { type: 'string' },
+        discovery: { type: 'string' },
         'dry-run': { type: 'boolean', default: false },
         proof: { type: 'string' },
         channel: { type: 'boolean', default: false },
@@ -81,22 +94,68 @@ export function parse() {
   }
 }
 
-type Given = ReturnType<typeof parse>;
+type Given = Pick<ReturnType<typeof parse>, 'values' | 'positionals'>;
 
-/** Reads an order from the command line. Throws UsageError. */
-export function readOrder({ values, positionals }: Given): Order {
-  const [target] = positionals;
-  if (positionals.length !== 1 || target === undefined) throw new UsageError('one URL is needed');
-  if (!URL.canParse(target)) throw new UsageError(`not a URL: ${target}`);
-  const url = new URL(target);
-  if (!['http:', 'https:'].includes(url.protocol)) throw new UsageError(`not an http or https URL: ${target}`);
-  const { rail = null } = values;
+/** Reads an order from the command line and, for ceilings and the discovery service, from the environment. Throws UsageError. */
+export function readOrder({ values, positionals }: Given, env: Record<string, string | undefined>): Order {
+  const targets = positionals.filter((word) => !CEILING.test(word));
+  const [target] = targets;
+  if (targets.length !== 1 || target === undefined) throw new UsageError('one URL is needed');
+  const url = readUrl(target);
+  const { rail = null, protocol = null } = values;
   if (rail !== null && rail !== 'usdc' && rail !== 'lightning') throw new UsageError('--rail is usdc or lightning');
-  const ceilingUnits = parseUsdc(values['max-usdc']);
-  if (ceilingUnits === null) throw new UsageError('--max-usdc is a decimal number with at most 6 decimals');
-  const ceilingMsat = parseSats(values['max-sats']);
-  if (ceilingMsat === null) throw new UsageError('--max-sats is a whole number');
-  return { url, rail, ceilingUnits, ceilingMsat, dryRun: values['dry-run'], channel: readChannelOrder(values) };
+  if (protocol !== null && !isProtocol(protocol)) throw new UsageError(`--protocol is ${PROTOCOLS.join(', ')}`);
+  const given = { values, positionals };
+  const usdc = readCeiling(given, env, { flag: 'max-usdc', name: 'maxUsdc', variable: 'MAX_USDC', usual: '0.01' });
+  const ceilingUnits = parseUsdc(usdc.text);
+  if (ceilingUnits === null) throw new UsageError(`${usdc.from} is a decimal number with at most 6 decimals`);
+  const sats = readCeiling(given, env, { flag: 'max-sats', name: 'maxSats', variable: 'MAX_SATS', usual: '100' });
+  const ceilingMsat = parseSats(sats.text);
+  if (ceilingMsat === null) throw new UsageError(`${sats.from} is a whole number`);
+  const discovery = values.discovery ?? env.DISCOVERY_URL;
+  const channel = readChannelOrder(values);
+  if (channel && protocol !== null && protocol !== 'x402') throw new UsageError('--channel pays over x402');
+  return {
+    ...{ url, rail, protocol, ceilingUnits, ceilingMsat, dryRun: values['dry-run'], channel },
+    discovery: discovery ? readUrl(discovery) : null,
+  };
+}
+
+const isProtocol = (text: string): text is Protocol => PROTOCOLS.some((one) => one === text);
+
+function readUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new UsageError(`not a URL: ${text}`);
+  const url = new URL(text);
+  if (['http:', 'https:'].includes(url.protocol)) return url;
+  throw new UsageError(`not an http or https URL: ${text}`);
+}
+
+/** A ceiling as a word of its own, `maxUsdc=0.01`. */
+const CEILING = /^(maxUsdc|maxSats)=(.*)$/s;
+
+/** The spellings of one ceiling, and its default. */
+interface Ceiling {
+  readonly flag: 'max-usdc' | 'max-sats';
+  readonly name: 'maxUsdc' | 'maxSats';
+  readonly variable: string;
+  readonly usual: string;
+}
+
+/** The command line's ceiling, else the environment's, else the default. Throws UsageError for two different ones, because one of them is a mistake. */
+function readCeiling({ values, positionals }: Given, env: Record<string, string | undefined>, ceiling: Ceiling) {
+  const { flag, name, variable, usual } = ceiling;
+  const words = positionals.flatMap((word) => {
+    const [, named, text = ''] = CEILING.exec(word) ?? [];
+    return named === name ? [{ text, from: name }] : [];
+  });
+  const flags = [flag, name].flatMap((key) => {
+    const text = values[key as Ceiling['flag']];
+    return text === undefined ? [] : [{ text, from: `--${key}` }];
+  });
+  const [first, ...more] = [...flags, ...words];
+  const other = more.find(({ text }) => text !== first?.text);
+  if (first && other) throw new UsageError(`${first.from} and ${other.from} are two ceilings: name one`);
+  return first ?? (env[variable] ? { text: env[variable], from: variable } : { text: usual, from: `--${flag}` });
 }
 
 function readChannelOrder(values: Given['values']): ChannelOrder | null {

@@ -1,28 +1,24 @@
 import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import { decodePaymentResponseHeader, x402HTTPClient } from '@x402/fetch';
 import { challengeErrorOf } from './challenge.ts';
-import { fetchListedPrice } from './listed-price.ts';
 import type { BuyableOffer } from './offer.ts';
+import type { Order } from './pay-options.ts';
 import { presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { problemDetail } from './problem-detail.ts';
-import { refusalOf } from './spending.ts';
+import { checkUsdcPrice } from './spending.ts';
 import { createStockClient } from './stock-client.ts';
 import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
 
-/** Prints what an offer asks. Throws when the price is above the ceiling or above the seller's own listed price. */
-export async function checkUsdcOffer(url: URL, offer: BuyableOffer, ceiling: bigint, say: Say): Promise<void> {
+/** Prints what an offer asks. Throws when the price is above the ceiling or above the listed price. */
+export async function checkUsdcOffer(order: Order, offer: BuyableOffer, say: Say): Promise<void> {
+  const { url, discovery, ceilingUnits } = order;
   const { challenge, requirement, amountUnits } = offer;
-  const listed = await fetchListedPrice(url);
   say(`asked:   ${formatUsdc(amountUnits)} on ${requirement.network} to ${requirement.payTo}`);
   if (challenge.resource.description) say(`for:     ${printable(challenge.resource.description)}`);
-  say(
-    `listed:  ${listed === null ? 'no price could be read from the listing; the ceiling alone holds' : formatUsdc(listed)}`,
-  );
-  const refusal = refusalOf({ asked: amountUnits, ceiling, listed });
-  if (refusal !== null) throw new Error(`${refusal}; nothing was signed`);
+  await checkUsdcPrice({ url, discovery, say }, amountUnits, ceilingUnits, requirement.asset);
 }
 
 /** Signs for a checked offer with the official client and returns the answer's body. Throws with the seller's reason. */

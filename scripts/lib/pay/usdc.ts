@@ -16,3 +16,9 @@ export function parseUsdc(text: string): bigint | null {
 export function formatUsdc(units: bigint): string {
   return `${formatUnits(units, DECIMALS)} USDC`;
 }
+
+/** Converts decimal USD to base units, rounded down, so that an amount is above the price exactly when it is above the result. Null for anything else. */
+export function parseUsd(text: string): bigint | null {
+  const match = /^(\d{1,12})(?:\.(\d{1,30}))?$/.exec(text);
+  return match ? parseUsdc(`${match[1]}.${(match[2] ?? '').slice(0, DECIMALS).padEnd(1, '0')}`) : null;
+}

@@ -1,18 +1,5 @@
 import type { Json } from './openapi-shapes.ts';
 
-/** How an operation of the Lightning rail is paid: its price in sats is quoted in the 402, at the rate of the moment. */
-export function lightningPayment(usd: string): Json {
-  const description =
-    'Base64 JSON of an x402 version 2 payment payload: `accepted` as offered, `payload.preimage` of the paid invoice; without it the answer is 402';
-  return {
-    headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
-    'x-payment-info': {
-      price: { mode: 'fixed', currency: 'USD', amount: usd },
-      protocols: [{ x402: { protocol: 'x402', version: 2, scheme: 'exact', asset: 'BTC', maxTimeoutSeconds: 300 } }],
-    },
-  };
-}
-
 /** The 402 of this rail: its body repeats the header, with the price. */
 export const LIGHTNING_CHALLENGE: Json = {
   type: 'object',
@@ -42,6 +29,19 @@ export const LIGHTNING_DESCRIPTOR: Json = {
     asset: { type: 'string', enum: ['BTC'] },
     payTo: { type: ['string', 'null'], description: 'Key of our node; null while it is unknown' },
     spec: { type: 'string', description: 'The scheme\u2019s page' },
+    protocols: {
+      type: 'array',
+      description: 'The protocols in which a 402 asks for the same invoice; a proof of any of them buys the answer',
+      items: {
+        type: 'object',
+        properties: {
+          name: { type: 'string', enum: ['x402', 'l402', 'mpp'] },
+          asks: { type: 'string', description: 'The header of the 402' },
+          pays: { type: 'string', description: 'The header of the paid request' },
+        },
+        required: ['name', 'asks', 'pays'],
+      },
+    },
     pricing: { type: 'string' },
     btcUsd: { type: ['string', 'null'], description: 'Decimal BTC/USD of the newest rate' },
     rate: {
@@ -64,5 +64,5 @@ export const LIGHTNING_DESCRIPTOR: Json = {
       },
     },
   },
-  required: ['scheme', 'network', 'asset', 'payTo', 'spec', 'pricing', 'btcUsd', 'rate', 'routes'],
+  required: ['scheme', 'network', 'asset', 'payTo', 'spec', 'protocols', 'pricing', 'btcUsd', 'rate', 'routes'],
 };

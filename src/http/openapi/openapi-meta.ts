@@ -148,6 +148,14 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
     },
   },
   {
+    url: '/openapi-priced.json',
+    schema: {
+      operationId: 'openapiPriced',
+      summary: 'The priced routes of this document alone, under 64 KiB, for crawlers.',
+      response: { 200: json({ type: 'object' }, 'OpenAPI 3.1') },
+    },
+  },
+  {
     url: '/llms.txt',
     schema: {
       operationId: 'llmsText',

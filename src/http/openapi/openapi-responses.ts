@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import type { Surface } from '../../catalogue/paths.ts';
+import type { Mount } from '../../catalogue/paths.ts';
 import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
 import type { Json } from './openapi-shapes.ts';
 import { toJsonSchema } from './param-docs.ts';
@@ -64,6 +64,8 @@ const PROBLEMS: Record<number, string> = {
 };
 
 const REQUEST_ID = { type: 'string', description: 'Names this answer; quote it when you report something' };
+const RECEIPT = 'Base64url JSON: MPP’s receipt';
+const PAYMENT_RECEIPT = { type: 'string', description: `${RECEIPT}, where the payment came over MPP` };
 const RETRY_AFTER = { type: 'integer', description: 'Seconds to wait' };
 
 /** A problem response, as every operation may give it. */
@@ -76,10 +78,16 @@ function problem(status: number, description: string): Json {
   };
 }
 
-function success(endpoint: Endpoint<never>, surface: Surface): Json {
-  const paid = surface !== 'free';
-  const what = surface === 'paid' ? 'its transaction hash' : 'the payment hash';
-  const receipt = { 'PAYMENT-RESPONSE': { type: 'string', description: `Base64 JSON: the settlement with ${what}` } };
+function success(endpoint: Endpoint<never>, mount: Mount): Json {
+  const paid = mount !== 'free';
+  const what = mount === 'lightning' ? 'the payment hash' : 'its transaction hash';
+  const receipt = {
+    ...(mount !== 'mpp' && {
+      'PAYMENT-RESPONSE': { type: 'string', description: `Base64 JSON: the settlement with ${what}` },
+    }),
+    ...(mount === 'lightning' && { 'Payment-Receipt': PAYMENT_RECEIPT }),
+    ...(mount === 'mpp' && { 'Payment-Receipt': { ...PAYMENT_RECEIPT, description: `${RECEIPT} with ${what}` } }),
+  };
   const validators = {
     ETag: { type: 'string', description: 'Send it back in If-None-Match and get 304 while nothing changed' },
   };
@@ -117,23 +125,38 @@ const UNPAID: Json = {
 const UNPAID_LIGHTNING: Json = {
   description:
     'Not paid: the answer exists and is sold for the invoice in it. Or a proof was refused: `error` says why.',
-  headers: UNPAID.headers,
+  headers: {
+    ...(UNPAID.headers as Json),
+    'WWW-Authenticate': {
+      type: 'string',
+      description: 'The same invoice in two more protocols, a line each: L402, and `Payment` (MPP), method `lightning`',
+    },
+  },
   content: { 'application/json': { schema: { $ref: '#/components/schemas/LightningChallenge' } } },
 };
+
+const UNPAID_MPP: Json = {
+  ...problem(402, 'Not paid, or the payment was refused: `code` says why. Nothing was charged.'),
+  headers: {
+    'WWW-Authenticate': { type: 'string', description: '`Payment` (MPP): method `evm`, intent `charge`' },
+    'X-Request-Id': REQUEST_ID,
+  },
+};
+
+const UNPAIDS: Record<Exclude<Mount, 'free'>, Json> = { paid: UNPAID, lightning: UNPAID_LIGHTNING, mpp: UNPAID_MPP };
 
 const GONE =
   'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask the seller.';
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
 /** Every answer that a catalogue entry can give, as OpenAPI responses. */
-export function describeResponses(endpoint: Endpoint<never>, surface: Surface): Json {
-  const unpaid = surface === 'paid' ? UNPAID : UNPAID_LIGHTNING;
+export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
   const problems = Object.entries(PROBLEMS).map(([status, text]) => [status, problem(Number(status), text)]);
   return {
-    200: success(endpoint, surface),
+    200: success(endpoint, mount),
     ...Object.fromEntries(problems),
-    ...(surface === 'free' ? {} : { 402: unpaid, 409: problem(409, IN_FLIGHT) }),
-    ...(surface === 'paid' ? { 410: problem(410, GONE) } : {}),
+    ...(mount === 'free' ? {} : { 402: UNPAIDS[mount], 409: problem(409, IN_FLIGHT) }),
+    ...(mount === 'paid' || mount === 'mpp' ? { 410: problem(410, GONE) } : {}),
     ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
   };
 }

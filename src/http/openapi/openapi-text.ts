@@ -21,7 +21,8 @@ client.setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${ass
 ## Paying in bitcoin
 The same routes stand under \`/v1/lightning\`, paid in sats over x402's \`exact\` scheme on Lightning. Only an answer that exists is sold: parameters are
 judged and the data is fetched first, then the 402 comes with a BOLT11 invoice that binds this very request. Pay it and repeat the request, byte
-for byte, with \`PAYMENT-SIGNATURE\`: the offer as \`accepted\`, the preimage as \`payload.preimage\`. A proof stays good for 7 days until its answer is
+for byte, with \`PAYMENT-SIGNATURE\`: the offer as \`accepted\`, the preimage as \`payload.preimage\`. The same 402 asks for the same invoice over L402 and MPP
+too (\`WWW-Authenticate\`); then the proof goes into \`Authorization\`, and any L402 wallet does that by itself. A proof stays good for 7 days until its answer is
 delivered, and gets the same bytes for 15 minutes more. \`GET /v1/lightning\` tells node, rate and prices; \`/facilitator\` claims such proofs for any seller.
 
 ## What is never charged
@@ -38,11 +39,16 @@ stable \`code\`. An unknown or repeated parameter is refused on every route, so 
 Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48, and are reported in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\`.`;
 }
 
-/** Short texts of the groups. */
-export const TAGS = [
+/** Short texts of the groups. The routes under `/v1/mpp` are one only where they stand. */
+export function tagsWith(mpp: boolean): typeof TAGS {
+  return TAGS.filter(({ name }) => mpp || name !== 'mpp');
+}
+
+const TAGS = [
   { name: 'free', description: 'Summaries; no payment, no account' },
   { name: 'paid', description: 'Detail, paid per call in USDC over x402' },
   { name: 'lightning', description: 'The same detail, paid per call in bitcoin over Lightning' },
+  { name: 'mpp', description: 'The same detail, paid per call in USDC by MPP’s method `evm`' },
   { name: 'market', description: 'Payable routes of this service and of other sellers, found by search' },
   { name: 'facilitator', description: 'Claims Lightning proofs for any seller' },
   { name: 'meta', description: 'About the service itself' },

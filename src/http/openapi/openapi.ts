@@ -1,19 +1,19 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import { pathOn, type Surface, surfacesOf } from '../../catalogue/paths.ts';
+import { type Mount, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import type { NamedChain } from '../../lib/named-chain.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
 import type { Requirement, RequirementOf } from '../requirement.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
-import { lightningPayment } from './openapi-lightning.ts';
 import { marketOperations } from './openapi-market.ts';
 import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
+import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
-import { describeService, TAGS } from './openapi-text.ts';
+import { describeService, tagsWith } from './openapi-text.ts';
 import { describeParams } from './param-docs.ts';
 
 /** The interface's own version, as its document states it; not the package's. */
@@ -27,6 +27,8 @@ export interface OpenApiOptions {
   /** The chain that is named in the texts. */
   readonly chain: NamedChain;
   readonly publicOrigin: string;
+  /** Whether the USDC routes stand under `/v1/mpp` too. */
+  readonly mpp?: boolean;
   /** The operator's contact (http, https, mailto). Without one the service's own address is used. */
   readonly contactUrl?: string | null;
 }
@@ -38,7 +40,7 @@ export interface OpenApiOptions {
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
-  const { publicOrigin, contactUrl } = options;
+  const { publicOrigin, mpp = false, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
@@ -57,19 +59,18 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       },
       externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
       servers: [{ url: publicOrigin }],
-      tags: TAGS,
+      tags: tagsWith(mpp),
+      components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
     },
   });
-  // Stated for each operation, because crawlers treat a missing statement as unknown: no operation needs an account or a key.
+  // Stated for each operation, because crawlers treat a missing statement as unknown: no operation needs an account or a key. Alternatives of
+  // `security` are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   for (const endpoint of catalogue) {
-    for (const surface of surfacesOf(endpoint)) {
-      add({
-        method: 'GET',
-        url: pathOn(endpoint, surface),
-        schema: describeOperation(endpoint, surface, acceptsOf),
-      });
+    for (const mount of mountsOf(endpoint, mpp)) {
+      const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
+      add({ method: 'GET', url: pathOn(endpoint, mount), schema });
     }
   }
   for (const { url, schema } of META_OPERATIONS) add({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
@@ -84,50 +85,43 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
   await scribe.close();
-  return { ...document, components: { schemas: COMPONENT_SCHEMAS } };
+  return {
+    ...document,
+    'x-service-info': describeServiceInfo(publicOrigin),
+    components: { schemas: COMPONENT_SCHEMAS, securitySchemes: SECURITY_SCHEMES },
+  };
+}
+
+/** Every mount of an entry. What is sold in USDC may stand under two. */
+function mountsOf(endpoint: Endpoint<never>, mpp: boolean): Mount[] {
+  return surfacesOf(endpoint).flatMap((surface): Mount[] => (surface === 'paid' && mpp ? ['paid', 'mpp'] : [surface]));
 }
 
 function describeOperation(
   endpoint: Endpoint<never>,
-  surface: Surface,
-  acceptsOf: NonNullable<OpenApiOptions['acceptsOf']>,
+  mount: Mount,
+  terms: Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>,
 ): Json {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
   return {
-    operationId: operationId(endpoint, surface),
-    tags: [surface],
+    operationId: operationId(endpoint, mount),
+    tags: [mount],
     summary: endpoint.label,
     description: endpoint.summary,
     ...(params.length > 0
       ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
       : {}),
-    ...(endpoint.price && surface === 'paid' ? payment(endpoint.price.usd, acceptsOf(endpoint)) : {}),
-    ...(endpoint.price && surface === 'lightning' ? lightningPayment(endpoint.price.usd) : {}),
-    response: describeResponses(endpoint, surface),
-  };
-}
-
-/** How a priced operation is paid, for people (the header) and for crawlers (`x-payment-info`). */
-function payment(usd: string, accepts: readonly Requirement[]): Json {
-  const protocols = accepts.map(({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }) => ({
-    x402: { protocol: 'x402', version: 2, scheme, network, asset, amount, payTo, maxTimeoutSeconds },
-  }));
-  const description = 'Base64 JSON of an x402 version 2 payment payload; without it the answer is 402';
-  return {
-    headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
-    'x-payment-info': {
-      price: { mode: 'fixed', currency: 'USD', amount: usd },
-      protocols,
-    },
+    ...describePayment(endpoint, mount, terms),
+    response: describeResponses(endpoint, mount),
   };
 }
 
 /** `/fees/estimate`, paid, is `paidFeesEstimate`: stable names for generated clients. */
-function operationId({ path }: Endpoint<never>, surface: Surface): string {
+function operationId({ path }: Endpoint<never>, mount: Mount): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
-  return surface + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return mount + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 function describeContact(url: string): Json {

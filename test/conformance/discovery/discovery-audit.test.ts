@@ -17,7 +17,8 @@ import {
   validatePaymentRequiredDetailed,
 } from '@agentcash/discovery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { entriesOn, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
+import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
+import { entriesOn, type Mount, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
@@ -25,7 +26,7 @@ let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
-  service = await startService(network);
+  service = await startService(network, { env: { MPP: 'on' } });
 });
 afterAll(async () => {
   await service.stop();
@@ -37,6 +38,8 @@ afterAll(async () => {
  * no icon, and the manifest that older crawlers still read.
  */
 const KNOWN = ['L2_ROUTE_COUNT_HIGH', 'FAVICON_MISSING', 'LEGACY_WELL_KNOWN_FOUND'];
+const mountsOf = (endpoint: Endpoint<never>): Mount[] =>
+  surfacesOf(endpoint).flatMap((surface): Mount[] => (surface === 'paid' ? ['paid', 'mpp'] : [surface]));
 const unexpected = (found: readonly AuditWarning[]) =>
   found.filter(({ code, severity }) => severity === 'error' || !KNOWN.includes(code));
 
@@ -79,12 +82,13 @@ describe('the audit of @agentcash/discovery', () => {
     const { routes } = checkL2ForOpenAPI(await readOpenApi());
     const audited = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
     const wanted = service.deps.catalogue.flatMap((endpoint) =>
-      surfacesOf(endpoint).map((surface) => [`GET ${pathOn(endpoint, surface)}`, endpoint.price] as const),
+      mountsOf(endpoint).map((mount) => [`GET ${pathOn(endpoint, mount)}`, endpoint.price, mount] as const),
     );
-    expect(wanted).toHaveLength(53);
-    for (const [route, price] of wanted) {
+    expect(wanted).toHaveLength(74);
+    for (const [route, price, mount] of wanted) {
+      const protocols = { free: [], paid: ['x402'], lightning: ['x402', 'l402', 'mpp'], mpp: ['mpp'] }[mount];
       const terms = price
-        ? { authMode: 'paid', price: `${price.usd} USD`, pricingMode: 'fixed', protocols: ['x402'] }
+        ? { authMode: 'paid', price: `${price.usd} USD`, pricingMode: 'fixed', protocols }
         : { authMode: 'unprotected' };
       expect(audited.get(route), route).toMatchObject(terms);
     }
@@ -92,7 +96,7 @@ describe('the audit of @agentcash/discovery', () => {
   });
 
   test('finds no fault in any route as the document describes it', async () => {
-    const paths = service.deps.catalogue.flatMap((endpoint) => surfacesOf(endpoint).map((at) => pathOn(endpoint, at)));
+    const paths = service.deps.catalogue.flatMap((endpoint) => mountsOf(endpoint).map((at) => pathOn(endpoint, at)));
     for (const path of paths) expect([path, getWarningsForL3(await adviceOn(path, false))]).toEqual([path, []]);
   });
 
@@ -110,14 +114,34 @@ describe('the audit of @agentcash/discovery', () => {
     expect(paid).toHaveLength(21);
   });
 
+  test('finds no fault in the 402 of a route under /v1/mpp', async () => {
+    const advice = await adviceOn('/v1/mpp/fees/estimate', true);
+    expect(getWarningsForL3(advice)).toEqual([]);
+    expect(advice.paymentOptions).toMatchObject([
+      { protocol: 'mpp', paymentMethod: 'evm', intent: 'charge', amount: '500' },
+    ]);
+  });
+
   test('finds no fault in the 402 of a Lightning route', async () => {
     const advice = await adviceOn('/v1/lightning/fees/estimate', true);
-    expect(getWarningsForL3(advice)).toEqual([]);
+    // The auditor expects a wallet's address in every challenge of MPP. An invoice names its payee itself.
+    const faults = getWarningsForL3(advice).filter(({ code }) => code !== 'MPP_CHALLENGE_RECIPIENT_MISSING');
+    expect(faults).toEqual([]);
     expect(validatePaymentRequiredDetailed(advice.paymentRequiredBody)).toMatchObject({ valid: true, issues: [] });
     expect(advice.paymentOptions).toMatchObject([
-      { asset: 'BTC', network: network.lightning?.network },
-      { protocol: 'mpp', paymentMethod: 'lightning', asset: 'sat' },
+      { protocol: 'x402', asset: 'BTC', network: network.lightning?.network },
+      { protocol: 'mpp', paymentMethod: 'lightning', intent: 'charge', asset: 'sat' },
     ]);
+  });
+
+  test('reads the priced routes of the slim document as it reads them in the whole one', async () => {
+    const slim = await getOpenAPI(service.origin, {}, undefined, `${service.origin}/openapi-priced.json`);
+    const read = slim.isOk() ? slim.value : null;
+    if (read === null || isOpenApiParseFailure(read)) throw new Error('the slim document was not read');
+    const priced = checkL2ForOpenAPI(await readOpenApi()).routes.filter(({ authMode }) => authMode === 'paid');
+    expect(priced).toHaveLength(64);
+    expect(checkL2ForOpenAPI(read).routes).toEqual(priced);
+    expect(unexpected(getWarningsForOpenAPI(read))).toEqual([]);
   });
 
   test('offers agents the short text first', async () => {

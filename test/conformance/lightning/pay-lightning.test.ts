@@ -89,6 +89,40 @@ describe('npm run pay buys a call over Lightning', () => {
   });
 });
 
+describe.each(['l402', 'mpp'] as const)(
+  'npm run pay buys a call over Lightning from a seller of %s alone',
+  (protocol) => {
+    beforeEach(() => seller.speakOnly(protocol));
+
+    test('with the answer on standard output and no file left behind', async () => {
+      const { code, stdout, stderr } = await pay([fresh()]);
+      expect(code, stderr).toBe(0);
+      expect(JSON.parse(stdout)).toHaveProperty('run');
+      expect(stderr).toContain(`over ${protocol.toUpperCase()}`);
+      expect(stderr).not.toContain('without a receipt');
+      expect({ left: left(), shown: seller.shown.length }).toEqual({ left: [], shown: 1 });
+      expect(seller.shown[0]?.header).toMatch(
+        protocol === 'l402' ? /^authorization: L402 / : /^authorization: Payment /,
+      );
+    });
+
+    test('once: a seller that fails is paid no second time, and the saved proof buys the answer', async () => {
+      const url = fresh();
+      seller.refuseProofs(402, 1);
+      const failed = await pay([url]);
+      expect(failed).toMatchObject({ code: 1, stdout: '' });
+      const [path = ''] = left();
+      const again = await pay([url]);
+      expect({ code: again.code, shown: seller.shown.length }).toEqual({ code: 1, shown: 1 });
+      expect(again.stderr).toContain(`redeem it with --proof ${path}`);
+      const redeemed = await pay(['--proof', path], {});
+      expect(redeemed.code, redeemed.stderr).toBe(0);
+      expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+      expect(left()).toEqual([]);
+    });
+  },
+);
+
 describe('npm run pay pays nothing', () => {
   test.each<[string, () => string[], Record<string, string> | undefined, number, string]>([
     ['in a dry run', () => [fresh(), '--dry-run'], {}, 0, 'dry run'],

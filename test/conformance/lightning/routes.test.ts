@@ -454,7 +454,7 @@ describe('the public information', () => {
       });
   });
 
-  test('the descriptor shows node, rate and its age, and every route with its price', async () => {
+  test('the descriptor shows node, rate and its age, the three protocols, and every route with its price', async () => {
     const descriptor = JSON.parse((await call(service.origin, '/v1/lightning')).body);
     expect(descriptor).toMatchObject({
       scheme: 'exact',
@@ -469,6 +469,7 @@ describe('the public information', () => {
       ],
     });
     expect(descriptor.rate.exchanges).toHaveLength(3);
+    expect(descriptor.protocols.map(({ name }: { name: string }) => name)).toEqual(['x402', 'l402', 'mpp']);
     expect(descriptor.spec).toMatch(/^https:\/\/github\.com\/.*lnbtc/);
   });
 

@@ -9,14 +9,14 @@ import { ENV } from '../../http/harness.ts';
 
 const offerOf = offersUnder(loadConfig(ENV));
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-const textAt = (publicOrigin: string) =>
-  createLlmsText({ catalogue, requirementOf, chain: { name: 'Arc', isPlayMoney: true }, publicOrigin });
+const textAt = (publicOrigin: string, mpp = false) =>
+  createLlmsText({ catalogue, requirementOf, chain: { name: 'Arc', isPlayMoney: true }, publicOrigin, mpp });
 const text = textAt('https://here.example');
 
 describe('llms.txt', () => {
   test('has at most 4,000 characters, also under a long address', () => {
     expect(text.length).toBeLessThanOrEqual(4000);
-    expect(textAt(`https://${'a'.repeat(63)}.${'b'.repeat(63)}.example`).length).toBeLessThanOrEqual(4000);
+    expect(textAt(`https://${'a'.repeat(63)}.${'b'.repeat(63)}.example`, true).length).toBeLessThanOrEqual(4000);
   });
 
   test('keeps the convention: one title, then a quoted summary, then sections with lists of links', () => {

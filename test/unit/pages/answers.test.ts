@@ -10,6 +10,7 @@ const config = {
   publicOrigin: 'https://us.example',
   handlerTimeoutMs: 1000,
   network: { caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, explorerUrl: null },
+  protocols: { mpp: false },
 };
 
 function open(change: (endpoint: Endpoint<object>) => Partial<Endpoint<object>>) {

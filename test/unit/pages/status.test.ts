@@ -28,6 +28,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
         usdc: `0x36${'0'.repeat(38)}`,
         explorerUrl: null,
       },
+      protocols: { mpp: false },
     },
     ...{ catalogue: [], clock, readiness: fine, lightning: () => ({ ok: true }) },
     read: async (path) => (path in answers ? answers[path as never] : null),

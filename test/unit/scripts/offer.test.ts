@@ -57,12 +57,43 @@ describe('the offer that is paid', () => {
 });
 
 describe('the listed price', () => {
-  const listing = (amount: unknown) => ({ paths: { '/a': { get: { 'x-payment-info': { price: { amount } } } } } });
+  const info = (payment: unknown) => ({ paths: { '/a': { get: { 'x-payment-info': payment } } } });
+  const listing = (amount: unknown) => info({ price: { amount } });
+  const USDC = '0x3600000000000000000000000000000000000000';
 
   test('is read exactly, for this path only', () => {
-    expect(listedPriceOf(listing('0.002'), '/a')).toBe(2000n);
+    expect(listedPriceOf(listing('0.002'), '/a')).toEqual({ units: 2000n, msat: null });
     expect(listedPriceOf(listing('0.002'), '/b')).toBeNull();
     expect(listedPriceOf(listing('0.002'), '__proto__')).toBeNull();
+  });
+
+  test('is rounded down, so that an amount above it is refused', () => {
+    expect(listedPriceOf(listing('0.0020009'), '/a')?.units).toBe(2000n);
+    expect(listedPriceOf(listing('0.00000009'), '/a')?.units).toBe(0n);
+  });
+
+  test('is read from the offers of MPP, in base units of the asset that is asked for, and in sats', () => {
+    const evm = { intent: 'charge', method: 'evm', amount: '1500', currency: USDC.toUpperCase().replace('X', 'x') };
+    const sats = { intent: 'charge', method: 'lightning', amount: '12', currency: 'sat' };
+    expect(listedPriceOf(info({ offers: [evm, sats] }), '/a', USDC)).toEqual({ units: 1500n, msat: 12_000n });
+    expect(listedPriceOf(info({ offers: [evm] }), '/a')).toBeNull();
+    expect(listedPriceOf(info(evm), '/a', USDC)).toEqual({ units: 1500n, msat: null });
+    expect(listedPriceOf(info({ offers: [{ ...sats, amount: null }] }), '/a')).toBeNull();
+    expect(listedPriceOf(info({ offers: [{ ...sats, intent: 'session' }] }), '/a')).toBeNull();
+  });
+
+  test('is the lower one when a listing has two', () => {
+    const evm = { intent: 'charge', method: 'evm', amount: '1500', currency: USDC };
+    expect(listedPriceOf(info({ price: { amount: '0.002' }, offers: [evm] }), '/a', USDC)?.units).toBe(1500n);
+    expect(listedPriceOf(info({ price: { amount: '0.001' }, offers: [evm] }), '/a', USDC)?.units).toBe(1000n);
+  });
+
+  test('is the one of a path with placeholders, unless the path itself is listed', () => {
+    const priced = (amount: string) => ({ get: { 'x-payment-info': { price: { amount } } } });
+    const paths = { '/t/{id}': priced('0.003'), '/t/best': priced('0.001') };
+    expect(listedPriceOf({ paths }, '/t/7')?.units).toBe(3000n);
+    expect(listedPriceOf({ paths }, '/t/best')?.units).toBe(1000n);
+    expect(listedPriceOf({ paths }, '/t/7/8')).toBeNull();
   });
 
   test.each([listing(0.002), listing('free'), { paths: { '/a': { post: {} } } }, { paths: [] }, null, 'x'])(

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { DiscoveryDocument, validate } from 'mppx/discovery';
 import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../../../../src/catalogue/endpoint.ts';
@@ -8,6 +9,7 @@ import { entriesOn, listedPath, pathOn } from '../../../../src/catalogue/paths.t
 import { loadConfig } from '../../../../src/config.ts';
 import { createLlmsText } from '../../../../src/http/llms-text.ts';
 import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
+import { pricedOnly } from '../../../../src/http/openapi/openapi-priced.ts';
 import { offersUnder } from '../../../../src/payment/open-offers.ts';
 import { ENV } from '../../../http/harness.ts';
 
@@ -38,8 +40,9 @@ interface Document {
   info: { version: string; description: string; contact: object; 'x-guidance': string };
   externalDocs: { url: string };
   servers: { url: string }[];
+  tags: { name: string }[];
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, unknown> };
+  components: { schemas: Record<string, unknown>; securitySchemes: Record<string, unknown> };
 }
 
 const ROOT = new URL('../../../../', import.meta.url);
@@ -53,6 +56,7 @@ const options = {
   publicOrigin: 'https://here.example',
 };
 const document = (await createOpenApi(options)) as unknown as Document;
+const byMpp = (await createOpenApi({ ...options, mpp: true })) as unknown as Document;
 const operationOf = (path: string) => document.paths[path]?.get as Operation;
 const paid = entriesOn(catalogue, 'paid');
 const sold = entriesOn(catalogue, 'lightning');
@@ -66,10 +70,18 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('states for every operation that it needs no account and no key', () => {
+  it('states for every operation that it needs no account and no key: a security scheme is a payment, and another way to pay stands beside it', () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     expect(operations.length).toBeGreaterThan(catalogue.length);
-    for (const { operationId, security } of operations) expect([operationId, security]).toEqual([operationId, []]);
+    for (const { operationId, security, tags } of operations) {
+      const expected = tags.includes('lightning') ? [{}, { L402: [] }, { Payment: [] }] : [];
+      expect([operationId, security]).toEqual([operationId, expected]);
+    }
+    expect(document.components.securitySchemes).toMatchObject({
+      x402: { type: 'apiKey', in: 'header', name: 'PAYMENT-SIGNATURE' },
+      L402: { type: 'http', scheme: 'L402' },
+      Payment: { type: 'http', scheme: 'Payment' },
+    });
   });
 
   it('has the text of llms.txt as guidance for agents', () => {
@@ -146,8 +158,14 @@ describe('the OpenAPI document', () => {
       const operation = operationOf(path);
       expect(operation['x-payment-info']).toMatchObject({
         price: { mode: 'fixed', currency: 'USD', amount: endpoint.price?.usd },
-        protocols: [{ x402: { scheme: 'exact', asset: 'BTC' } }],
+        protocols: [
+          { x402: { scheme: 'exact', asset: 'BTC' } },
+          { l402: { currency: 'sat' } },
+          { mpp: { method: 'lightning', intent: 'charge', currency: 'sat' } },
+        ],
+        offers: [{ intent: 'charge', method: 'lightning', amount: null, currency: 'sat' }],
       });
+      expect(operation.responses['402']?.headers).toHaveProperty('WWW-Authenticate');
       expect(operation.tags).toEqual(['lightning']);
       expect(operation.responses['402']?.content?.['application/json']?.schema).toEqual({
         $ref: '#/components/schemas/LightningChallenge',
@@ -209,6 +227,107 @@ describe('the OpenAPI document', () => {
     expect(document.info.description).toContain(
       `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "5000"`,
     );
+  });
+});
+
+describe('the document of the priced routes alone', () => {
+  const slim = pricedOnly(document as never) as unknown as Document;
+  const priced = [...paid.map((one) => pathOn(one, 'paid')), ...sold.map((one) => pathOn(one, 'lightning'))];
+
+  it('has every priced operation with its parameters, its ways to pay and a 402, and no free one', () => {
+    expect(Object.keys(slim.paths).sort()).toEqual(priced.sort());
+    for (const path of priced) {
+      const [whole, short] = [operationOf(path), slim.paths[path]?.get as Operation];
+      for (const key of ['operationId', 'tags', 'security', 'x-payment-info'] as const) {
+        expect(short[key], `${path} ${key}`).toEqual(whole[key]);
+      }
+      const named = (operation: Operation) =>
+        (operation.parameters ?? [])
+          .filter(({ in: place }) => place === 'query')
+          .map(({ name, required }) => ({ name, required }));
+      expect(named(short), path).toEqual(named(whole));
+      expect(Object.keys(short.responses), path).toEqual(['200', '402']);
+    }
+    expect(slim.components.securitySchemes).toEqual(document.components.securitySchemes);
+  });
+
+  it('stays under 64 KiB, also with every way to pay in USDC and a long address', async () => {
+    const acceptsOf = (endpoint: Endpoint<never>) => Array.from({ length: 3 }, () => requirementOf(endpoint));
+    const publicOrigin = `https://${'a'.repeat(63)}.${'b'.repeat(63)}.example`;
+    const whole = await createOpenApi({ ...options, acceptsOf, publicOrigin, mpp: true });
+    expect(Object.keys(pricedOnly(whole).paths as object)).toHaveLength(priced.length + paid.length);
+    expect(Buffer.byteLength(JSON.stringify(pricedOnly(whole)))).toBeLessThan(65_536);
+  });
+
+  it('is empty of routes where nothing is sold', async () => {
+    const whole = await createOpenApi({ ...options, catalogue: [] });
+    expect(pricedOnly(whole).paths).toEqual({});
+  });
+});
+
+describe('a directory of MPP services', () => {
+  const offersOf = (path: string, described: Document = document) => {
+    const read = DiscoveryDocument.parse(described).paths?.[path]?.get?.['x-payment-info'];
+    return read?.offers;
+  };
+
+  it.each([
+    ['whole', document],
+    ['slim', pricedOnly(document as never)],
+    ['whole (MPP=on)', byMpp],
+    ['slim (MPP=on)', pricedOnly(byMpp as never)],
+  ])('finds no fault in the %s document', (_name, read) => {
+    expect(validate(read)).toEqual([]);
+  });
+
+  it('reads the offer of every route whose 402 has a Payment challenge, and what the service is', () => {
+    for (const endpoint of sold) {
+      expect(offersOf(pathOn(endpoint, 'lightning'))).toMatchObject([
+        { intent: 'charge', method: 'lightning', amount: null, currency: 'sat' },
+      ]);
+    }
+    expect(DiscoveryDocument.parse(document)['x-service-info']).toEqual({
+      categories: ['data', 'developer-tools', 'search'],
+      docs: {
+        homepage: 'https://here.example/',
+        apiReference: 'https://here.example/docs',
+        llms: 'https://here.example/llms.txt',
+      },
+    });
+  });
+
+  it('reads the offer of every route under /v1/mpp, in base units of the asset, where MPP is on', () => {
+    expect(Object.keys(document.paths).filter((path) => path.startsWith('/v1/mpp'))).toEqual([]);
+    expect(document.tags.map(({ name }) => name)).not.toContain('mpp');
+    expect(byMpp.tags.map(({ name }) => name)).toContain('mpp');
+    for (const endpoint of paid) {
+      const path = pathOn(endpoint, 'mpp');
+      const offer = {
+        intent: 'charge',
+        method: 'evm',
+        amount: String(endpoint.price?.units),
+        currency: ENV.USDC_ADDRESS,
+      };
+      expect(offersOf(path, byMpp), path).toEqual([offer]);
+      const { responses, security } = (byMpp.paths[path] as Record<string, Operation>).get as Operation;
+      expect(security, path).toEqual([{ Payment: [] }]);
+      expect(Object.keys(responses['402']?.headers ?? {}), path).toEqual(['WWW-Authenticate', 'X-Request-Id']);
+      expect(responses['200']?.headers, path).toHaveProperty('Payment-Receipt');
+    }
+    expect(createLlmsText(options)).not.toContain('/v1/mpp');
+    expect(createLlmsText({ ...options, mpp: true })).toContain('`/v1/mpp` in place of `/v1/paid`');
+  });
+
+  it('would find an operation that mixes both forms of an offer, and one without a 402', () => {
+    const info = { offers: [{ intent: 'charge', method: 'lightning', amount: null }], amount: '1' };
+    const operation = { responses: { 200: {} }, 'x-payment-info': info };
+    const bad = { openapi: '3.1.0', info: { title: 'x', version: '1' }, paths: { '/x': { get: operation } } };
+    expect(validate(bad).map(({ message }) => message)).toEqual(['Cannot mix offers with flat payment info fields']);
+    const { amount: _amount, ...rest } = info;
+    const bare = { ...bad, paths: { '/x': { get: { ...operation, 'x-payment-info': rest } } } };
+    expect(validate(bare).map(({ message }) => message)).toEqual([
+      'Operation with x-payment-info MUST have a 402 response',
+    ]);
   });
 });
 

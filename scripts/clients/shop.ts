@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Account, createAccount } from '../../src/embedded/accounts.ts';
+import { freePort } from '../../src/embedded/free-port.ts';
+import type { EmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { startEmbeddedService } from '../../src/embedded/serve.ts';
+import { balanceOf } from '../../src/embedded/usdc-reads.ts';
+import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
+import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
+import { readChannelOffer } from '../lib/pay/offer.ts';
+
+/** The service as the demonstration starts it, with every way to pay, and wallets for one client after the other. */
+export interface Shop {
+  readonly origin: string;
+  readonly network: EmbeddedNetwork;
+  /** Makes a wallet that nobody has used, with play money on every rail. */
+  newPurse(): Promise<Purse>;
+  stop(): Promise<void>;
+}
+
+/** A buyer's money on every rail. */
+export interface Purse {
+  readonly account: Account;
+  /** Pays an invoice through the buyer's Lightning node. */
+  payInvoice(args: { invoice: string }): Promise<{ preimage: string }>;
+  /** What has left the purse so far, by rail. Amounts in base units. */
+  spent(): Promise<Spent>;
+}
+
+export interface Spent {
+  /** On the chain, a channel's deposit included. */
+  readonly usdc: bigint;
+  readonly gateway: bigint;
+  /** Each paid invoice: its amount, and its payment hash in hex. */
+  readonly invoices: readonly { readonly amountMsat: bigint; readonly paymentHash: string }[];
+}
+
+/** The contract that payers of the Gateway's stand-in sign for. */
+const GATEWAY_WALLET = `0x${'77'.repeat(20)}` as const;
+/** 5 USDC on the chain and in the Gateway: more than the least deposit of a channel. */
+const FUNDS = 5_000_000n;
+const OFFERED_WITHIN_MS = 30_000;
+
+/** Starts the local chain, two Lightning nodes, a stand-in of Circle's Gateway, and the service. */
+export async function openShop(): Promise<Shop> {
+  const network = await startEmbeddedNetwork({ lightning: true });
+  const gateway = await startGatewayStandIn(network.chainId, GATEWAY_WALLET);
+  const rails = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: GATEWAY_WALLET, MPP: 'on' };
+  const service = await startEmbeddedService(network, { port: await freePort(), env: rails });
+  const { lightning } = network;
+  if (!lightning) throw new Error('the network was started without Lightning');
+  await untilOffered(`${service.url}/v1/paid/fees/estimate`);
+
+  return {
+    ...{ origin: service.url, network },
+    async newPurse() {
+      const account = createAccount();
+      await network.fundUsdc(account.address, FUNDS);
+      gateway.deposit(account.address, FUNDS);
+      const { invoices, payInvoice } = openWallet(lightning);
+      return {
+        ...{ account, payInvoice },
+        spent: async () => ({
+          usdc: FUNDS - (await balanceOf(network, account.address)),
+          gateway: FUNDS - gateway.depositOf(account.address),
+          invoices: [...invoices],
+        }),
+      };
+    },
+    async stop() {
+      await service.stop();
+      await gateway.stop();
+      await network.stop();
+    },
+  };
+}
+
+function openWallet(lightning: EmbeddedLightning) {
+  const invoices: { amountMsat: bigint; paymentHash: string }[] = [];
+  return {
+    invoices,
+    payInvoice: async ({ invoice }: { invoice: string }) => {
+      const read = decodeInvoice(invoice);
+      if (!read) throw new Error('the invoice cannot be read');
+      const preimage = await lightning.pay(invoice);
+      invoices.push({ amountMsat: read.amountMsat, paymentHash: Buffer.from(read.paymentHash).toString('hex') });
+      return { preimage };
+    },
+  };
+}
+
+/** Channels are offered some seconds after the start, once the service has found their contracts. */
+async function untilOffered(url: string): Promise<void> {
+  for (const untilMs = Date.now() + OFFERED_WITHIN_MS; Date.now() < untilMs; await delay(200)) {
+    const answer = await fetch(url);
+    await answer.body?.cancel();
+    if (readChannelOffer(answer.headers.get('payment-required') ?? '')) return;
+  }
+  throw new Error('payment channels were not offered');
+}
