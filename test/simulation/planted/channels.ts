@@ -80,7 +80,7 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a refund is made as often as it is asked for',
     file: 'src/payment/rails/usdc-channels/refund.ts',
-    find: '    checkPause(await store.lastRefund(id), clock.nowMs());\n',
+    find: '    checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());\n',
     replace: '',
     and: [{ file: LIMITS, find: 'limit: most.payer,', replace: 'limit: 1000 * most.payer,' }],
     breaks: ['the relayer keeps its bounds'],

@@ -43,10 +43,20 @@ export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>,
   return asked;
 }
 
-/** Throws TooMany (429, `refund_too_soon`) when the channel's last refund ended less than PAUSE_MS ago. */
-export function checkPause(last: ChannelOperation | null, nowMs: number): void {
+/**
+ * Throws when the channel's last refund ended less than PAUSE_MS ago: PaymentRefused where nothing is left for another one, because a client that repeats
+ * its refund must hear that it was made, else TooMany (429, `refund_too_soon`).
+ */
+export function checkPause(
+  channel: Pick<Channel, 'state' | 'charged'>,
+  asked: bigint | null,
+  last: ChannelOperation | null,
+  nowMs: number,
+): void {
   const leftMs = last?.endedAt ? last.endedAt + PAUSE_MS - nowMs : 0;
-  if (leftMs > 0) throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
+  if (leftMs <= 0) return;
+  amountOf(channel, asked);
+  throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
 /** Who asks for a refund. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */

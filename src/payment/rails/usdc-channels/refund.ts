@@ -54,7 +54,7 @@ export function createRefund(options: RefundOptions) {
     const { id, charged } = channel;
     if (payload.voucher.maxClaimableAmount !== charged) throw new StaleVoucher(channel);
     checkBought(channel);
-    checkPause(await store.lastRefund(id), clock.nowMs());
+    checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());
     const sale = await store.findSale(id, charged);
     const isBuyer = sale !== null && isSaleOf(sale, asker);
     return limits.take({ payer: bytesToHex(channel.payer), client: asker.client, isBuyer });

@@ -106,17 +106,26 @@ describe('a refund of a part', () => {
 
 describe('the next refund of a channel', () => {
   const last = (endedAt: number | null) => ({ endedAt }) as ChannelOperation;
+  const state = { balance: 500_000n, totalClaimed: 0n, withdrawAmount: 0n, withdrawAt: 0, refundNonce: 1n, block: 1 };
+  const holding = { state, charged: 100_000n };
 
   test('waits for ten minutes after the end of the last one, and says for how long', () => {
-    expect(() => checkPause(last(1000), 1000)).toThrow(tooSoon(600));
-    expect(() => checkPause(last(1000), 1001)).toThrow(tooSoon(600));
-    expect(() => checkPause(last(1000), 1001)).toThrow('this channel was refunded a moment ago');
-    expect(() => checkPause(last(1000), 600_999)).toThrow(tooSoon(1));
-    expect(() => checkPause(last(1000), 601_000)).not.toThrow();
+    expect(() => checkPause(holding, null, last(1000), 1000)).toThrow(tooSoon(600));
+    expect(() => checkPause(holding, null, last(1000), 1001)).toThrow(tooSoon(600));
+    expect(() => checkPause(holding, null, last(1000), 1001)).toThrow('this channel was refunded a moment ago');
+    expect(() => checkPause(holding, null, last(1000), 600_999)).toThrow(tooSoon(1));
+    expect(() => checkPause(holding, null, last(1000), 601_000)).not.toThrow();
+  });
+
+  test('is said to be made where nothing is left, so that a client which repeats it does not wait', () => {
+    const empty = { state, charged: 500_000n };
+    const nothingLeft = expect.objectContaining({ reason: 'invalid_batch_settlement_evm_refund_no_balance' });
+    expect(() => checkPause(empty, null, last(1000), 1001)).toThrow(nothingLeft);
+    expect(() => checkPause(empty, null, last(1000), 601_000)).not.toThrow();
   });
 
   test('does not wait where there was none, or none that has ended', () => {
-    expect(() => checkPause(null, 0)).not.toThrow();
-    expect(() => checkPause(last(null), 0)).not.toThrow();
+    expect(() => checkPause(holding, null, null, 0)).not.toThrow();
+    expect(() => checkPause(holding, null, last(null), 0)).not.toThrow();
   });
 });
