@@ -17,8 +17,5 @@ export default defineConfig({
     maxWorkers: 3,
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.
     isolate: false,
-    // Node runs the files as the service's start does, by stripping types, and keeps what it compiled for the services under test. Vite's transforms
-    // cost an eighth of the processor time of the quick tests. Nothing here needs them, because no module is mocked.
-    experimental: { viteModuleRunner: false, nodeLoader: false },
   },
 });
