@@ -9,6 +9,7 @@ import type { EvmOffer } from './lib/pay/mpp-evm-offer.ts';
 import { readChannelOffer, readOffer } from './lib/pay/offer.ts';
 import { type ChannelOrder, type Order, parse, readOrder, USAGE, UsageError } from './lib/pay/pay-options.ts';
 import { printable } from './lib/pay/printable.ts';
+import { problemDetail } from './lib/pay/problem-detail.ts';
 import { formatUsdc } from './lib/pay/usdc.ts';
 import { pickWay, type Way } from './lib/pay/ways-to-pay.ts';
 
@@ -49,7 +50,8 @@ async function ask(url: URL): Promise<Asked | null> {
   // Only a 402 asks for money. Sellers send WWW-Authenticate with other answers too.
   const asks = headers.has('payment-required') || headers.has('www-authenticate');
   if (answer.status === 402 && asks) return { headers, body: await answer.text() };
-  await answer.body?.cancel();
+  const reason = problemDetail(await answer.text().catch(() => ''));
+  if (reason !== null) throw new Error(`status ${answer.status}: ${printable(reason)}`);
   const where = headers.get('location');
   throw new Error(
     `status ${answer.status} without a challenge of x402, L402 or MPP${where ? `, moved to ${printable(where)}` : ''}`,
@@ -172,7 +174,8 @@ try {
 } catch (error) {
   const usage = error instanceof UsageError;
   const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  // The reason is the last line, where a reader looks first.
+  if (usage) say(`${USAGE}\n`);
   say(`${usage ? 'usage' : 'failed'}: ${error instanceof Error ? error.message : error}${cause}`);
-  if (usage) say(`\n${USAGE}`);
   process.exitCode = usage ? 2 : 1;
 }

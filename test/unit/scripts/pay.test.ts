@@ -45,6 +45,9 @@ beforeAll(async () => {
       response.writeHead(seller.listed === null ? 404 : 200).end(JSON.stringify({ paths: { '/thing': operation } }));
     } else if (request.url === '/moved') {
       response.writeHead(302, { location: '/thing' }).end();
+    } else if (request.url === '/gone') {
+      const problem = { status: 404, code: 'not_found', detail: 'There is no package of this name.', charged: false };
+      response.writeHead(404, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
     } else if (request.headers['payment-signature'] && seller.settled === 200) {
       seller.paid.push(request.headers);
       const receipt = { success: true, transaction, network: 'eip155:5042' } as const;
@@ -151,13 +154,22 @@ test('a redirect is not followed with a payment', async () => {
   expect(stderr).toContain('moved to /thing');
 });
 
-test('wrong usage ends with 2', async () => {
+test('an answer that is no 402 is told in the seller’s own words', async () => {
+  const { code, stdout, stderr } = await pay('/gone');
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain('failed: status 404: There is no package of this name. (not charged)');
+});
+
+test('wrong usage ends with 2, and the reason is the last line', async () => {
   const runs = await Promise.all([
     pay('/thing', ['--nope']),
     pay('/thing', ['--max-usdc', '1e3']),
     pay('/thing', [], {}),
   ]);
   expect(runs.map(({ code }) => code)).toEqual([2, 2, 2]);
+  const last = runs.map(({ stderr }) => stderr.trimEnd().split('\n').at(-1));
+  expect(last[1]).toMatch(/^usage: --max-usdc/);
+  expect(last[2]).toMatch(/^usage: BUYER_PRIVATE_KEY must hold/);
 });
 
 test.each([
