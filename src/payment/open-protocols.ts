@@ -22,7 +22,7 @@ export const httpProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x4
 /** The protocol that priced tools speak. */
 export const toolProtocol: ToolProtocol = x402Tool;
 
-/** The protocols that a configuration turns on, beside the ones that are always on. */
+/** The protocols that need a key: those of the Lightning routes, which are always on, and MPP's `evm`. */
 export interface Protocols {
   readonly lightning: QuotedProtocol;
   /** Of the routes that are paid in USDC by MPP; null where they are off. */
@@ -41,16 +41,19 @@ export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStor
 
 type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
 
-/** Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. */
+/**
+ * Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. What the ledger's key has signed stays
+ * good after the first secret is configured.
+ */
 export async function readSecrets(
   config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
   keys: ServiceKeyStore,
 ): Promise<ChallengeSecrets> {
   const { secret, previousSecret } = config;
-  return {
-    current: secret === null ? await keys.keep(KEY, randomBytes(KEY_BYTES)) : Buffer.from(secret, 'utf8'),
-    previous: previousSecret === null ? null : Buffer.from(previousSecret, 'utf8'),
-  };
+  const ofLedger = await keys.keep(KEY, randomBytes(KEY_BYTES));
+  const previous = previousSecret === null ? null : Buffer.from(previousSecret, 'utf8');
+  if (secret === null) return { current: ofLedger, previous };
+  return { current: Buffer.from(secret, 'utf8'), previous: previous ?? ofLedger };
 }
 
 /**

@@ -39,6 +39,11 @@ test('the secret that is configured signs challenges, and the last one is known'
     current: Buffer.from('a'.repeat(32)),
     previous: Buffer.from('b'.repeat(32)),
   });
+  // What the ledger's key has signed before the first secret stays good, because a buyer may have paid for it.
+  expect(await readSecrets({ ...config, previousSecret: null }, keys)).toEqual({
+    current: Buffer.from('a'.repeat(32)),
+    previous: Buffer.from('of the ledger'),
+  });
   const kept = { secret: null, previousSecret: null };
   expect(await readSecrets(kept, keys)).toEqual({ current: Buffer.from('of the ledger'), previous: null });
 });

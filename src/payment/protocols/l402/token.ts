@@ -9,7 +9,7 @@ const ROOT_KEY_OF = 'percall l402 root key';
 /** The identifier of the protocol's macaroons: version 0 in two bytes, the payment hash, a random token id. */
 const VERSION = Buffer.alloc(2);
 const IDENTIFIER_BYTES = 66;
-/** A paid invoice buys its answer for this long after it has expired. */
+/** A claimed proof buys its answer for this long. */
 const REDEEM_SECONDS = 7 * 86_400;
 const INVOICE = `${SERVICE}_invoice=`;
 const VALID_UNTIL = `${SERVICE}_valid_until=`;

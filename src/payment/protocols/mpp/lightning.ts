@@ -23,7 +23,7 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
       const { challenge, payload, request } = readCredential(authorization, METHOD);
       if (!isOurChallenge(secrets, challenge)) throw new PaymentRefused('invalid_challenge');
       const { invoice } = (request.methodDetails ?? {}) as { invoice?: unknown };
-      // The challenge's own expiry does not matter: an invoice that was paid in time buys its answer.
+      // The challenge's own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
       return {
         ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
         payload: { invoice, preimage: payload.preimage },
