@@ -30,8 +30,8 @@ export function paymentLines(message: RequestMessage, schemes = PAYMENT_SCHEMES)
   });
 }
 
-/** 400: a request presents two payments. */
+/** 400: a request presents two payments. One of them may have been paid before, so this does not say that nothing is charged for it. */
 export function twoPayments(): BadParameter {
-  const message = 'this request presents two payments; present one. Nothing was charged for this request';
+  const message = 'this request presents two payments; present one. Nothing was taken for this request';
   return new BadParameter([{ path: 'authorization', message }], 'two_payments');
 }

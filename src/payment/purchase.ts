@@ -111,7 +111,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const { signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
-    checkTerms(order, shown, nowSeconds(clock));
+    checkTerms(order, known, shown, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
@@ -247,8 +247,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 }
 
 /** Throws PaymentRefused unless the payment is for this offer, and its challenge is still open where it answers one. `now` in Unix seconds. */
-function checkTerms({ rail, payment }: Order<never>, { credential, requirement }: Presented, now: number): void {
+function checkTerms(
+  { rail, payment }: Order<never>,
+  known: Payment | null,
+  { credential, requirement }: Presented,
+  now: number,
+): void {
   rail.checkAccepted(credential.accepted ?? requirement, requirement);
-  credential.checkChallenge?.(requirement, now);
+  // A payment that the ledger knows has answered its challenge before.
+  if (!known) credential.checkChallenge?.(requirement, now);
   rail.check(payment, requirement, now);
 }

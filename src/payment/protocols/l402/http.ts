@@ -5,7 +5,9 @@ import { PaymentRefused } from '../../refusal.ts';
 import { issueToken, readToken } from './token.ts';
 
 /** The scheme's name, and the one that it had before. Clients of both are in use. */
-const CREDENTIAL = /^(?:l402|lsat) +([^:]+):([0-9a-f]{64})$/i;
+const CREDENTIAL = /^(?:l402|lsat) +([^: ][^:]*):([0-9a-f]{64})$/i;
+/** A credential for this service takes about 1.5 KiB. Clients send one token, or one a service. Each token costs hashes before its signature is known. */
+const MOST = { characters: 12_288, tokens: 8 };
 /** Standard base64. One credential may hold several tokens, separated by commas. */
 const TOKENS = /^[A-Za-z0-9+/]+={0,2}(?:, *[A-Za-z0-9+/]+={0,2})*$/;
 
@@ -18,9 +20,11 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): PaymentSche
     protocol: 'l402',
     names: ['l402', 'lsat'],
     read: (authorization): Credential => {
-      const [, tokens = '', preimage = ''] = CREDENTIAL.exec(authorization) ?? [];
-      if (!TOKENS.test(tokens)) throw new PaymentRefused('invalid_payload');
-      for (const token of tokens.split(/, */)) {
+      const isShort = authorization.length <= MOST.characters;
+      const [, text = '', preimage = ''] = (isShort && CREDENTIAL.exec(authorization)) || [];
+      const tokens = TOKENS.test(text) ? text.split(/, */) : [];
+      if (tokens.length === 0 || tokens.length > MOST.tokens) throw new PaymentRefused('invalid_payload');
+      for (const token of tokens) {
         const invoice = readToken(secrets, token, nowSeconds(clock));
         if (invoice !== null) {
           return { protocol: 'l402', accepted: null, payload: { invoice, preimage: preimage.toLowerCase() } };

@@ -22,6 +22,8 @@ const KEY_GENERATOR = 'macaroons-key-generator';
 /** Longer than any macaroon that we issue, also after its holder has added caveats. */
 const MAX_BYTES = 4096;
 /** A length below this takes at most two bytes. */
+/** Ours have three. */
+const MOST_CAVEATS = 16;
 const MAX_PACKET_BYTES = 16_384;
 
 /** The macaroon's signature: an HMAC-SHA256 chain from the root key over the identifier and each caveat. */
@@ -53,7 +55,8 @@ export function readMacaroon(bytes: Buffer): Macaroon | null {
   const caveats: string[] = [];
   while (bytes[cursor.at] === IDENTIFIER) {
     const caveat = take(bytes, cursor, IDENTIFIER);
-    if (!caveat || bytes[cursor.at++] !== END) return null;
+    // Each caveat costs a hash, and a holder may add any number.
+    if (!caveat || bytes[cursor.at++] !== END || caveats.length === MOST_CAVEATS) return null;
     caveats.push(caveat.toString('utf8'));
   }
   if (bytes[cursor.at++] !== END) return null;

@@ -26,7 +26,7 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
       // The challenge's own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
       return {
         ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
-        payload: { invoice, preimage: payload.preimage },
+        payload: { invoice, preimage: lowerCase(payload.preimage) },
       };
     },
     challenge: (invoice): string =>
@@ -39,6 +39,9 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
     receipt: (paid): Fields => receiptFields(METHOD, paid),
   };
 }
+
+/** Some clients write hexadecimal digits in upper case. A buyer who has paid must not be refused for that. */
+const lowerCase = (preimage: unknown): unknown => (typeof preimage === 'string' ? preimage.toLowerCase() : preimage);
 
 /** The members in the order of canonical JSON. */
 function requestFor({ text, paymentHash, amountMsat, payTo }: QuotedInvoice): object {

@@ -58,3 +58,13 @@ test('a macaroon that we did not issue is refused, whatever it says', () => {
   expect(readToken(secrets, signed(caveats, secrets.current, Buffer.alloc(66, 1)), EXPIRES)).toBeNull();
   expect(readToken(secrets, 'AAAA', EXPIRES)).toBeNull();
 });
+
+test('a macaroon has at most sixteen caveats, because each costs a hash before its signature is known', () => {
+  const caveats = content?.caveats ?? [];
+  const more = (count: number) => [
+    ...caveats,
+    ...Array.from({ length: count }, () => `percall_valid_until=${EXPIRES}`),
+  ];
+  expect(readToken(secrets, signed(more(13)), EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, signed(more(14)), EXPIRES)).toBeNull();
+});

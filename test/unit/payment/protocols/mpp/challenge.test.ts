@@ -34,6 +34,9 @@ test('a challenge is ours only with every one of its terms', () => {
   for (const name of Object.keys(challenge) as (keyof typeof challenge)[])
     expect(isOurChallenge(secrets, { ...challenge, [name]: `${challenge[name]}x` }), name).toBe(false);
   expect(isOurChallenge(secrets, { ...challenge, digest: 'x' })).toBe(false);
+  // The same bytes in another spelling: one challenge has one id.
+  for (const id of [`${challenge.id}=`, ` ${challenge.id}`, `${challenge.id}.`])
+    expect(isOurChallenge(secrets, { ...challenge, id }), id).toBe(false);
   expect(isOurChallenge(secrets, { ...challenge, id: '' })).toBe(false);
   expect(isOurChallenge({ current: Buffer.alloc(32), previous: null }, challenge)).toBe(false);
   expect(isOurChallenge({ current: Buffer.alloc(32), previous: SECRET }, challenge)).toBe(true);
