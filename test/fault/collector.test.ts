@@ -23,6 +23,11 @@ const SEEDS = process.env.SLOW === '1' ? 200 : 10;
 const SEED_COUNT = process.env.SEED ? 1 : SEEDS;
 const GENESIS_MS = 1_795_000_000_000;
 const START_MS = GENESIS_MS + 75_000;
+/**
+ * The last reorg comes before this. A collector that was down meanwhile learns from the parent hash of the next block that its head was replaced, so
+ * there must be a next block.
+ */
+const LAST_REORG_MS = GENESIS_MS + LAST_BLOCK * 500 - 2000;
 /** Faults end here. The rest of the work must be done within the time-out after it. */
 const CALM_MS = GENESIS_MS + LAST_BLOCK * 500 + 20_000;
 const TIMEOUT_MS = 180_000;
@@ -93,6 +98,7 @@ async function makeTrouble(stage: Stage): Promise<void> {
     if (clock.nowMs() > CALM_MS - 10_000) break;
     const kind = random();
     if (kind < 0.35) {
+      if (clock.nowMs() > LAST_REORG_MS) continue;
       chain.reorg(1 + Math.floor(random() * 12), clock.nowMs());
       trouble.reorgs += 1;
     } else if (kind < 0.65) {
