@@ -5,9 +5,9 @@ import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
 import { payFor, presentProof } from '../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { randomJson } from '../support/random-json.ts';
 import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
 import { decoded } from '../support/usdc/buyer.ts';
-import { randomJson } from '../unit/payment/lnbtc/random-json.ts';
 
 const HEADERS = process.env.SLOW ? 20_000 : 1000;
 /** The reasons of our routes besides the scheme's own. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { checkProof } from '../../src/payment/lnbtc/proof.ts';
 import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { randomJson } from '../support/random-json.ts';
 import {
   INVOICE,
   NOW,
@@ -10,7 +11,6 @@ import {
   presentation,
   vectorPresentation,
 } from '../unit/payment/lnbtc/proof-cases.ts';
-import { randomJson } from '../unit/payment/lnbtc/random-json.ts';
 
 type Json = Record<string, unknown>;
 type Both = Pick<Presentation, 'payment' | 'requirement'>;

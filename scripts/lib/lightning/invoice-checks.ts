@@ -1,5 +1,6 @@
 import { decodeInvoice, type Invoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { readMacaroon } from '../../../src/payment/protocols/l402/macaroon.ts';
+import { NETWORKS } from '../../../src/payment/protocols/mpp/lightning.ts';
 import type { InvoiceOffer } from './invoice-offer.ts';
 import { formatSats } from './sats.ts';
 
@@ -15,8 +16,6 @@ export type InvoiceVerdict =
   | { readonly ok: true; readonly invoice: Invoice; readonly network: string }
   | { readonly ok: false; readonly reason: string };
 
-/** MPP's names of the networks, by the prefix of their invoices. */
-const NETWORKS: Record<Invoice['currency'], string> = { bc: 'mainnet', tb: 'testnet', tbs: 'signet', bcrt: 'regtest' };
 /** The allowed difference between the buyer's clock and the seller's, in seconds. */
 const SKEW_SECONDS = 60;
 /** The identifier of an L402 macaroon: two bytes of version, the payment hash, a token id. */

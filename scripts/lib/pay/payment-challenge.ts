@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { decodeJson } from '../../../src/payment/protocols/mpp/challenge.ts';
 import type { AuthChallenge } from './auth-challenges.ts';
 
 /** A challenge of MPP's `Payment` scheme. The credential repeats `echo` unchanged. */
@@ -35,7 +36,7 @@ function read({ params }: AuthChallenge): PaymentChallenge | Fault {
   if (missing) return { fault: `a Payment challenge has no ${missing}` };
   // An extension of some servers: the credential would have to go into another header.
   if (params.has('header')) return { fault: 'a Payment challenge asks for the credential in a header of its own' };
-  const request = object.safeParse(decode(params.get('request') ?? ''));
+  const request = object.safeParse(decodeJson(params.get('request')));
   if (!request.success) return { fault: 'the request of a Payment challenge is no JSON in base64url' };
   const expires = params.get('expires');
   const expiresAt = expires === undefined ? null : secondsOf(expires);
@@ -60,16 +61,8 @@ const receiptSchema = z.looseObject({ status: z.literal('success'), reference: z
 
 /** What the receipt of an answer refers to: a transaction, or a payment hash. Null without a receipt that can be read. */
 export function receiptReference(headers: Headers): string | null {
-  const receipt = receiptSchema.safeParse(decode(headers.get('payment-receipt') ?? ''));
+  const receipt = receiptSchema.safeParse(decodeJson(headers.get('payment-receipt') ?? ''));
   return receipt.success ? receipt.data.reference : null;
-}
-
-function decode(base64url: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(base64url, 'base64url').toString('utf8'));
-  } catch {
-    return null;
-  }
 }
 
 function secondsOf(time: string): number {

@@ -1,4 +1,4 @@
-import { jcs } from './jcs.ts';
+import { jcs } from '../../lib/jcs.ts';
 
 /** `requestBindingParams` of profile `http:1`. */
 export interface HttpParams {

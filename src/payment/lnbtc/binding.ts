@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { jcs } from '../../lib/jcs.ts';
 import { own } from '../../lib/own-property.ts';
 import { type HttpParams, httpParams, isHttpUrl, isMethod, type McpParams, mcpParams } from './binding-syntax.ts';
-import { jcs } from './jcs.ts';
 
 /** A request bound into an invoice: the canonical JSON and its SHA-256. */
 export interface Binding {

@@ -1,6 +1,6 @@
+import { jcs } from '../../lib/jcs.ts';
 import { own, ownKeys } from '../../lib/own-property.ts';
 import { httpParams, isRequestHash, mcpParams } from './binding-syntax.ts';
-import { jcs } from './jcs.ts';
 import type { LnbtcReason } from './proof-reasons.ts';
 
 /** The request that the invoice must be bound to. */

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hmac } from '../../challenge-secrets.ts';
 
 /** A macaroon as its holder sees it. Whether we signed it is another question. */
 export interface Macaroon {
@@ -22,14 +22,13 @@ const KEY_GENERATOR = 'macaroons-key-generator';
 /** Longer than any macaroon that we issue, also after its holder has added caveats. */
 const MAX_BYTES = 4096;
 /** A length below this takes at most two bytes. */
-/** Ours have three. */
-const MOST_CAVEATS = 16;
 const MAX_PACKET_BYTES = 16_384;
+/** Each caveat costs a hash, and a holder may add any number. Ours have three. */
+const MOST_CAVEATS = 16;
 
 /** The macaroon's signature: an HMAC-SHA256 chain from the root key over the identifier and each caveat. */
 export function signMacaroon(rootKey: Uint8Array, { identifier, caveats }: Omit<Macaroon, 'signature'>): Buffer {
-  const first = mac(mac(Buffer.from(KEY_GENERATOR), rootKey), identifier);
-  return caveats.reduce((key, caveat) => mac(key, Buffer.from(caveat)), first);
+  return [identifier, ...caveats].reduce<Buffer>(hmac, hmac(Buffer.from(KEY_GENERATOR), rootKey));
 }
 
 /** Writes a macaroon in the binary format, version 2. */
@@ -55,7 +54,6 @@ export function readMacaroon(bytes: Buffer): Macaroon | null {
   const caveats: string[] = [];
   while (bytes[cursor.at] === IDENTIFIER) {
     const caveat = take(bytes, cursor, IDENTIFIER);
-    // Each caveat costs a hash, and a holder may add any number.
     if (!caveat || bytes[cursor.at++] !== END || caveats.length === MOST_CAVEATS) return null;
     caveats.push(caveat.toString('utf8'));
   }
@@ -82,8 +80,4 @@ function take(bytes: Buffer, cursor: { at: number }, type: number): Buffer | nul
   const content = bytes.subarray(cursor.at, end);
   cursor.at = end;
   return content;
-}
-
-function mac(key: Uint8Array, content: Uint8Array): Buffer {
-  return createHmac('sha256', key).update(content).digest();
 }

@@ -1,4 +1,9 @@
+import { keccak256, stringToBytes } from 'viem';
+import { jcs } from '../../../lib/jcs.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
+
+/** The one intent that is served: a single payment. */
+export const INTENT = 'charge';
 
 /** A challenge of the `Payment` scheme. `request` and `opaque` are base64url of canonical JSON, as on the wire. */
 export interface Challenge {
@@ -34,6 +39,11 @@ export function withId(secret: Uint8Array, terms: ChallengeTerms): Challenge {
   return { id: challengeId(secret, terms), ...terms };
 }
 
+/** The nonce that an EIP-3009 authorization must have to answer a challenge of the method `evm`. */
+export function nonceOf({ id, realm }: Pick<Challenge, 'id' | 'realm'>): `0x${string}` {
+  return keccak256(stringToBytes(id + realm));
+}
+
 /** The challenge as the value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
 export function challengeLine({ id, realm, method, intent, request, expires, opaque }: Challenge): string {
   const members = { id, realm, method, intent, request, expires, opaque };
@@ -46,9 +56,20 @@ export function writeTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** Encodes a value in base64url. Its members must stand in the order of canonical JSON (RFC 8785), which is the order of their names. */
-export function encodeCanonical(value: unknown): string {
-  return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url');
+/** Encodes plain JSON data in base64url, as canonical JSON (RFC 8785). Throws for any other value. */
+export function encodeCanonical(value: object): string {
+  const text = jcs(value);
+  if (text === null) throw new TypeError('this is no plain JSON data');
+  return Buffer.from(text, 'utf8').toString('base64url');
+}
+
+/** Decodes base64url JSON; undefined for any other text. */
+export function decodeJson(encoded: string | undefined): unknown {
+  try {
+    return JSON.parse(Buffer.from(encoded ?? '', 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 function binding(secret: Uint8Array, terms: ChallengeTerms): Buffer {

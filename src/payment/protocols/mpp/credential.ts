@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../../errors.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { type Challenge, encodeCanonical } from './challenge.ts';
+import { type Challenge, decodeJson, encodeCanonical, INTENT } from './challenge.ts';
 
 /** A credential as the buyer sent it. Its form is valid. Its challenge and its payload are not checked yet. */
 export interface PaymentCredential {
@@ -15,12 +15,14 @@ export interface PaymentCredential {
 const MAX_CHARACTERS = 12_288;
 const CREDENTIAL = /^payment +([A-Za-z0-9_-]+)={0,2}$/i;
 
-const INTENT = 'charge';
-
-const text = z.string().max(MAX_CHARACTERS);
+/** Text that is no Unicode has no canonical form, and a receipt repeats the id. */
+const text = z
+  .string()
+  .max(MAX_CHARACTERS)
+  .refine((given) => given.isWellFormed());
 const json = z.record(z.string(), z.unknown());
 /** Clients of an earlier draft repeat it decoded. */
-const opaque = z.union([text, z.record(z.string(), z.string()).transform(encodeSorted)]);
+const opaque = z.union([text, z.record(text, text).transform(encodeCanonical)]);
 const credential = z.object({
   challenge: z.object({
     ...{ id: text, realm: text, method: text, intent: text, request: text },
@@ -43,17 +45,4 @@ export function readCredential(authorization: string, method: string): PaymentCr
 
 function notOffered(method: string): AppError {
   return new AppError(400, 'method_unsupported', `this route takes the method ${method} with the intent ${INTENT}`);
-}
-
-function encodeSorted(members: Record<string, string>): string {
-  return encodeCanonical(Object.fromEntries(Object.entries(members).sort(([a], [b]) => (a < b ? -1 : 1))));
-}
-
-/** Decodes base64url JSON; undefined for any other text. */
-export function decodeJson(encoded: string | undefined): unknown {
-  try {
-    return JSON.parse(Buffer.from(encoded ?? '', 'base64url').toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

@@ -1,20 +1,29 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
-import { keccak256, stringToBytes } from 'viem';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
+import { own } from '../../../lib/own-property.ts';
 import { pathAndQuery } from '../../../lib/request-target.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import { createHint } from '../../hint.ts';
 import { paymentLines, twoPayments } from '../../presented.ts';
 import type { Credential, PreparedProtocol, RequestMessage } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { type Challenge, challengeLine, encodeCanonical, isOurChallenge, withId, writeTime } from './challenge.ts';
+import {
+  type Challenge,
+  challengeLine,
+  decodeJson,
+  encodeCanonical,
+  INTENT,
+  isOurChallenge,
+  nonceOf,
+  withId,
+  writeTime,
+} from './challenge.ts';
 import { readCredential } from './credential.ts';
 import { problemOf } from './problem.ts';
 import { receiptFields } from './receipt.ts';
 
 const METHOD = 'evm';
-const INTENT = 'charge';
 const SCHEME = 'payment';
 /** The one kind of credential that is taken: an EIP-3009 authorization. */
 const TYPE = 'authorization';
@@ -96,11 +105,6 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
   };
 }
 
-/** The nonce that an authorization must have to answer a challenge. */
-export function nonceOf({ id, realm }: Pick<Challenge, 'id' | 'realm'>): `0x${string}` {
-  return keccak256(stringToBytes(id + realm));
-}
-
 /** The payment in the form that the rail reads. Throws PaymentRefused unless it is an authorization that answers this challenge. */
 function payloadOf(payload: Credential['payload'], challenge: Challenge): Credential['payload'] {
   const { type, signature, from, to, value, validAfter, validBefore, nonce } = payload;
@@ -109,7 +113,7 @@ function payloadOf(payload: Credential['payload'], challenge: Challenge): Creden
   return { signature, authorization: { from, to, value, validAfter, validBefore, nonce } };
 }
 
-/** What a challenge asks to be paid. The members stand in the order of canonical JSON. */
+/** What a challenge asks to be paid. */
 function encodeTerms({ amount, asset, network, payTo }: PaymentRequirements): string {
   const methodDetails = { chainId: chainIdOf(network), credentialTypes: [TYPE], decimals: DECIMALS };
   return encodeCanonical({ amount, currency: asset, methodDetails, recipient: payTo });
@@ -128,9 +132,5 @@ function requestOf(method = '', target = ''): string {
 }
 
 function requestIn({ opaque }: Challenge): unknown {
-  try {
-    return (JSON.parse(Buffer.from(opaque ?? '', 'base64url').toString('utf8')) as { r?: unknown } | null)?.r;
-  } catch {
-    return undefined;
-  }
+  return own(decodeJson(opaque), 'r');
 }

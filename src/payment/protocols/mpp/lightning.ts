@@ -1,15 +1,14 @@
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { challengeLine, encodeCanonical, isOurChallenge, withId, writeTime } from './challenge.ts';
+import { challengeLine, encodeCanonical, INTENT, isOurChallenge, withId, writeTime } from './challenge.ts';
 import { readCredential } from './credential.ts';
 import { receiptFields } from './receipt.ts';
 
 const METHOD = 'lightning';
-const INTENT = 'charge';
 const MSAT_PER_SAT = 1000n;
-/** The method's names of the networks, by the prefix of their invoices. */
-const NETWORKS = { lnbcrt: 'regtest', lnbc: 'mainnet', lntbs: 'signet', lntb: 'testnet' };
+/** The method's names of the networks, by the currency that follows `ln` in their invoices. A longer currency stands before its own beginning. */
+export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
 /**
  * The `Payment` scheme's method `lightning`, intent `charge`. The challenge repeats the invoice, and the node has signed the request's hash into it. So
@@ -43,13 +42,15 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Pa
 /** Some clients write hexadecimal digits in upper case. A buyer who has paid must not be refused for that. */
 const lowerCase = (preimage: unknown): unknown => (typeof preimage === 'string' ? preimage.toLowerCase() : preimage);
 
-/** The members in the order of canonical JSON. */
 function requestFor({ text, paymentHash, amountMsat, payTo }: QuotedInvoice): object {
-  const network = Object.entries(NETWORKS).find(([prefix]) => text.startsWith(prefix))?.[1];
+  const network = Object.entries(NETWORKS).find(([currency]) => text.startsWith(`ln${currency}`))?.[1];
   return {
     amount: (amountMsat / MSAT_PER_SAT).toString(),
     currency: 'sat',
-    methodDetails: { invoice: text, network, paymentHash: Buffer.from(paymentHash).toString('hex') },
+    methodDetails: {
+      ...{ invoice: text, paymentHash: Buffer.from(paymentHash).toString('hex') },
+      ...(network && { network }),
+    },
     recipient: payTo,
   };
 }

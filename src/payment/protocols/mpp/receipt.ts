@@ -14,12 +14,9 @@ export function receiptFields(
   const timestamp = new Date(at).toISOString();
   // The reference is the transaction's hash or the payment hash. A preimage stands nowhere.
   const receipt = {
-    chainId,
-    challengeId: credential?.challengeId,
-    method,
-    reference: transaction,
-    status: 'success',
-    timestamp,
+    ...(chainId !== undefined && { chainId }),
+    ...(credential?.challengeId !== undefined && { challengeId: credential.challengeId }),
+    ...{ method, reference: transaction, status: 'success', timestamp },
   };
   return [['payment-receipt', encodeCanonical(receipt)]];
 }

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { PreparedProtocol, RequestMessage } from '../../../../../src/payment/protocol.ts';
-import { createMppEvm, nonceOf } from '../../../../../src/payment/protocols/mpp/evm.ts';
+import { nonceOf } from '../../../../../src/payment/protocols/mpp/challenge.ts';
+import { createMppEvm } from '../../../../../src/payment/protocols/mpp/evm.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';
 import { answerTo, challengeIn, credentialOf } from '../../../../support/usdc/mpp-buyer.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { jcs } from '../../../../src/payment/lnbtc/jcs.ts';
-import { seed, seededRandom } from '../../../support/random.ts';
-import { randomJson } from './random-json.ts';
+import { jcs } from '../../../src/lib/jcs.ts';
+import { seed, seededRandom } from '../../support/random.ts';
+import { randomJson } from '../../support/random-json.ts';
 
 const nested = (depth: number): unknown => {
   let value: unknown = 1;
