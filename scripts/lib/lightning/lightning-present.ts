@@ -1,9 +1,7 @@
-import { decodePaymentResponseHeader } from '@x402/core/http';
-import { challengeErrorOf } from '../pay/challenge.ts';
+import { reasonOf, settledIn } from '../pay/answer-receipt.ts';
 import { receiptReference } from '../pay/payment-challenge.ts';
 import { presentPayment } from '../pay/present-payment.ts';
 import { printable } from '../pay/printable.ts';
-import { problemDetail } from '../pay/problem-detail.ts';
 import { type LightningProof, proofHeader } from './lightning-proof-file.ts';
 
 /** After a payment, a failure that is not the buyer's fault is worth another try, because the proof stays valid. */
@@ -25,19 +23,6 @@ export async function presentProof(proof: LightningProof, say: (line: string) =>
 /** Whether the answer's receipt names this payment. L402 has no receipts. */
 function isReceiptedIn(headers: Headers, { protocol, paymentHash }: LightningProof): boolean {
   if (protocol === 'l402') return true;
-  const reference = protocol === 'mpp' ? receiptReference(headers) : receiptOf(headers)?.transaction;
+  const reference = protocol === 'mpp' ? receiptReference(headers) : settledIn(headers)?.transaction;
   return reference === paymentHash;
-}
-
-async function reasonOf(answer: Response): Promise<string> {
-  const reason = receiptOf(answer.headers)?.errorReason ?? challengeErrorOf(answer.headers);
-  return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
-}
-
-function receiptOf(headers: Headers) {
-  try {
-    return decodePaymentResponseHeader(headers.get('payment-response') ?? '');
-  } catch {
-    return null;
-  }
 }

@@ -1,11 +1,10 @@
-import { getAddress, keccak256, stringToBytes } from 'viem';
+import { authorizationTypes } from '@x402/evm';
+import { getAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { nonceOf } from '../../../src/payment/protocols/mpp/challenge.ts';
 import type { EvmOffer } from './mpp-evm-offer.ts';
-import { reasonOf } from './pay-usdc.ts';
 import { paymentCredential, receiptReference } from './payment-challenge.ts';
-import { presentPayment } from './present-payment.ts';
-import { printable } from './printable.ts';
-import { formatUsdc } from './usdc.ts';
+import { presentAuthorization } from './present-authorization.ts';
 
 type Say = (line: string) => void;
 
@@ -13,17 +12,6 @@ type Say = (line: string) => void;
 const MAX_VALIDITY = 7 * 86_400;
 /** In seconds: MPP's default where the challenge names no expiry. */
 const DEFAULT_VALIDITY = 300;
-
-const TYPES = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
 
 /** When an authorization for this offer ends, in Unix seconds. Throws when the offer has expired, or stays open too long. */
 export function evmValidity({ challenge: { expiresAt } }: EvmOffer, now: number): number {
@@ -42,7 +30,7 @@ export async function payMppEvm(url: URL, offer: EvmOffer, privateKey: `0x${stri
   const { challenge, chainId, asset, payTo, amountUnits, domain } = offer;
   const { id = '', realm = '' } = challenge.echo;
   const validBefore = BigInt(evmValidity(offer, Math.floor(Date.now() / 1000)));
-  const nonce = keccak256(stringToBytes(id + realm));
+  const nonce = nonceOf({ id, realm });
   const message = {
     from: account.address,
     to: getAddress(payTo),
@@ -53,22 +41,12 @@ export async function payMppEvm(url: URL, offer: EvmOffer, privateKey: `0x${stri
   };
   const signature = await account.signTypedData({
     domain: { ...domain, chainId, verifyingContract: asset },
-    ...{ types: TYPES, primaryType: 'TransferWithAuthorization', message },
+    ...{ types: authorizationTypes, primaryType: 'TransferWithAuthorization', message },
   });
   const texts = { value: amountUnits.toString(), validAfter: '0', validBefore: validBefore.toString() };
   const payload = { type: 'authorization', ...message, ...texts, signature };
-  const header = paymentCredential(challenge.echo, payload, `did:pkh:eip155:${chainId}:${account.address}`);
-  const open = `whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
-  const answer = await presentPayment(url, header, say).catch((cause: unknown) => {
-    throw new Error(`no answer; ${open}`, { cause });
-  });
-  if (!answer.ok) {
-    const failure = `status ${answer.status}: ${printable(await reasonOf(answer, null))}`;
-    throw new Error([409, 503].includes(answer.status) ? `${failure}; ${open}` : failure);
-  }
-  const body = Buffer.from(await answer.arrayBuffer());
-  const reference = receiptReference(answer.headers);
-  if (reference !== null) say(`paid:    ${formatUsdc(amountUnits)}, transaction ${printable(reference)}`);
-  else say(`paid:    ${formatUsdc(amountUnits)} was authorized, but the answer came without a receipt`);
-  return body;
+  const source = `did:pkh:eip155:${chainId}:${account.address}`;
+  const headers = paymentCredential(challenge.echo, payload, source);
+  const signed = { headers, amountUnits, nonce, validBefore: texts.validBefore, transactionIn: receiptReference };
+  return presentAuthorization(url, signed, say);
 }

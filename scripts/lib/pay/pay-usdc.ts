@@ -1,11 +1,9 @@
-import type { PaymentPayload, SettleResponse } from '@x402/core/types';
-import { decodePaymentResponseHeader, x402HTTPClient } from '@x402/fetch';
-import { challengeErrorOf } from './challenge.ts';
+import { x402HTTPClient } from '@x402/fetch';
+import { settledIn } from './answer-receipt.ts';
 import type { BuyableOffer } from './offer.ts';
 import type { Order } from './pay-options.ts';
-import { presentPayment } from './present-payment.ts';
+import { presentAuthorization } from './present-authorization.ts';
 import { printable } from './printable.ts';
-import { problemDetail } from './problem-detail.ts';
 import { checkUsdcPrice } from './spending.ts';
 import { createStockClient } from './stock-client.ts';
 import { formatUsdc } from './usdc.ts';
@@ -28,38 +26,13 @@ export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${
   const client = new x402HTTPClient(createStockClient(terms));
   // Pays the challenge that was checked. A new request could bring another price.
   const payload = await client.createPaymentPayload(offer.challenge);
-  const answer = await presentPayment(url, client.encodePaymentSignatureHeader(payload), say).catch(
-    (cause: unknown) => {
-      throw new Error(openOutcome('no answer', payload), { cause });
-    },
-  );
-  const receipt = receiptOf(answer);
-  if (!answer.ok) {
-    const failure = `status ${answer.status}: ${printable(await reasonOf(answer, receipt))}`;
-    throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
-  }
-  const body = Buffer.from(await answer.arrayBuffer());
-  if (receipt?.success) say(`paid:    ${formatUsdc(offer.amountUnits)}, transaction ${printable(receipt.transaction)}`);
-  else say(`paid:    ${formatUsdc(offer.amountUnits)} was authorized, but the answer came without a receipt`);
-  return body;
+  const { nonce, validBefore } = payload.payload.authorization as { nonce: string; validBefore: string };
+  const headers = client.encodePaymentSignatureHeader(payload);
+  const signed = { headers, amountUnits: offer.amountUnits, nonce, validBefore, transactionIn };
+  return presentAuthorization(url, signed, say);
 }
 
-function receiptOf(answer: Response): SettleResponse | null {
-  try {
-    return decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
-  } catch {
-    return null;
-  }
-}
-
-/** Why a presented payment got no answer: the header's reason, else the body's. */
-export async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
-  const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
-  return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
-}
-
-/** The message for a payment whose outcome is not known. It stays valid until it expires, so the buyer must know its nonce before signing another. */
-function openOutcome(failure: string, { payload }: PaymentPayload): string {
-  const { nonce, validBefore } = payload.authorization as { nonce: string; validBefore: string };
-  return `${failure}; whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
+function transactionIn(headers: Headers): string | null {
+  const receipt = settledIn(headers);
+  return receipt?.success ? receipt.transaction : null;
 }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
+import { authorizationTypes } from '@x402/evm';
 import { Credential } from 'mppx';
 import { Types } from 'mppx/evm';
 import { verifyTypedData } from 'viem';
@@ -116,7 +117,7 @@ describe('npm run pay over MPP (evm)', () => {
     const signed = {
       address: from,
       domain,
-      types: TYPES,
+      types: authorizationTypes,
       primaryType: 'TransferWithAuthorization',
       message,
       signature,
@@ -267,14 +268,3 @@ describe('npm run pay compares the price with a discovery search', () => {
     expect(stderr).toContain('of 0.001 USDC');
   });
 });
-
-const TYPES = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-};

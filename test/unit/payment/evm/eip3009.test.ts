@@ -1,3 +1,4 @@
+import { authorizationTypes } from '@x402/evm';
 import { hashTypedData } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
@@ -54,16 +55,7 @@ describe('the digest', () => {
     const { signature, ...message } = authorization;
     const typed = {
       domain: { name: 'USDC', version: '2', chainId: 5042, verifyingContract: USDC },
-      types: {
-        TransferWithAuthorization: [
-          { name: 'from', type: 'address' },
-          { name: 'to', type: 'address' },
-          { name: 'value', type: 'uint256' },
-          { name: 'validAfter', type: 'uint256' },
-          { name: 'validBefore', type: 'uint256' },
-          { name: 'nonce', type: 'bytes32' },
-        ],
-      },
+      types: authorizationTypes,
       primaryType: 'TransferWithAuthorization',
       message: {
         ...message,

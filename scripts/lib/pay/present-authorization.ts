@@ -1,0 +1,37 @@
+import { reasonOf } from './answer-receipt.ts';
+import { presentPayment } from './present-payment.ts';
+import { printable } from './printable.ts';
+import { formatUsdc } from './usdc.ts';
+
+type Say = (line: string) => void;
+
+/** A signed authorization of USDC, and how its answer names the payment. */
+interface Signed {
+  /** The header that presents it. */
+  readonly headers: Record<string, string>;
+  readonly amountUnits: bigint;
+  readonly nonce: string;
+  /** Unix seconds. */
+  readonly validBefore: string;
+  /** The transaction that an answer's receipt names. Null without a receipt of a payment that was taken. */
+  transactionIn(headers: Headers): string | null;
+}
+
+/** Presents a signed authorization and returns the answer's body. Throws with the seller's reason, and with the nonce while the outcome is open. */
+export async function presentAuthorization(url: URL, signed: Signed, say: Say): Promise<Buffer> {
+  const { amountUnits, nonce, validBefore } = signed;
+  // The authorization stays valid until it expires, so the buyer must know its nonce before signing another.
+  const open = `whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
+  const answer = await presentPayment(url, signed.headers, say).catch((cause: unknown) => {
+    throw new Error(`no answer; ${open}`, { cause });
+  });
+  if (!answer.ok) {
+    const failure = `status ${answer.status}: ${printable(await reasonOf(answer))}`;
+    throw new Error([409, 503].includes(answer.status) ? `${failure}; ${open}` : failure);
+  }
+  const body = Buffer.from(await answer.arrayBuffer());
+  const transaction = signed.transactionIn(answer.headers);
+  if (transaction !== null) say(`paid:    ${formatUsdc(amountUnits)}, transaction ${printable(transaction)}`);
+  else say(`paid:    ${formatUsdc(amountUnits)} was authorized, but the answer came without a receipt`);
+  return body;
+}
