@@ -7,14 +7,13 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { createKillLane, KILL_LANE, type KillLane, type Strike } from '../support/channels/kill-lane.ts';
 import { readOpenOperations } from '../support/channels/kill-ledger.ts';
+import { untilChannelsAreOffered } from '../support/channels/offered.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
 import { untilAllAreReady } from '../support/service/instances-checks.ts';
 import { runCommand } from '../support/service/operator-command.ts';
-import { call } from '../support/service/service.ts';
-import { until } from '../support/service/workers.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 100 : 20));
 const BUYERS = 4;
@@ -37,7 +36,7 @@ describePostgres('two instances that sell from channels and are killed', () => {
     folder = mkdtempSync(join(tmpdir(), 'percall-channels-instances-'));
     const env = { ...KILL_LANE.env, CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey };
     service = await startInstances(network, ledgerUrl, 2, env, () => ({}), true);
-    await untilChannelsAreOffered();
+    await untilAllOfferChannels();
     lane = await createKillLane({ network, origin: service.origin, ask: service.ask }, BUYERS, random);
   }, 120_000);
   afterAll(async () => {
@@ -46,12 +45,9 @@ describePostgres('two instances that sell from channels and are killed', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function untilChannelsAreOffered(): Promise<void> {
+  async function untilAllOfferChannels(): Promise<void> {
     await untilAllAreReady(service);
-    await until('channels are offered', async () => {
-      const answers = await Promise.all(service.origins.map((origin) => call(origin, '/v1/paid/fees/estimate')));
-      return answers.every(({ headers }) => atob(String(headers['payment-required'])).includes('batch-settlement'));
-    });
+    await Promise.all(service.origins.map((origin) => untilChannelsAreOffered(`${origin}/v1/paid/fees/estimate`)));
   }
 
   /** Kills an instance and starts it again at once. The other one goes on meanwhile. */
@@ -63,7 +59,7 @@ describePostgres('two instances that sell from channels and are killed', () => {
     started.catch(() => {});
     return async () => {
       await started;
-      await untilChannelsAreOffered();
+      await untilAllOfferChannels();
     };
   }
   const isClaiming = async () =>

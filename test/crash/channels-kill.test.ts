@@ -7,11 +7,10 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { type KillProxy, startKillProxy } from '../support/chain/kill-proxy.ts';
 import { createKillLane, KILL_LANE, type KillLane, type Strike } from '../support/channels/kill-lane.ts';
 import { type ChannelPoint, channelPoints } from '../support/channels/kill-points.ts';
+import { untilChannelsAreOffered } from '../support/channels/offered.ts';
 import { left, rowsOf, watchRise } from '../support/ledger/kill-ledger.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { createProcess } from '../support/service/process.ts';
-import { call } from '../support/service/service.ts';
-import { until } from '../support/service/workers.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 500 : 20));
 const BUYERS = 5;
@@ -62,10 +61,7 @@ afterAll(async () => {
 async function start(): Promise<void> {
   await service.start();
   isDead = false;
-  await until('channels are offered', async () => {
-    const { headers } = await call(service.origin, '/v1/paid/fees/estimate');
-    return atob(String(headers['payment-required'])).includes('batch-settlement');
-  });
+  await untilChannelsAreOffered(`${service.origin}/v1/paid/fees/estimate`);
 }
 
 async function kill(): Promise<void> {

@@ -3,13 +3,8 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
-import {
-  channelEnv,
-  newStockBuyer,
-  offersChannels,
-  receiptOf,
-  type ShownChannel,
-} from '../../support/channels/stock-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { channelEnv, newStockBuyer, receiptOf, type ShownChannel } from '../../support/channels/stock-buyer.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
@@ -29,7 +24,7 @@ beforeAll(async () => {
   const env = { ...channelEnv('0.1'), CHANNELS_CLAIM_FROM_USDC: '0.02', CHANNELS_CLAIM_AFTER_SECONDS: '1' };
   service = await startService(network, { env });
   url = `${service.origin}/v1/paid/fees/estimate`;
-  await until('channels are offered', () => offersChannels(url));
+  await untilChannelsAreOffered(url);
 });
 afterAll(async () => {
   await service?.stop();

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
-import { channelEnv, offersChannels, receiptOf } from '../../support/channels/stock-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { channelEnv, receiptOf } from '../../support/channels/stock-buyer.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 
 // Payers that are contracts (ERC-1271), and keys whose account has code (EIP-7702), with the stock client.
@@ -28,7 +28,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network, { env: channelEnv('0.1') });
   url = `${service.origin}/v1/paid/fees/estimate`;
-  await until('channels are offered', () => offersChannels(url));
+  await untilChannelsAreOffered(url);
 });
 afterAll(async () => {
   await service?.stop();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 
@@ -31,12 +31,12 @@ async function schemes(): Promise<{ asked: string[]; listed: string[] }> {
 
 test('the manifest lists payment channels as soon as a 402 offers them', async () => {
   await schemes();
-  await until('channels are offered', async () => (await schemes()).asked.includes('batch-settlement'));
+  await untilChannelsAreOffered(service.origin + PATH);
   expect(await schemes()).toEqual({ asked: ['exact', 'batch-settlement'], listed: ['exact', 'batch-settlement'] });
 });
 
 test('the price list and the OpenAPI document list payment channels as soon as a 402 offers them', async () => {
-  await until('channels are offered', async () => (await schemes()).asked.includes('batch-settlement'));
+  await untilChannelsAreOffered(service.origin + PATH);
   const read = async (path: string) => (await fetch(service.origin + path)).json();
   const { routes } = (await read('/v1/paid')) as { routes: { route: string; accepts: Entry[] }[] };
   const listed = routes.find(({ route }) => route.endsWith(PATH))?.accepts ?? [];

@@ -3,8 +3,8 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { claimedOf } from '../../support/channels/chain-view.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
@@ -30,7 +30,7 @@ afterAll(async () => {
 const challenge = async () => String((await service.get(PATH)).headers['payment-required']);
 
 test('a service that stops claims everything that was charged, however little, and pays it out to the seller', async () => {
-  await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+  await untilChannelsAreOffered(service.origin + PATH);
   const { privateKey } = await newBuyer(network);
   const buyer = channelBuyer(privateKey, channelEntry(await challenge()));
   const pay = async (header: string) => (await service.get(PATH, { headers: { 'payment-signature': header } })).status;

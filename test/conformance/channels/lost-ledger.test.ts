@@ -7,7 +7,8 @@ import { hexToBytes } from '../../../src/lib/hex.ts';
 import { backUpDatabase } from '../../../src/store/sqlite/backup.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
-import { channelEnv, newStockBuyer, offersChannels, type ShownChannel } from '../../support/channels/stock-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { channelEnv, newStockBuyer, type ShownChannel } from '../../support/channels/stock-buyer.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { until } from '../../support/service/workers.ts';
 
@@ -35,7 +36,7 @@ async function serve(directory: string) {
   const service = await createProcess(network, join(folder, directory), env);
   await service.start();
   const url = `${service.origin}/v1/paid/fees/estimate`;
-  await until('channels are offered', () => offersChannels(url));
+  await untilChannelsAreOffered(url);
   return { ...service, url };
 }
 

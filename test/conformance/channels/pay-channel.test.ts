@@ -7,9 +7,9 @@ import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts'
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
@@ -24,7 +24,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = { ...embeddedEnvironment(network, { channels: true }), RECONCILE_INTERVAL_MS: '200' };
   service = await startService(network, { env });
-  await until('channels are offered', isOffered);
+  await untilChannelsAreOffered(service.origin + PATH);
 });
 afterAll(async () => {
   await service?.stop();
@@ -34,12 +34,6 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-channel-'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-async function isOffered(): Promise<boolean> {
-  const { headers } = await fetch(service.origin + PATH);
-  const { accepts } = JSON.parse(atob(String(headers.get('payment-required'))));
-  return accepts.some(({ scheme }: { scheme: string }) => scheme === 'batch-settlement');
-}
 
 /** A buyer with its own folder. `pay` runs the command line there, with or without an RPC endpoint. */
 async function buyer() {

@@ -5,7 +5,6 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../src/chain/rpc/client.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { hashClient } from '../../../src/payment/ledger.ts';
@@ -19,6 +18,7 @@ import type { ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { ChannelOperation, ChannelStore } from '../../../src/store/ports/channels.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
@@ -53,16 +53,15 @@ let folder: string;
 let db: Sqlite;
 let store: ChannelStore;
 let alerts: string[];
-/** How far the service's clock is ahead. */
-let aheadMs: number;
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
+const clock = createAheadClock();
 beforeEach(async () => {
   channels = createChainChannels(network, { withdrawDelay: 900 });
   bed = await openChainRelayer(network);
   folder = mkdtempSync(join(tmpdir(), 'refunds-'));
   db = openLedgerDatabase(join(folder, 'ledger.db'));
   store = createChannelStore(db);
-  [alerts, aheadMs] = [[], 0];
+  alerts = [];
+  clock.aheadMs = 0;
 });
 afterEach(async () => {
   await bed.close();
@@ -261,7 +260,7 @@ describe('a refund', () => {
     const { id: done } = await first.begin(channel, PART);
     await first.operations.run();
     expect(await store.operation(done)).toMatchObject({ state: 'done', amount: PART });
-    aheadMs += PAUSE_MS;
+    clock.aheadMs += PAUSE_MS;
     const finalize = await withdraw(channel, DEPOSIT - PART);
     const before = await stateOf(channel.id);
     // The process dies after the note. Its transaction is lost, and a third party sends the same.
@@ -307,7 +306,7 @@ describe('a refund', () => {
     });
     const { id } = await begin(channel);
     const day = clock.nowMs() + 86_400_000;
-    for (; clock.nowMs() < day; aheadMs += 1000 * 60) await operations.run();
+    for (; clock.nowMs() < day; clock.aheadMs += 1000 * 60) await operations.run();
     expect(tries).toBeLessThan(40);
     expect(tries).toBeGreaterThan(24);
     expect([alerts.length, await store.operation(id)]).toMatchObject([tries, { state: 'open' }]);
@@ -324,7 +323,7 @@ describe('a request for a refund', () => {
       await expect(ask(channel, amount)).rejects.toMatchObject(refusal('refund_amount_invalid'));
     await begin(small, DEPOSIT - 9999n);
     await operations.run();
-    aheadMs += PAUSE_MS;
+    clock.aheadMs += PAUSE_MS;
     await expect(ask(small)).rejects.toMatchObject(refusal('refund_no_balance'));
     await expect(ask(small, 9999n)).rejects.toMatchObject(refusal('refund_no_balance'));
     expect(await openRows()).toBe(0);
@@ -338,13 +337,13 @@ describe('a request for a refund', () => {
       await operations.run();
       const pause = { status: 429, code: 'refund_too_soon', retryAfterSeconds: 600 };
       await expect(ask(channel)).rejects.toMatchObject(pause);
-      aheadMs += PAUSE_MS;
+      clock.aheadMs += PAUSE_MS;
     }
     const refused = await ask(channel).catch((error: unknown) => error);
     const message = expect.stringContaining('the payer can also withdraw without us');
     expect(refused).toMatchObject({ status: 429, code: 'refund_too_soon', message });
     expect(Reflect.get(Object(refused), 'retryAfterSeconds')).toBeGreaterThan(80_000);
-    aheadMs += 86_400_000;
+    clock.aheadMs += 86_400_000;
     await begin(channel);
     await operations.run();
     expect(await store.get(channel.id)).toMatchObject({ state: { balance: CALL, refundNonce: 4n } });

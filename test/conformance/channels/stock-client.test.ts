@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { channelEnv, newStockBuyer, offersChannels, receiptOf } from '../../support/channels/stock-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { channelEnv, newStockBuyer, receiptOf } from '../../support/channels/stock-buyer.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
@@ -14,7 +14,7 @@ let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   service = await startService(network, { env: channelEnv('0.1') });
-  await until('channels are offered', () => offersChannels(service.origin + PATH));
+  await untilChannelsAreOffered(service.origin + PATH);
 });
 afterAll(async () => {
   await service?.stop();

@@ -5,8 +5,9 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { newBuyer } from '../../support/usdc/buyer.ts';
@@ -15,8 +16,8 @@ const PATH = '/v1/paid/fees/estimate';
 const HOUR_MS = 3_600_000;
 
 let network: EmbeddedNetwork;
+const clock = createAheadClock();
 let service: Service;
-let aheadMs = 0;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = {
@@ -24,7 +25,6 @@ beforeAll(async () => {
     ...{ CHANNELS_CLAIM_FROM_USDC: '0.0001', CHANNELS_CLAIM_AFTER_SECONDS: '3600' },
     ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
   };
-  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
   service = await startService(network, { env, clock });
 });
 afterAll(async () => {
@@ -35,8 +35,7 @@ afterAll(async () => {
 const setGas = (wei: bigint) => network.rpc('anvil_setBalance', [network.relayer.address, `0x${wei.toString(16)}`]);
 /** A stock client with a key and money of its own. */
 async function buyer(): Promise<() => Promise<Response>> {
-  const offered = async () => String((await fetch(service.origin + PATH)).headers.get('payment-required'));
-  await until('channels are offered', async () => atob(await offered()).includes('batch-settlement'));
+  await untilChannelsAreOffered(service.origin + PATH);
   const { privateKey } = await newBuyer(network);
   const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(bytesToHex(privateKey)));
   const allowed = [{ network: 'eip155:5042' as const, asset: network.usdc }];
@@ -52,7 +51,7 @@ test('vouchers are sold for a while without claims, then refused and not charged
   await setGas(0n);
   await until('the relayer has no gas', async () => !canSettle());
   expect((await pay()).status).toBe(200);
-  aheadMs = 2 * HOUR_MS + 60_000;
+  clock.aheadMs = 2 * HOUR_MS + 60_000;
   const refused = await pay();
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
   expect(await refused.json()).toMatchObject({ code: 'settlement_unavailable', charged: false });
@@ -75,7 +74,7 @@ async function metric(name: string): Promise<number | null> {
 
 test('the metrics show what is not claimed, and no channel is sold on once too much is charged while claims fail', async () => {
   // Deposits are signed by the machine's clock.
-  aheadMs = 0;
+  clock.aheadMs = 0;
   const [debtor, other] = [await buyer(), await buyer()];
   for (const pay of [debtor, other]) expect((await pay()).status).toBe(200);
   await until('all is claimed', async () => (await metric('channels_claimable_usdc')) === 0);

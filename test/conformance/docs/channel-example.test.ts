@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { blocksOf, commandsOf, readText } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 
 const paying = readText('docs/paying.md');
@@ -13,10 +13,7 @@ const PATH = '/v1/paid/fees/estimate';
 let examples: Examples;
 beforeAll(async () => {
   examples = await openExamples({ channels: true });
-  await until('channels are offered', async () => {
-    const { headers } = await fetch(examples.service.origin + PATH);
-    return atob(String(headers.get('payment-required'))).includes('batch-settlement');
-  });
+  await untilChannelsAreOffered(examples.service.origin + PATH);
 });
 afterAll(() => examples?.stop());
 

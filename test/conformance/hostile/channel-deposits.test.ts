@@ -2,18 +2,18 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { depositPayment } from '../../../src/payment/rails/usdc-channels/deposit.ts';
 import { readPayload } from '../../../src/payment/rails/usdc-channels/payload.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type ChannelBuyer, channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, errorOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
@@ -42,16 +42,14 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
   const latch = latchedEndpoint('/test/latch', '0.001');
   let service: Service;
   const authorizer = createAccount();
-  /** How far the service's clock is ahead. */
-  let aheadMs = 0;
-  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
+  const clock = createAheadClock();
   beforeAll(async () => {
     const env = {
       ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: authorizer.privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
       ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [latch.endpoint], clock });
-    await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+    await untilChannelsAreOffered(service.origin + latch.path);
   });
   afterAll(() => service?.stop());
 
@@ -91,7 +89,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     const hash = await other.sendTransaction({ to: bytesToHex(to), data: bytesToHex(data) });
     await stage.chain.waitForTransactionReceipt({ hash });
     // A channel that was read less than two seconds ago is not read again.
-    aheadMs += 3000;
+    clock.aheadMs += 3000;
   }
 
   /** Gives all of a channel's money back to its payer. A payer's own withdrawal does the same, a day later. */
@@ -119,7 +117,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     const { address, channel, deposit } = await reverted();
     await sendByOther(deposit);
     await refundByAuthorizer(channel);
-    aheadMs += 3000;
+    clock.aheadMs += 3000;
     expect([await balanceOf(network, address), await balanceIn(channel)]).toEqual([DEPOSIT, 0n]);
     const before = latch.runs();
     expect(errorOf(await pay(deposit))).toEqual(refused('channel_not_found'));

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 
 /** 0.02 USDC: the least deposit here, and twenty calls. */
@@ -25,9 +25,7 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv) => {
   const { endpoint, fail, recover, runs } = moodyEndpoint('/test/moody', '0.001');
   const path = '/v1/paid/test/moody';
   let service: Service;
-  /** How far the service's clock is ahead. */
-  let aheadMs = 0;
-  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
+  const clock = createAheadClock();
   beforeAll(async () => {
     const env = {
       ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.02' },
@@ -36,7 +34,7 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv) => {
       ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [endpoint], clock });
-    await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+    await untilChannelsAreOffered(service.origin + path);
   });
   afterAll(() => service?.stop());
 
@@ -57,7 +55,7 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv) => {
       const channel = open(round);
       expect((await pay(channel.deposit(DEPOSIT, PRICE))).status).toBe(200);
       // A channel that was read less than two seconds ago is not read again.
-      aheadMs += 3000;
+      clock.aheadMs += 3000;
       expect((await pay(channel.refund(PRICE))).status).toBe(200);
       await network.fundUsdc(address, PRICE);
       expect(await balanceOf(network, address)).toBe(DEPOSIT);

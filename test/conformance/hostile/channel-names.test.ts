@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 import { newKey } from '../../support/usdc/payments.ts';
 
@@ -29,7 +29,7 @@ describeServices('a payer whom another client names', (ledgerEnv) => {
       ...{ RECEIPT_POLL_MS: '50' },
     };
     service = await startService(network, { env, catalogue: [endpoint] });
-    await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+    await untilChannelsAreOffered(service.origin + path);
   });
   afterAll(() => service?.stop());
 

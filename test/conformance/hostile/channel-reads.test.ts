@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
 const PRICE = 1000n;
@@ -29,7 +29,7 @@ describeServices('reads of the chain for a payment channel', (ledgerEnv) => {
       ...{ CLIENT_FAILURES_PER_MINUTE: String(FAILURES), RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [endpoint] });
-    await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+    await untilChannelsAreOffered(service.origin + path);
   });
   afterAll(() => service?.stop());
 

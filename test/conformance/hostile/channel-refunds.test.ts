@@ -7,6 +7,7 @@ import { depositPayment } from '../../../src/payment/rails/usdc-channels/deposit
 import { readPayload } from '../../../src/payment/rails/usdc-channels/payload.ts';
 import { type ChannelBuyer, channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
@@ -38,7 +39,7 @@ describeServices('a refund of a payment channel', (ledgerEnv) => {
       ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [endpoint] });
-    await until('channels are offered', async () => atob(await challenge()).includes('batch-settlement'));
+    await untilChannelsAreOffered(service.origin + path);
   });
   afterAll(() => service?.stop());
 

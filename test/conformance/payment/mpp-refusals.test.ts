@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
@@ -22,9 +22,7 @@ const latch = latchedEndpoint();
 
 let network: EmbeddedNetwork;
 let service: Service;
-// The service's clock runs ahead of the machine's by this.
-let aheadMs = 0;
-const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs };
+const clock = createAheadClock();
 let tag = 0;
 const fresh = () => `${PATH}?tag=m${++tag}`;
 
@@ -38,7 +36,7 @@ afterAll(async () => {
   await network.stop();
 });
 beforeEach(() => {
-  aheadMs = 0;
+  clock.aheadMs = 0;
 });
 
 const present = (path: string, payment: { header: string }, from?: string) =>
@@ -116,7 +114,7 @@ describe('a credential is refused with a new challenge, and nothing is charged',
   test('when its challenge has expired', async () => {
     const path = fresh();
     const own = await buyer.sign(service.origin, path, { validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600) });
-    aheadMs = 11 * MINUTE_MS;
+    clock.aheadMs = 11 * MINUTE_MS;
     expect(refusal(await present(path, own))).toEqual([402, 'invalid-challenge', 'challenge_expired']);
   });
 

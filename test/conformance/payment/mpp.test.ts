@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
@@ -27,9 +27,7 @@ const catalogue = [moody.endpoint, latch.endpoint];
 
 let network: EmbeddedNetwork;
 let service: Service;
-// The service's clock runs ahead of the machine's by this.
-let aheadMs = 0;
-const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs };
+const clock = createAheadClock();
 let tag = 0;
 const fresh = () => `${PATH}?tag=m${++tag}`;
 
@@ -43,7 +41,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   moody.recover();
-  aheadMs = 0;
+  clock.aheadMs = 0;
 });
 
 const present = (path: string, payment: { header: string }, from?: string) =>
@@ -122,7 +120,7 @@ describe('a sale by MPP', () => {
     const payment = await (await newMppBuyer(network)).sign(service.origin, path);
     const runs = moody.runs();
     const first = await present(path, payment);
-    aheadMs = 11 * MINUTE_MS;
+    clock.aheadMs = 11 * MINUTE_MS;
     const again = [await present(path, payment), await present(path, payment, OTHER_CLIENT)];
     for (const { status, body, headers } of again) {
       expect([status, body, headers['payment-receipt']]).toEqual([200, first.body, first.headers['payment-receipt']]);
@@ -201,7 +199,7 @@ describe('a sale by MPP', () => {
     const stateOf = async () =>
       JSON.parse((await call(service.origin, `/v1/payments/${nonceHex(payment)}`)).body).payments[0].state;
     await expect.poll(stateOf, { timeout: 20_000 }).toBe('settled');
-    aheadMs = 8 * 24 * 60 * MINUTE_MS;
+    clock.aheadMs = 8 * 24 * 60 * MINUTE_MS;
     await service.deps.payments.ledger.purge();
     const gone = await present(path, payment);
     expect([gone.status, problem(gone).code, problem(gone).charged]).toEqual([410, 'answer_gone', true]);
@@ -224,7 +222,7 @@ describe('the secret', () => {
     const path = fresh();
     const early = await buyer.sign(before.origin, path);
     expect((await presentMpp(after.origin, path, early)).status).toBe(200);
-    aheadMs = 61 * MINUTE_MS;
+    clock.aheadMs = 61 * MINUTE_MS;
     const validBefore = BigInt(Math.floor(Date.now() / 1000) + 7200);
     const late = await buyer.sign(before.origin, path, { validBefore });
     expect(refusal(await presentMpp(after.origin, path, late))).toEqual([

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -20,9 +20,7 @@ afterAll(() => network.stop());
 describeServices('an answer that was paid', (ledgerEnv) => {
   const latch = latchedEndpoint();
   let service: Service;
-  // The service's clock runs ahead of the machine's by this.
-  let aheadMs = 0;
-  const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs };
+  const clock = createAheadClock();
   beforeAll(async () => {
     const env = { RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '100', COLLECTOR: 'off', ...(await ledgerEnv()) };
     service = await startService(network, { env, catalogue: [latch.endpoint], clock });
@@ -62,12 +60,12 @@ describeServices('an answer that was paid', (ledgerEnv) => {
 
   test('and never reached its buyer is delivered days later, and then kept for the redelivery time', async () => {
     const payment = await payAndLeave();
-    aheadMs += 6 * DAY_MS;
+    clock.aheadMs += 6 * DAY_MS;
     const first = await buy(payment);
     expect(first.status).toBe(200);
-    aheadMs += 14 * MINUTE_MS;
+    clock.aheadMs += 14 * MINUTE_MS;
     expect((await buy(payment)).body).toBe(first.body);
-    aheadMs += 2 * MINUTE_MS;
+    clock.aheadMs += 2 * MINUTE_MS;
     const late = await buy(payment);
     expect([late.status, decoded(late, 'payment-required').error]).toEqual([402, 'payment_already_used']);
     expect(await transfersOf(network, payment)).toBe(1);
@@ -75,7 +73,7 @@ describeServices('an answer that was paid', (ledgerEnv) => {
 
   test('and was not fetched for a week is gone: its buyer gets 410, and is not asked to pay again', async () => {
     const payment = await payAndLeave();
-    aheadMs += 7 * DAY_MS + MINUTE_MS;
+    clock.aheadMs += 7 * DAY_MS + MINUTE_MS;
     const answer = await buy(payment);
     expect([answer.status, JSON.parse(answer.body)]).toMatchObject([410, { code: 'answer_gone', charged: true }]);
     const elsewhere = await present(service.origin, latch.path, payment, '127.0.0.2');
@@ -86,7 +84,7 @@ describeServices('an answer that was paid', (ledgerEnv) => {
     const payment = await sign();
     const first = await buy(payment);
     expect([first.status, (await buy(payment)).body]).toEqual([200, first.body]);
-    aheadMs += 16 * MINUTE_MS;
+    clock.aheadMs += 16 * MINUTE_MS;
     expect((await buy(payment)).status).toBe(402);
   });
 });

@@ -11,9 +11,9 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { createProcess } from '../../support/service/process.ts';
-import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const LEDGER = join(import.meta.dirname, '../../../scripts/ledger.ts');
@@ -51,8 +51,7 @@ function claim(args: string[] = [], more: Record<string, string> = {}) {
 
 /** Buys calls over one channel. Returns what they cost, in base units. */
 async function buy(): Promise<bigint> {
-  const offer = async () => (await fetch(service.origin + PATH)).headers.get('payment-required') ?? '';
-  await until('channels are offered', async () => atob(await offer()).includes('batch-settlement'));
+  await untilChannelsAreOffered(service.origin + PATH);
   const { privateKey } = await newBuyer(network, 10_000_000n);
   const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(bytesToHex(privateKey)));
   const allowed = [{ network: 'eip155:5042' as const, asset: network.usdc }];

@@ -7,8 +7,9 @@ import { presentAndDiscard } from '../service/kill-buyers.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
 import { newKey } from '../usdc/payments.ts';
-import { channelBuyer, channelEntry, findChannelEntry } from './channel-buyer.ts';
+import { channelBuyer } from './channel-buyer.ts';
 import type { SaleLeft, Sales } from './kill-ledger.ts';
+import { untilChannelsAreOffered } from './offered.ts';
 
 /** The endpoint reads the chain, so a proxy before the node sees that it runs. */
 const ROUTE = '/v1/paid/chain/wallet';
@@ -64,15 +65,7 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
   /** Every call asks for another account, so that no answer is another call's. */
   const pathOfNext = (): string =>
     `${ROUTE}?address=0x${(++made).toString(16).padStart(8, '0')}${address.slice(10).toLowerCase()}`;
-  /** Channels are not offered until the contracts were found, and while too much is unclaimed after kills. A buyer waits. */
-  const offerAt = async (path: string): Promise<string> => {
-    for (;;) {
-      const offer = String((await call(origin, path)).headers['payment-required']);
-      if (findChannelEntry(offer)) return offer;
-      await delay(100);
-    }
-  };
-  const at = async (path: string) => channelBuyer(privateKey, channelEntry(await offerAt(path)));
+  const at = async (path: string) => channelBuyer(privateKey, await untilChannelsAreOffered(origin + path));
   const [signer, failing] = [await at(pathOfNext()), await at(FAILS)];
   const show = ({ path, header }: Pick<Attempt, 'path' | 'header'>): Promise<Answer> =>
     call(origin, path, { headers: { 'payment-signature': header } });

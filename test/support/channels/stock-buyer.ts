@@ -80,9 +80,3 @@ export async function newStockBuyer(network: EmbeddedNetwork, units = 1_000_000n
 
   return { address, privateKey, account, open };
 }
-
-/** Whether an unpaid call is offered a channel by now. */
-export async function offersChannels(url: string): Promise<boolean> {
-  const required = header(await fetch(url), 'payment-required');
-  return required?.accepts.some(({ scheme }: { scheme: string }) => scheme === 'batch-settlement') ?? false;
-}
