@@ -13,7 +13,7 @@ import { readChannelOffer } from '../lib/pay/offer.ts';
 export interface Shop {
   readonly origin: string;
   readonly network: EmbeddedNetwork;
-  /** Makes a wallet that nobody has used, with play money on every rail. */
+  /** Makes a new wallet, with play money on every rail. */
   newPurse(): Promise<Purse>;
   stop(): Promise<void>;
 }

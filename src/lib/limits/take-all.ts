@@ -1,3 +1,5 @@
+import { CLIENTS_PER_SITE, siteKey } from './client-key.ts';
+import type { ClientWindows } from './client-limit.ts';
 import type { ReadableWindows } from './minute-windows.ts';
 
 /** One of the limits that an event counts under. */
@@ -8,6 +10,18 @@ export interface Take {
   readonly limit: number;
   /** The error of an event beyond the limit. */
   refusal(resetSeconds: number): Error;
+}
+
+/** The limits of a client, and of its site where it has one. `limit` is a client's. */
+export function clientTakes(
+  { clients, sites }: ClientWindows<ReadableWindows>,
+  client: string,
+  limit: number,
+  refusal: Take['refusal'],
+): readonly Take[] {
+  const own: Take = { windows: clients, key: client, limit, refusal };
+  const site = siteKey(client);
+  return site === null ? [own] : [own, { windows: sites, key: site, limit: limit * CLIENTS_PER_SITE, refusal }];
 }
 
 /**

@@ -25,6 +25,7 @@ interface ClaimAlarmOptions {
  */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
   const risk = createClaimRisk({ store, network, limits, clock });
+  const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
   let failures = 0;
   let hasFailed = false;
   let alertedMs = Number.NEGATIVE_INFINITY;
@@ -34,8 +35,7 @@ export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAl
 
   async function judge(): Promise<void> {
     if (failures === 0) risk.worked();
-    else await risk.read();
-    const overdue = await store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
+    const overdue = await (failures === 0 ? readOverdue() : risk.read());
     if ((!isFailing() && overdue === 0n) || clock.nowMs() - alertedMs < PAUSE_MS) return;
     alertedMs = clock.nowMs();
     const detail = { overdue: String(overdue), failedRounds: failures, areSalesStopped: whyStopped() !== null };

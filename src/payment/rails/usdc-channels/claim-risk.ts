@@ -26,7 +26,7 @@ export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: numb
 /**
  * Bounds the money that is at risk because claims fail, for all channels together. By plan the charges of any number of channels wait for their claims.
  * While claims fail, two sums are bounded by MOST_AT_RISK thresholds each:
- * 1. what was charged since the failure began, whoever sold it;
+ * 1. what was charged since the failure began, by this process and by others;
  * 2. what is overdue, also where the failure began before this process did.
  * A sale is judged from memory: by sums that are five seconds old at the most, and by what this process has sold since. Calls that are under way at the
  * same time are not counted yet.
@@ -39,9 +39,9 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
   /** What this process has sold since the sums were read, in base units. */
   let sold = 0n;
   let calmSinceMs: number | null = null;
-  let reading: Promise<void> | null = null;
+  let reading: Promise<bigint> | null = null;
 
-  async function readSums(): Promise<void> {
+  async function readSums(): Promise<bigint> {
     const [soldBefore, readAtMs] = [sold, clock.nowMs()];
     const [unclaimed, overdue] = await Promise.all([
       store.totalsOverdue(network, Number.MAX_SAFE_INTEGER),
@@ -50,10 +50,11 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     sold -= soldBefore;
     sums = { unclaimed, overdue, readAtMs };
     before = before === null || unclaimed < before ? unclaimed : before;
+    return overdue;
   }
 
-  /** Reads the sums while claims fail. Rejects when the ledger cannot be read. */
-  async function read(): Promise<void> {
+  /** Reads the sums while claims fail, and returns what is overdue. Rejects when the ledger cannot be read. */
+  async function read(): Promise<bigint> {
     calmSinceMs = null;
     reading ??= readSums().finally(() => {
       reading = null;
@@ -69,8 +70,8 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
      */
     async look(): Promise<void> {
       const ageMs = clock.nowMs() - sums.readAtMs;
-      if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) return read();
-      if (ageMs >= FRESH_MS) void read().catch(() => {});
+      if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) await read();
+      else if (ageMs >= FRESH_MS) void read().catch(() => {});
     },
     /** A voucher was sold at this price. */
     note(price: bigint): void {

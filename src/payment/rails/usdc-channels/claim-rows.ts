@@ -1,3 +1,4 @@
+import type { ChannelsConfig } from '../../../config/rails.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import type { ClaimRow } from './calldata.ts';
 
@@ -7,6 +8,11 @@ export interface ClaimLimits {
   readonly threshold: bigint;
   /** The longest that a charge waits, in milliseconds. */
   readonly ageMs: number;
+}
+
+/** The limits that the operator has set. */
+export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
+  return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -2,10 +2,9 @@ import type { ChannelsConfig } from '../../../config/rails.ts';
 import { TooMany } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../../../lib/limits/client-key.ts';
 import { openClientWindows } from '../../../lib/limits/client-limit.ts';
 import { createMinuteWindows, MAX_CLIENTS } from '../../../lib/limits/minute-windows.ts';
-import { takeAll } from '../../../lib/limits/take-all.ts';
+import { clientTakes, takeAll } from '../../../lib/limits/take-all.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 
 // A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. A payer may ask for its money back after one call, or withdraw it, and pay the
@@ -30,7 +29,7 @@ export function createDepositLimits({
 }: DepositLimitsOptions) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const payers = open();
-  const { clients, sites } = openClientWindows(open, 'deposits');
+  const clients = openClientWindows(open, 'deposits');
 
   /**
    * Whether calls have used at least half of all that was put into the channel and not withdrawn. The gas of one more deposit is earned then. What was
@@ -50,14 +49,10 @@ export function createDepositLimits({
    */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};
-    const site = siteKey(client);
     const ofPayer = (seconds: number) => tooMany('payer', seconds);
-    const ofClient = (seconds: number) => tooMany('client', seconds);
-    const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
     return takeAll([
       { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
-      { windows: clients, key: client, limit: most.client, refusal: ofClient },
-      ...(site === null ? [] : [ofSite]),
+      ...clientTakes(clients, client, most.client, (seconds) => tooMany('client', seconds)),
     ]);
   }
 

@@ -20,6 +20,7 @@ import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook } from './channel-book.ts';
 import { createClaimRisk } from './claim-risk.ts';
+import { claimLimits } from './claim-rows.ts';
 import type { ClaimReport } from './claims.ts';
 import { createContractProbe } from './contract-probe.ts';
 import { createDepositLimits } from './deposit-limits.ts';
@@ -123,7 +124,7 @@ function openPurchase(
   const read = createSharedChannelReads(needs.chain, clock);
   const book = createChannelBook({ store, read, network, withdrawDelaySeconds, clock });
   const turns = createTurns(clock);
-  const limits = { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 };
+  const limits = claimLimits(channels);
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({

@@ -1,9 +1,8 @@
 import { TooMany } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../../../lib/limits/client-key.ts';
 import { openClientWindows } from '../../../lib/limits/client-limit.ts';
 import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../../lib/limits/minute-windows.ts';
-import { type Take, takeAll } from '../../../lib/limits/take-all.ts';
+import { clientTakes, type Take, takeAll } from '../../../lib/limits/take-all.ts';
 import type { Channel, ChannelOperation } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { reason } from './payload.ts';
@@ -15,10 +14,10 @@ import { reason } from './payload.ts';
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
 /**
- * Refunds that one process begins in a day. Of one payer and of one client where the client is the channel's last buyer. `strangers`: the part of `all`
- * that other clients may have, and what one payer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
+ * Refunds that one process begins in a day. Of one payer and of one client where the client is the channel's last buyer. `thirdParties`: the part of
+ * `all` that other clients may have, and what one payer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
  */
-const A_DAY = { payer: 3, client: 20, all: 100, strangers: { payer: 1, client: 3, all: 25 } };
+const A_DAY = { payer: 3, client: 20, all: 100, thirdParties: { payer: 1, client: 3, all: 25 } };
 /** The least refund in base units of USDC: 0.1 USDC for a part, 0.01 USDC for all that is left. A refund's gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
 const ALL = 'all';
@@ -74,8 +73,8 @@ export function createRefundLimits(clock: Clock) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const all = createMinuteWindows(clock, 1, DAY_MS);
   const ofBuyers = openCounts(open, A_DAY, 'the buyers of a channel');
-  const ofStrangers = openCounts(open, A_DAY.strangers, 'clients that are not the last buyers of a channel');
-  const strangers = createMinuteWindows(clock, 1, DAY_MS);
+  const ofThirdParties = openCounts(open, A_DAY.thirdParties, 'clients that are not the last buyers of a channel');
+  const thirdParties = createMinuteWindows(clock, 1, DAY_MS);
 
   return {
     /**
@@ -85,8 +84,8 @@ export function createRefundLimits(clock: Clock) {
     take({ payer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
       return takeAll([
-        ...(isBuyer ? ofBuyers : ofStrangers)(payer, client),
-        ...(isBuyer ? [] : [{ windows: strangers, key: ALL, limit: A_DAY.strangers.all, refusal: ofAll }]),
+        ...(isBuyer ? ofBuyers : ofThirdParties)(payer, client),
+        ...(isBuyer ? [] : [{ windows: thirdParties, key: ALL, limit: A_DAY.thirdParties.all, refusal: ofAll }]),
         { windows: all, key: ALL, limit: A_DAY.all, refusal: ofAll },
       ]);
     },
@@ -96,16 +95,13 @@ export function createRefundLimits(clock: Clock) {
 /** The limits of a payer, of a client and of its site. `who` asks under them. */
 function openCounts(open: () => ReadableWindows, most: { payer: number; client: number }, who: string) {
   const payers = open();
-  const { clients, sites } = openClientWindows(open, 'refunds');
+  const clients = openClientWindows(open, 'refunds');
   return (payer: string, client: string): Take[] => {
-    const site = siteKey(client);
     const ofPayer = (seconds: number) => tooSoon(`this payer has had ${most.payer} refunds for ${who} today`, seconds);
     const ofClient = (seconds: number) => tooSoon('this client has asked for too many refunds today', seconds);
-    const ofSite = { windows: sites, key: site ?? '', limit: most.client * CLIENTS_PER_SITE, refusal: ofClient };
     return [
       { windows: payers, key: payer, limit: most.payer, refusal: ofPayer },
-      { windows: clients, key: client, limit: most.client, refusal: ofClient },
-      ...(site === null ? [] : [ofSite]),
+      ...clientTakes(clients, client, most.client, ofClient),
     ];
   };
 }

@@ -11,6 +11,7 @@ import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
 import { createChannelPruning } from './channel-pruning.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaimAlarm } from './claim-alarm.ts';
+import { claimLimits } from './claim-rows.ts';
 import { createClaims } from './claims.ts';
 import { channelsInfo } from './describe.ts';
 import { createRefundOperations } from './refund-operations.ts';
@@ -54,7 +55,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
   const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
-  const limits = { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 };
+  const limits = claimLimits(channels);
   const alarm = createClaimAlarm({ store, network, limits, clock, log });
   const authorizerKey = hexToBytes(channels.authorizerKey);
   const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits });

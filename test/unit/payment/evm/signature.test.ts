@@ -129,7 +129,7 @@ describe('contracts that are asked for their signature', () => {
     expect(contracts()).toBe(97);
   });
 
-  test('are asked for payers that have paid before, whatever strangers have used up', async () => {
+  test('are asked for payers that have paid before, whatever third parties have used up', async () => {
     [hasCode, answer] = [true, MAGIC];
     for (let client = 0; client < 60; client++)
       for (let at = 0; at < 5; at++) await check(foreign(), `greedy ${client}`).catch(() => {});
