@@ -1,5 +1,6 @@
 import { TooMany, Unavailable } from '../errors.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Failures } from './failures.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
@@ -11,10 +12,12 @@ interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;
   failures: Failures;
   unknown: Pick<UnknownPayments, 'check'>;
+  /** The ledger's row of this authorization. Rejects when it cannot be read in time. */
+  find(key: PaymentKey): Promise<Payment | null>;
 }
 
 /** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
-export function createAdmission({ ledger, failures, unknown }: AdmissionOptions) {
+export function createAdmission({ ledger, failures, unknown, find }: AdmissionOptions) {
   /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
@@ -62,20 +65,31 @@ export function createAdmission({ ledger, failures, unknown }: AdmissionOptions)
       }
     },
 
-    /**
-     * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A
-     * payer that cannot pay counts as a failure of both.
-     */
-    async lookAtPayer<S>({ payment, rail, price }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
-      const signed = await rail.checkSignature(payment, asker).catch((error) => {
-        if (hasCostARead(error)) failures.noteUnproven(asker.client);
-        throw error;
-      });
-      return rail.look(payment, asker, { signed, isAgain, price }).catch((error) => {
-        if (isBuyersDoing(error, false)) failures.note(bytesToHex(payment.authorization.from), asker.client);
-        throw error;
-      });
-    },
+    lookAtPayer: createPayerLook({ failures, find }),
+  };
+}
+
+/** Looks at a payer, before anything is reserved for it. */
+function createPayerLook({ failures, find }: Pick<AdmissionOptions, 'failures' | 'find'>) {
+  /**
+   * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A payer
+   * that cannot pay counts as a failure of both.
+   *
+   * These reads may take seconds. Meanwhile another presentation of the same payment may have reserved it, and even settled it. Then the chain shows a
+   * used authorization and a lower balance. That is no reason to refuse, so null is returned: the row decides.
+   */
+  return async <S>({ payment, rail, price, key }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
+    let isSigned = false;
+    try {
+      const signed = await rail.checkSignature(payment, asker);
+      isSigned = true;
+      return await rail.look(payment, asker, { signed, isAgain, price });
+    } catch (error) {
+      if (!isAgain && (await find(key))) return null;
+      if (!isSigned && hasCostARead(error)) failures.noteUnproven(asker.client);
+      if (isSigned && isBuyersDoing(error, false)) failures.note(bytesToHex(payment.authorization.from), asker.client);
+      throw error;
+    }
   };
 }
 

@@ -4,7 +4,7 @@ import { TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/ports/instances.ts';
-import type { Payment } from '../store/ports/sales.ts';
+import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
@@ -62,7 +62,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const soon = createReadSoon(clock);
   const orders = createOrderReader<S>(options);
   const takeover = createTakeover({ ledger, clock });
-  const admission = createAdmission({ ledger, failures, unknown });
+  const find = (key: PaymentKey): Promise<Payment | null> => soon(ledger.find(key));
+  const admission = createAdmission({ ledger, failures, unknown, find });
   const direct = createDirectSale({ ...options, admission });
 
   async function purchase(
@@ -80,10 +81,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orders.orderOf(request, payment, presentation);
-    // 3. The ledger's row. `soon` bounds each read (3d).
-    const known = await soon(ledger.find(order.key));
+    // 3. The ledger's row. `soon` bounds each read (3d). The terms are checked right after this read, so that no row is written in between.
+    const holder = await holderOf(order);
+    const known = await find(order.key);
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
-    await checkIdentifier(order, known);
+    refuseOtherHolder(holder, order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
     const shown = { credential, requirement, signal };
@@ -116,6 +118,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
     const seen = await admission.lookAtPayer(order, isAgain, asker);
+    if (!seen) return lostReservation(order);
     const verify = (id: string) => rail.verify(id, payment, seen, { asker, isAgain, price });
     return serveAndSettle(order, known, verify, signal);
   }
@@ -194,38 +197,32 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     }
   }
 
-  async function settleRow(
-    id: string,
-    order: Order<S>,
-    known: Payment | null,
-    served: Served,
-  ): Promise<Payment | null> {
+  async function settleRow(id: string, order: Order<S>, known: Payment | null, served: Served) {
     if (!known) return settlement.settle(intentOf(id, order, served), order.rail.contract);
     // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);
     return row && settlement.resume(row);
   }
 
-  /** Throws when another payment holds the identifier. The reservation's insert enforces this; the check only names the reason. */
-  async function checkIdentifier(order: Order<S>, known: Payment | null): Promise<void> {
-    const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
-    refuseOtherHolder(holder, order, known);
-  }
+  /** The payment that holds the identifier. The reservation's insert enforces that there is one; this read only names the reason. */
+  const holderOf = async ({ identifierHash }: Order<S>): Promise<Payment | null> =>
+    identifierHash && soon(ledger.findByIdentifier(identifierHash));
 
   /**
-   * Answers a request whose insert failed. Another request took the authorization or the identifier first, or the payer has too many payments open.
-   * An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
+   * Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments open. An authorization that
+   * reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
    */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
-    const holder = await soon(ledger.find(order.key));
-    await checkIdentifier(order, holder);
-    if (holder && !mayTakeOver(holder, order)) return again(holder, order);
+    const holder = await holderOf(order);
+    const known = await find(order.key);
+    refuseOtherHolder(holder, order, known);
+    if (known && !mayTakeOver(known, order)) return again(known, order);
     const refusal = await order.rail.whyNotReserved?.(order.payment);
     if (refusal) throw refusal;
     const refuse = async (): Promise<Delivery> => {
       throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
     };
-    return holder ? inDoubt(refuse) : refuse();
+    return known ? inDoubt(refuse) : refuse();
   }
 
   /** Steps 3b and 3c. Settles an open payment, then returns the stored reply. 402: it failed, buys nothing here, or has other content. */

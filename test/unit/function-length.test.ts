@@ -20,11 +20,10 @@ interface Measured {
  */
 const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/mcp/mount.ts mountMcp': 78,
-  'src/payment/admission.ts createAdmission': 64,
   'src/payment/evm/chain-check.ts createChainCheck': 76,
   'src/payment/evm/shared-reads.ts createSharedReads': 114,
   'src/payment/ledger.ts createLedger': 95,
-  'src/payment/purchase.ts createPurchase': 189,
+  'src/payment/purchase.ts createPurchase': 186,
   'src/payment/rails/lightning/node-watch.ts createNodeWatch': 100,
   'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
   'src/payment/rails/lightning/open.ts createLightning': 73,

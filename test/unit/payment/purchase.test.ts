@@ -186,13 +186,14 @@ async function present(
   return shop.purchase(of.endpoint, requirement as never, presentation).catch((error: unknown) => error);
 }
 const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { body: Buffer }).body));
-/** The next payment waits where its payer is looked at, until it is let go. */
-function heldAtLook() {
+/** The next payment waits where its payer is looked at, until it is let go. Then it is refused, if `refusal` is given. */
+function heldAtLook(refusal?: Error) {
   const [arrived, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   look = async () => {
     look = async () => {};
     arrived.resolve();
     await go.promise;
+    if (refusal) throw refusal;
   };
   return { arrived: arrived.promise, go: go.resolve };
 }
@@ -295,6 +296,31 @@ describe('a reservation', () => {
     go();
     expect(delivered(await slow)).toEqual(delivered(fast));
     expect(latch.runs()).toBe(1);
+  });
+
+  test.each([
+    new PaymentRefused('invalid_exact_evm_nonce_already_used'),
+    new PaymentRefused('invalid_exact_evm_insufficient_balance'),
+    new TooMany('payer_short_of_funds', 'the balance was too low a moment ago', 3),
+    new Unavailable('chain_busy', 'the chain cannot be read now'),
+  ])('that the same payment won is not refused because the chain shows that it has paid: %s', async (refusal) => {
+    const payment = sign();
+    const { arrived, go } = heldAtLook(refusal);
+    const slow = present(payment);
+    await arrived;
+    const fast = await present(payment);
+    go();
+    expect(delivered(await slow)).toEqual(delivered(fast));
+    expect([latch.runs(), failures.hasFailed(CLIENT)]).toEqual([1, false]);
+  });
+
+  test('that no payment won is refused, and counts as a failure', async () => {
+    const { arrived, go } = heldAtLook(new PaymentRefused('invalid_exact_evm_nonce_already_used'));
+    const slow = present(sign());
+    await arrived;
+    go();
+    expect(await slow).toMatchObject({ name: 'PaymentRefused', reason: 'invalid_exact_evm_nonce_already_used' });
+    expect([latch.runs(), failures.hasFailed(CLIENT)]).toEqual([0, true]);
   });
 
   test('that the same payment won, and that reverted then, is not taken over unseen, nor said to have cost nothing', async () => {

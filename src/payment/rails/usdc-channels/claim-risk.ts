@@ -49,7 +49,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     ]);
     sold -= soldBefore;
     sums = { unclaimed, overdue, readAtMs };
-    before = before === null || unclaimed < before ? unclaimed : before;
+    if (before === null || unclaimed < before) before = unclaimed;
     return overdue;
   }
 
@@ -64,10 +64,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
 
   return {
     read,
-    /**
-     * Claims fail, and a voucher is about to be sold. Waits for a read of the ledger where the trouble is new or the sums are too old. Other sales wait
-     * for nothing. Rejects when the ledger cannot be read.
-     */
+    /** Before a sale while claims fail: waits for a read of the ledger where the trouble is new or the sums are too old. Rejects when it fails. */
     async look(): Promise<void> {
       const ageMs = clock.nowMs() - sums.readAtMs;
       if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) await read();
