@@ -1,0 +1,60 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { canCheck, check, turnedOff } from '../../scripts/lib/model/checker.ts';
+import { boundsText, MODELS } from '../../scripts/lib/model/models.ts';
+
+const HAS_SPIN = await canCheck();
+if (!HAS_SPIN && process.env.REQUIRE_SPIN === '1')
+  throw new Error('REQUIRE_SPIN=1, but spin or a C compiler is missing');
+
+const README = readFileSync('docs/model/README.md', 'utf8');
+/** Switches of a model that are no guard of its promises. Its README says why. */
+const NO_GUARDS = ['FENCING_TOKEN'];
+
+const namesIn = (text: string, pattern: RegExp): string[] => [
+  ...new Set([...text.matchAll(pattern)].map(([, name = '']) => name)),
+];
+
+describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s', (name, model) => {
+  const { invariants, guards, small } = model;
+  const source = readFileSync(`docs/model/${name}.pml`, 'utf8');
+  const section = README.slice(README.indexOf('## The guards')).split(`\`${name}.pml\`:`)[1]?.split('.pml`:')[0] ?? '';
+
+  test('has a guard of the list for each of its switches, and each guard names a file of the code', () => {
+    const switches = namesIn(source, /^#ifn?def NO_(\w+)/gm).filter((each) => !NO_GUARDS.includes(each));
+    expect(guards.map((guard) => guard.name).toSorted()).toEqual(switches.toSorted());
+    expect(guards.filter(({ code }) => !existsSync(code))).toEqual([]);
+  });
+
+  test('numbers its invariants as the list does', () => {
+    const numbered = invariants.map((invariant, at) => `#define ${invariant} ${at + 1}\n`);
+    expect(numbered.filter((line) => !source.includes(line))).toEqual([]);
+  });
+
+  test('has a row in its README for each guard, with the invariant that it breaks', () => {
+    const rows = [...section.matchAll(/^\| `(\w+)` \|.*\| `(\w+)` \|$/gm)].map(([, guard, breaks]) => [guard, breaks]);
+    expect(rows).toEqual(guards.map((guard) => [guard.name, guard.breaks]));
+  });
+
+  describe.skipIf(!HAS_SPIN)('checked by Spin (skipped without spin and cc)', () => {
+    test.each(small.map((bounds) => [boundsText(bounds), bounds] as const))(
+      'keeps all of its invariants in every order of steps within %s',
+      async (_text, bounds) => {
+        const { isViolated, states } = await check(model, { bounds });
+        expect(isViolated).toBe(false);
+        expect(states).toBeGreaterThan(100_000);
+      },
+    );
+
+    test.each(guards.map((guard) => [guard.breaks, guard.name, guard] as const))(
+      'breaks %s without its guard %s',
+      async (_breaks, _name, guard) => {
+        const off = turnedOff(guard);
+        expect((await check(model, { bounds: guard.bounds, off, invariant: guard.breaks })).isViolated).toBe(true);
+        // A second line is not needed while the guard before it stands.
+        if (guard.behind)
+          expect((await check(model, { bounds: guard.bounds, off: [guard.name] })).isViolated).toBe(false);
+      },
+    );
+  });
+});
