@@ -73,6 +73,21 @@ bit leader = 0;
 byte token = 0;
 byte crashes = 0, pauses = 0, reverts = 0;
 
+/*
+ * A simulated run prints a line for each write of the ledger: what, by which process, with what result, and the row after it. `test/ports/model-walks`
+ * makes the same writes in the real ledger.
+ */
+#define ROW row, id, request, content, noted, tried, final
+#define PROCESS at, itsBoot
+
+/* -DWALK: a simulated run, in which the authorization would else expire before much has happened to it. */
+#ifdef WALK
+byte dice = 1;
+#define RARELY (dice == 0)
+#else
+#define RARELY true
+#endif
+
 /* What was answered. */
 bit answered[2];
 
@@ -143,7 +158,7 @@ proctype Call() {
     :: who = BUYER
     :: public[shown] -> who = THIRD
     fi;
-    !paused[at] -> itsBoot = boot[at]
+    !paused[at] && RARELY -> itsBoot = boot[at]
   }
 
 find: /* steps 3 and 4: the row of a known authorization decides; then come the cheap checks */
@@ -217,7 +232,7 @@ takeOver: /* a reverted authorization: the evidence is read first */
       :: used == PAID -> goto reserve
       :: used == ELSEWHERE || (used == UNUSED && expired) ->
         if
-        :: row == FAILED -> final = 1
+        :: row == FAILED -> final = 1; printf("@ ruleOut %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, id, ROW)
         :: else
         fi;
         goto end /* 402 */
@@ -264,9 +279,12 @@ reserve: /* step 7: one insert, which one caller wins */
         :: row == NONE -> content = shown
         :: else
         fi;
-        row = RESERVED; dear = shown; id++; mine = id; owner = at + 2 * itsBoot; request = wanted; noted = 0; reply = 0
+        row = RESERVED; dear = shown; id++; mine = id; owner = at + 2 * itsBoot; request = wanted; noted = 0; reply = 0;
+        printf("@ reserve %d %d %d %d %d %d | %d %d %d %d %d %d %d\n", PROCESS, id, wanted, shown, again, ROW)
 #ifndef NO_ONE_INSERT
-      :: else -> again = 0; goto find
+      :: else ->
+        printf("@ reserve %d %d 0 %d %d %d | %d %d %d %d %d %d %d\n", PROCESS, wanted, shown, again, ROW);
+        again = 0; goto find
 #endif
       fi
     fi
@@ -280,11 +298,12 @@ reserve: /* step 7: one insert, which one caller wins */
       if
       :: id == mine && (row == RESERVED || row == SETTLING) && !noted ->
         release();
+        printf("@ abandon %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, mine, ROW);
         if
         :: again -> skip /* charged "unknown" */
         :: else -> sayFree()
         fi
-      :: else -> skip /* 503: charged "unknown" */
+      :: else -> printf("@ abandon %d %d %d 0 | %d %d %d %d %d %d %d\n", PROCESS, mine, ROW) /* 503: charged "unknown" */
       fi;
       goto end
     :: RUNS(at, itsBoot) ->
@@ -296,9 +315,12 @@ reserve: /* step 7: one insert, which one caller wins */
 #endif
         row = SETTLING;
 #ifndef NO_ANSWER_BEFORE_SETTLEMENT
-        reply = 1 + wanted
+        reply = 1 + wanted;
 #endif
-      :: else -> goto end /* 503: charged "unknown" */
+        printf("@ store %d %d %d 1 %d | %d %d %d %d %d %d %d\n", PROCESS, mine, wanted, ROW)
+      :: else ->
+        printf("@ store %d %d %d 0 %d | %d %d %d %d %d %d %d\n", PROCESS, mine, wanted, ROW);
+        goto end /* 503: charged "unknown" */
       fi
     fi
   }
@@ -318,8 +340,9 @@ wait: /* steps 12 and 13: the row's end, or a time-out */
     :: RUNS(at, itsBoot) && id == mine && row == FAILED && final -> refuse()
     :: RUNS(at, itsBoot) && id == mine && row == FAILED && !final -> skip /* 402: it moved nothing */
     :: RUNS(at, itsBoot) && id != mine -> skip /* 503 */
-    :: RUNS(at, itsBoot) && id == mine && OPEN ->
+    :: RUNS(at, itsBoot) && id == mine && OPEN && RARELY ->
       row = UNKNOWN;
+      printf("@ unknown %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, mine, ROW);
 #ifdef NO_UNKNOWN_IS_503
       goto end402
 #else
@@ -365,12 +388,12 @@ lookUp: /* it may have been sent before: the evidence first */
     :: RUNS(at, itsBoot) && id == its && OPEN ->
       if
 #ifndef NO_EVIDENCE_IN_LOGS
-      :: used == PAID && paid == content -> row = SETTLED; tried = 0; goto done
-      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0; goto done
+      :: used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
+      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
 #else
       :: used != UNUSED -> row = SETTLED; paid = content; goto done
 #endif
-      :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0; goto done
+      :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
       :: used == UNUSED && !expired -> goto note
       fi
     fi
@@ -390,8 +413,12 @@ note:
     if
     :: boot[at] != itsBoot -> goto done
 #ifndef NO_NOTE_IN_OPEN_ROW
-    :: RUNS(at, itsBoot) && !(LEADS && id == its && OPEN) -> goto done
-    :: RUNS(at, itsBoot) && LEADS && id == its && OPEN -> noted = 1
+    :: RUNS(at, itsBoot) && !(LEADS && id == its && OPEN) ->
+      printf("@ note %d %d %d 0 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW);
+      goto done
+    :: RUNS(at, itsBoot) && LEADS && id == its && OPEN ->
+      noted = 1;
+      printf("@ note %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
 #else
     :: RUNS(at, itsBoot) ->
       if
@@ -415,17 +442,17 @@ note:
     if
     :: boot[at] != itsBoot -> skip
     :: RUNS(at, itsBoot) && !(id == its && OPEN) -> skip
-    :: RUNS(at, itsBoot) && id == its && OPEN ->
+    :: RUNS(at, itsBoot) && id == its && OPEN && (RARELY || used != UNUSED || expired || !pending[at + 2 * what]) ->
       if
 #ifndef NO_EVIDENCE_IN_LOGS
-      :: used == PAID && paid == content -> row = SETTLED; tried = 0
-      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0
+      :: used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
+      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
 #else
       :: used != UNUSED -> row = SETTLED; paid = content
 #endif
-      :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0
+      :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
 #ifndef NO_WAIT_FOR_OWN
-      :: used == UNUSED && !expired && !pending[at + 2 * what] && LEADS -> row = FAILED; tried = 1; reply = 0
+      :: used == UNUSED && !expired && !pending[at + 2 * what] && LEADS -> row = FAILED; tried = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
 #else
       :: used == UNUSED && !expired -> row = FAILED; final = 1; reply = 0
 #endif
@@ -449,7 +476,8 @@ proctype Recovery() {
 #else
       :: true -> release()
 #endif
-      fi
+      fi;
+      printf("@ recover %d %d %d %d %d %d | %d %d %d %d %d %d %d\n", leader, boot[leader], boot[0], paused[0], boot[1], paused[1], ROW)
     }
   od
 }
@@ -458,6 +486,13 @@ proctype Recovery() {
 proctype World() {
   byte which;
   do
+#ifdef WALK
+  :: dice = 0
+  :: dice = 1
+  :: dice = 2
+  :: dice = 3
+  :: dice = 4
+#endif
   :: atomic { used == UNUSED && !expired -> /* a transaction of ours is mined */
       if
       :: pending[0] || pending[1] -> used = PAID; paid = 0
@@ -472,15 +507,15 @@ proctype World() {
       :: pending[3] -> pending[3] = 0
       fi;
       reverts++ }
-  :: atomic { used == UNUSED && !expired && (public[0] || public[1]) -> /* a third party sends what a node has seen */
+  :: atomic { used == UNUSED && !expired && RARELY && (public[0] || public[1]) -> /* a third party sends what a node has seen */
       used = PAID;
       if
       :: public[0] -> paid = 0
       :: public[1] -> paid = 1
       fi;
       pending[0] = 0; pending[1] = 0; pending[2] = 0; pending[3] = 0 }
-  :: atomic { used == UNUSED -> used = ELSEWHERE; pending[0] = 0; pending[1] = 0; pending[2] = 0; pending[3] = 0 } /* the payer cancels */
-  :: atomic { !expired -> expired = 1; pending[0] = 0; pending[1] = 0; pending[2] = 0; pending[3] = 0 }
+  :: atomic { used == UNUSED && RARELY -> used = ELSEWHERE; pending[0] = 0; pending[1] = 0; pending[2] = 0; pending[3] = 0 } /* the payer cancels */
+  :: atomic { !expired && RARELY -> expired = 1; pending[0] = 0; pending[1] = 0; pending[2] = 0; pending[3] = 0 }
   :: atomic { crashes < CRASHES ->
       if
       :: which = 0

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { canCheck } from '../../scripts/lib/model/checker.ts';
+import { type ModelWrite, walk } from '../../scripts/lib/model/walks.ts';
+import { type Adapter, describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { createReplay } from '../support/ledger/model-replay.ts';
+
+const HAS_SPIN = await canCheck();
+const IS_SLOW = process.env.SLOW === '1';
+const WALKS: Readonly<Record<Adapter['name'], number>> = IS_SLOW
+  ? { sqlite: 100_000, postgres: 10_000 }
+  : { sqlite: 900, postgres: 100 };
+/** What a thousand walks show at least once: each write, made and refused where it can be refused. */
+const HAPPENED = [
+  'reserve 1',
+  'reserve 0',
+  'abandon 1',
+  'store 1',
+  'note 1',
+  'settled 1',
+  'failed 1',
+  'unknown',
+  'recover',
+];
+
+/** A write's kind, and whether it was made. */
+function kindOf({ what, given }: ModelWrite): string {
+  if (what === 'unknown' || what === 'recover') return what;
+  return `${what} ${what === 'reserve' ? Math.min(given[0] ?? 0, 1) : given[1]}`;
+}
+
+describeLedgers('the real ledger, through random walks of the model', (adapter) => {
+  const open = useLedger(adapter, { synced: false });
+
+  test.skipIf(!HAS_SPIN)(
+    `has the model’s row after each write of ${WALKS[adapter.name]} walks, and keeps the answer that the model owes (skipped without spin)`,
+    { timeout: 0 },
+    async () => {
+      const { payments } = open.stores;
+      const seen = new Set<string>();
+      for (let number = 1; number <= WALKS[adapter.name]; number++) {
+        const replay = createReplay(payments, number);
+        const writes = await walk(number);
+        for (const [at, write] of writes.entries()) {
+          const { model, ledger } = await replay.step(write);
+          expect(ledger, `walk ${number}, write ${at}: ${JSON.stringify(write)}`).toEqual(model);
+          seen.add(kindOf(write));
+        }
+        const last = writes.at(-1);
+        if (last) {
+          const { model, ledger } = await replay.end(last.after);
+          expect(ledger, `the answer after walk ${number}`).toEqual(model);
+        }
+      }
+      expect(HAPPENED.filter((kind) => !seen.has(kind))).toEqual([]);
+    },
+  );
+});
