@@ -9,8 +9,11 @@ import type { Barrier, Limits } from './limits.ts';
 
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
-/** Added to the retention: a clock that was hours wrong while claims were pruned must not make a proof valid again. */
-const MARGIN_SECONDS = 86_400;
+/**
+ * Added to the retention. This service's own routes honour a proof with a challenge of L402 or MPP for seven days after its invoice, and a claimed one is
+ * spent for them too. One day more: a clock that was hours wrong while claims were pruned must not make a proof valid again.
+ */
+const MARGIN_SECONDS = 8 * 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
 const STORE_RETRY_SECONDS = 5;
 

@@ -29,6 +29,21 @@ export interface Credential {
    * absent, `accepted` has the terms. It is called for a payment that the ledger does not know: a known one is judged by its row.
    */
   checkChallenge?(requirement: PaymentRequirements, now: number): void;
+  /** The challenge for an invoice that the payment answers, where it is presented with one. */
+  readonly answered?: AnsweredChallenge;
+}
+
+/** A challenge for an invoice, as a buyer presents it with the invoice's preimage. */
+export interface AnsweredChallenge {
+  /**
+   * Whether we signed it. Otherwise the key may have changed or be lost, or a client made the challenge up. Then only the invoice shows what was asked,
+   * and the preimage fits the payment hash that the challenge names.
+   */
+  readonly isSigned: boolean;
+  /** Whether it asks for the payment of this invoice, and for nothing else. */
+  isFor(invoice: QuotedInvoice): boolean;
+  /** How long after the invoice has expired it may be presented first, in seconds. */
+  readonly lateSeconds: number;
 }
 
 /** A payment that ended: its receipt, and what was presented. */

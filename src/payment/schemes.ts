@@ -1,6 +1,9 @@
 import { paymentLines, twoPayments } from './presented.ts';
 import type { Credential, HttpProtocol, PaymentScheme, QuotedProtocol, RequestMessage } from './protocol.ts';
 
+/** How long after its invoice has expired a proof of a scheme may be presented first, in seconds. The invoice was paid in time, so its buyer has paid. */
+export const LATE_SECONDS = 7 * 86_400;
+
 /**
  * Adds payment schemes of HTTP authentication to a protocol. A quote is then asked for by one more line of WWW-Authenticate for each scheme, in the
  * given order. A request may present one payment only. An Authorization of another scheme is none of ours and is ignored.

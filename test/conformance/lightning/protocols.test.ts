@@ -224,7 +224,7 @@ describe('an unmodified client buys by itself', () => {
   });
 });
 
-test('a paid token is served after a change of the secret, while the last secret is set', async () => {
+test('a paid token is served after a change of the secret, also by a ledger without a record of its invoice', async () => {
   const [first, second] = ['a secret of more than 32 characters', 'another secret of 32 characters and more'];
   const open = (env: Record<string, string>) =>
     startLightningService(lightning, {
@@ -236,12 +236,9 @@ test('a paid token is served after a change of the secret, while the last secret
   const { macaroon, invoice } = askedBy(await call(before.origin, path));
   const authorization = `L402 ${macaroon}:${await lightning.pay(invoice)}`;
   await before.stop();
-  for (const [env, status] of [
-    [{ MPP_SECRET: second }, 402],
-    [{ MPP_SECRET: second, MPP_SECRET_PREVIOUS: first }, 200],
-  ] as const) {
+  for (const env of [{ MPP_SECRET: second }, { MPP_SECRET: second, MPP_SECRET_PREVIOUS: first }]) {
     const after = await open(env);
-    expect((await call(after.origin, path, { headers: { authorization } })).status).toBe(status);
+    expect((await call(after.origin, path, { headers: { authorization } })).status).toBe(200);
     await after.stop();
   }
 });

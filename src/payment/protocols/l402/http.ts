@@ -1,8 +1,10 @@
+import { hash } from 'node:crypto';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { issueToken, readToken } from './token.ts';
+import { LATE_SECONDS } from '../../schemes.ts';
+import { issueToken, readToken, type Token } from './token.ts';
 
 /** The scheme's name, and the one that it had before. Clients of both are in use. */
 const CREDENTIAL = /^(?:l402|lsat) +([^: ][^:]*):([0-9a-f]{64})$/i;
@@ -21,17 +23,18 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): PaymentSche
     names: ['l402', 'lsat'],
     read: (authorization): Credential => {
       const isShort = authorization.length <= MOST.characters;
-      const [, text = '', preimage = ''] = (isShort && CREDENTIAL.exec(authorization)) || [];
+      const [, text = '', shown = ''] = (isShort && CREDENTIAL.exec(authorization)) || [];
       const tokens = TOKENS.test(text) ? text.split(/, */) : [];
       if (tokens.length === 0 || tokens.length > MOST.tokens) throw new PaymentRefused('invalid_payload');
-      for (const token of tokens) {
-        const invoice = readToken(secrets, token, nowSeconds(clock));
-        if (invoice !== null) {
-          return { protocol: 'l402', accepted: null, payload: { invoice, preimage: preimage.toLowerCase() } };
-        }
-      }
-      // The token of another service, of another key, or a token that has run out: the buyer pays the invoice of this 402.
-      throw new PaymentRefused('invalid_challenge');
+      const preimage = shown.toLowerCase();
+      const read = tokens.flatMap((token) => readToken(secrets, token, nowSeconds(clock)) ?? []);
+      const token = paidBy(preimage, read);
+      // The token of another service, one that was not paid, or one that has run out: the buyer pays the invoice of this 402.
+      if (!token) throw new PaymentRefused('invalid_challenge');
+      const { invoice, paymentHash, isSigned } = token;
+      const isFor = (issued: QuotedInvoice) => issued.text === invoice && paymentHash.equals(issued.paymentHash);
+      const answered = { isSigned, isFor, lateSeconds: LATE_SECONDS };
+      return { protocol: 'l402', accepted: null, payload: { invoice, preimage }, answered };
     },
     challenge: (invoice: QuotedInvoice): string => {
       const token = issueToken(secrets.current, invoice);
@@ -40,4 +43,15 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): PaymentSche
     },
     receipt: (): Fields => [],
   };
+}
+
+/**
+ * The token that a preimage has paid: a client may send several, and a preimage fits one invoice alone. A token that we did not sign counts only if its
+ * preimage fits. Of tokens that are not paid the first one that we signed is taken, so that the refusal names the preimage. Undefined without any.
+ */
+function paidBy(preimage: string, tokens: readonly Token[]): Token | undefined {
+  const opened = hash('sha256', Buffer.from(preimage, 'hex'), 'buffer');
+  const paid = tokens.filter(({ paymentHash }) => paymentHash.equals(opened));
+  const isOurs = ({ isSigned }: Token) => isSigned;
+  return paid.find(isOurs) ?? paid[0] ?? tokens.find(isOurs);
 }

@@ -1,12 +1,25 @@
+import { hash } from 'node:crypto';
+import { own } from '../../../lib/own-property.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { challengeLine, encodeCanonical, INTENT, isOurChallenge, withId, writeTime } from './challenge.ts';
+import { LATE_SECONDS } from '../../schemes.ts';
+import {
+  type Challenge,
+  type ChallengeTerms,
+  challengeLine,
+  encodeCanonical,
+  INTENT,
+  isOurChallenge,
+  withId,
+  writeTime,
+} from './challenge.ts';
 import { readCredential } from './credential.ts';
 import { receiptFields } from './receipt.ts';
 
 const METHOD = 'lightning';
 const MSAT_PER_SAT = 1000n;
+const PREIMAGE = /^[0-9a-f]{64}$/;
 /** The method's names of the networks, by the currency that follows `ln` in their invoices. A longer currency stands before its own beginning. */
 export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
@@ -15,32 +28,47 @@ export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'te
  * a challenge buys one answer to one request, without any state of this protocol.
  */
 export function createMppLightning(secrets: ChallengeSecrets, realm: string): PaymentScheme {
+  const termsOf = (invoice: QuotedInvoice): ChallengeTerms => ({
+    ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
+    expires: writeTime(invoice.expiresAt),
+  });
+
   return {
     protocol: 'mpp',
     names: ['payment'],
     read: (authorization): Credential => {
       const { challenge, payload, request } = readCredential(authorization, METHOD);
-      if (!isOurChallenge(secrets, challenge)) throw new PaymentRefused('invalid_challenge');
-      const { invoice } = (request.methodDetails ?? {}) as { invoice?: unknown };
+      const isSigned = isOurChallenge(secrets, challenge);
+      const preimage = lowerCase(payload.preimage);
+      const details = request.methodDetails;
+      // The key may have changed or be lost. What the preimage opens may be ours all the same; the rail's record decides.
+      if (!isSigned && !opens(preimage, own(details, 'paymentHash'))) throw new PaymentRefused('invalid_challenge');
       // The challenge's own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
       return {
         ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
-        payload: { invoice, preimage: lowerCase(payload.preimage) },
+        payload: { invoice: own(details, 'invoice'), preimage },
+        answered: { isSigned, isFor: (issued) => hasTerms(challenge, termsOf(issued)), lateSeconds: LATE_SECONDS },
       };
     },
-    challenge: (invoice): string =>
-      challengeLine(
-        withId(secrets.current, {
-          ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
-          expires: writeTime(invoice.expiresAt),
-        }),
-      ),
+    challenge: (invoice): string => challengeLine(withId(secrets.current, termsOf(invoice))),
     receipt: (paid): Fields => receiptFields(METHOD, paid),
   };
 }
 
 /** Some clients write hexadecimal digits in upper case. A buyer who has paid must not be refused for that. */
 const lowerCase = (preimage: unknown): unknown => (typeof preimage === 'string' ? preimage.toLowerCase() : preimage);
+
+/** Whether a preimage's SHA-256 is the payment hash, both in hex. */
+function opens(preimage: unknown, paymentHash: unknown): boolean {
+  if (typeof preimage !== 'string' || !PREIMAGE.test(preimage)) return false;
+  return hash('sha256', Buffer.from(preimage, 'hex')) === paymentHash;
+}
+
+/** Whether a challenge has exactly these terms. Its id is not compared, because the key that made it may be lost. */
+function hasTerms({ id: _id, ...shown }: Challenge, terms: ChallengeTerms): boolean {
+  const names = Object.keys({ ...shown, ...terms }) as (keyof ChallengeTerms)[];
+  return names.every((name) => shown[name] === terms[name]);
+}
 
 function requestFor({ text, paymentHash, amountMsat, payTo }: QuotedInvoice): object {
   const network = Object.entries(NETWORKS).find(([currency]) => text.startsWith(`ln${currency}`))?.[1];

@@ -1,10 +1,11 @@
 import { AppError } from '../../../errors.ts';
 import { INVOICE_SECONDS, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 
-/** How long a proof can still be used after a failure. A claimed proof has seven days, an unclaimed one its invoice's time. */
+/** How long a proof can still be used after a failure. A claimed proof has seven days, as one with a challenge has. Another unclaimed one has its invoice's time. */
 export const WORTH = {
   granted: 'The payment stays good for 7 days: present the same proof again, never pay twice.',
   unclaimed: `The payment was not taken yet: present the same proof again before its invoice is ${INVOICE_SECONDS + SKEW_SECONDS} seconds old, never pay twice.`,
+  challenged: 'The payment was not taken yet: present the same proof again within 7 days, never pay twice.',
 } as const;
 
 /**

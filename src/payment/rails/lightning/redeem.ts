@@ -100,7 +100,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   }
 
   return async (order, credential) => {
-    const taken = await take(order, credential).catch(passOn('unclaimed'));
+    const taken = await take(order, credential).catch(passOn(credential.answered ? 'challenged' : 'unclaimed'));
     return deliver(order, taken).catch(passOn('granted'));
   };
 }

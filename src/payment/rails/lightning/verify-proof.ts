@@ -7,7 +7,7 @@ import { decodeInvoice, type Invoice } from '../../lnbtc/bolt11.ts';
 import { LIGHTNING_NETWORKS, type LightningNetwork } from '../../lnbtc/networks.ts';
 import { checkProof, type Proof } from '../../lnbtc/proof.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
-import type { Credential } from '../../protocol.ts';
+import type { AnsweredChallenge, Credential, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
 import type { LightningOrder } from './order.ts';
@@ -43,6 +43,9 @@ interface Terms {
 /**
  * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
  * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
+ *
+ * A proof may come with the challenge that asked for the invoice. Such a proof may come late, when the record is deleted. Then one of two signatures
+ * shows that we issued the invoice: ours on the challenge, or that of our own node on the invoice. The preimage shows that it was paid in time.
  */
 export function createProofVerifier({
   store,
@@ -52,40 +55,79 @@ export function createProofVerifier({
   shared,
   clock,
 }: ProofVerifierOptions): VerifyProof {
-  async function termsOf(order: LightningOrder<never>, key: ProofKey, claim: Claim | null): Promise<Terms> {
+  async function termsOf(
+    order: LightningOrder<never>,
+    key: ProofKey,
+    claim: Claim | null,
+    { amountMsat, payee }: Invoice,
+    answered: AnsweredChallenge | undefined,
+  ): Promise<Terms> {
     const known = claim ?? (await store.findInvoice(key));
     if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
+    if (answered?.isSigned) return { network: key.network, amountMsat, payTo: Buffer.from(payee).toString('hex') };
     // Under a shared key, only our own records separate our invoices from those of other parties.
     if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
     const payTo = issuer?.payTo();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
+    // Our node has signed the amount and the request, and no other party makes invoices with its key.
+    if (answered) return { network: network.id, amountMsat, payTo };
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
     return { network: network.id, amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
   }
 
   return async (order, credential) => {
-    const { accepted, payload } = credential;
+    const { accepted, payload, answered } = credential;
     const invoice = accepted ? own(own(accepted, 'extra'), 'invoice') : own(payload, 'invoice');
     const decoded = decodeInvoice(invoice);
     // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
-    if (!decoded) throw new PaymentRefused(unreadable(order, credential, network));
+    if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(order, credential, network));
+    if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, order);
     // The network of the invoice that the node signed. So a sale on one network is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);
     const claim = found && isOfInvoice(found, decoded) ? found : null;
     if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
-    const terms = await termsOf(order, key, claim);
+    const terms = await termsOf(order, key, claim, decoded, answered);
     const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice: String(invoice) });
-    const now = claim ? decoded.createdAt : nowSeconds(clock);
     const verdict = checkProof({ accepted: accepted ?? requirement, payload }, requirement, {
-      now,
+      now: claim ? decoded.createdAt : asOf(decoded, answered, nowSeconds(clock)),
       skewSeconds: SKEW_SECONDS,
     });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);
     return { key, proof: verdict.proof, claim };
   };
+}
+
+/**
+ * Throws PaymentRefused unless a challenge that we have not signed asks for exactly this invoice, and the invoice is for this request. These checks are
+ * pure, because any client can make such a challenge up. What shows that the invoice is ours is checked afterwards.
+ */
+function checkAnswered(
+  { isSigned, isFor }: AnsweredChallenge,
+  invoice: QuotedInvoice,
+  { descriptionHashes }: Invoice,
+  { binding }: LightningOrder<never>,
+): void {
+  const isOfRequest = descriptionHashes.some((hash) => Buffer.compare(hash, binding.hash) === 0);
+  if (!isSigned && !(isOfRequest && isFor(invoice))) throw new PaymentRefused('invalid_challenge');
+}
+
+/** An invoice as a challenge names it. */
+function quotedInvoice(text: string, { paymentHash, amountMsat, payee, createdAt, expirySeconds }: Invoice) {
+  const payTo = Buffer.from(payee).toString('hex');
+  return { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds };
+}
+
+/**
+ * The time, in Unix seconds, at which a proof that is not claimed is judged. A proof with a challenge may come late: it is judged as of its invoice's
+ * expiry, because the node took the payment before.
+ */
+function asOf({ createdAt, expirySeconds }: Invoice, answered: AnsweredChallenge | undefined, now: number): number {
+  const expiresAt = createdAt + expirySeconds;
+  const isLate = answered !== undefined && now > expiresAt && now <= expiresAt + answered.lateSeconds;
+  return isLate ? expiresAt : now;
 }
 
 /**

@@ -21,10 +21,12 @@ function signed(caveats: readonly string[], secret = secrets.current, identifier
   return writeMacaroon(rootKeyOf(secret), 'percall', changed).toString('base64');
 }
 
-test('a token names the invoice that it was issued for, until seven days after the invoice', () => {
-  expect(readToken(secrets, token, EXPIRES)).toBe(invoice.text);
-  expect(readToken(secrets, token, EXPIRES + 7 * DAY)).toBe(invoice.text);
-  expect(readToken(secrets, token, EXPIRES + 7 * DAY + 1)).toBeNull();
+const ours = { invoice: invoice.text, paymentHash: invoice.paymentHash, isSigned: true };
+
+test('a token names its invoice until it has been late for seven days and claimed for seven more', () => {
+  expect(readToken(secrets, token, EXPIRES)).toEqual(ours);
+  expect(readToken(secrets, token, EXPIRES + 14 * DAY)).toEqual(ours);
+  expect(readToken(secrets, token, EXPIRES + 14 * DAY + 1)).toBeNull();
 });
 
 test('its identifier is version 0, the payment hash and 32 random bytes', () => {
@@ -35,22 +37,23 @@ test('its identifier is version 0, the payment hash and 32 random bytes', () => 
 
 test('a token stays good after the secret has changed, while the last secret is known', () => {
   const current = Buffer.alloc(32, 2);
-  expect(readToken({ current, previous: secrets.current }, token, EXPIRES)).toBe(invoice.text);
-  expect(readToken({ current, previous: null }, token, EXPIRES)).toBeNull();
+  expect(readToken({ current, previous: secrets.current }, token, EXPIRES)).toEqual(ours);
+  expect(readToken({ current, previous: null }, token, EXPIRES)).toEqual({ ...ours, isSigned: false });
 });
 
 test('a caveat that its holder adds narrows a token, and never widens it', () => {
   const caveats = content?.caveats ?? [];
-  expect(readToken(secrets, signed(caveats), EXPIRES)).toBe(invoice.text);
-  expect(readToken(secrets, signed([...caveats, `percall_valid_until=${EXPIRES}`]), EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, signed(caveats), EXPIRES)).toEqual(ours);
+  expect(readToken(secrets, signed([...caveats, `percall_valid_until=${EXPIRES}`]), EXPIRES)).toEqual(ours);
   expect(readToken(secrets, signed([...caveats, `percall_valid_until=${EXPIRES - 1}`]), EXPIRES)).toBeNull();
   expect(readToken(secrets, signed([...caveats, 'percall_valid_until=9e99']), EXPIRES)).toBeNull();
   expect(readToken(secrets, signed([...caveats, 'colour=blue']), EXPIRES)).toBeNull();
 });
 
-test('a macaroon that we did not issue is refused, whatever it says', () => {
+test('a macaroon under another key is not signed by us, and one that says anything else is none of ours', () => {
   const caveats = content?.caveats ?? [];
-  expect(readToken(secrets, signed(caveats, Buffer.alloc(32, 3)), EXPIRES)).toBeNull();
+  const another = readToken(secrets, signed(caveats, Buffer.alloc(32, 3)), EXPIRES);
+  expect(another).toEqual({ ...ours, isSigned: false });
   expect(readToken(secrets, signed(caveats.slice(1)), EXPIRES)).toBeNull();
   expect(readToken(secrets, signed(caveats.slice(0, 2)), EXPIRES)).toBeNull();
   expect(readToken(secrets, signed(['services=other:0', ...caveats.slice(1)]), EXPIRES)).toBeNull();
@@ -65,6 +68,6 @@ test('a macaroon has at most sixteen caveats, because each costs a hash before i
     ...caveats,
     ...Array.from({ length: count }, () => `percall_valid_until=${EXPIRES}`),
   ];
-  expect(readToken(secrets, signed(more(13)), EXPIRES)).toBe(invoice.text);
+  expect(readToken(secrets, signed(more(13)), EXPIRES)).toEqual(ours);
   expect(readToken(secrets, signed(more(14)), EXPIRES)).toBeNull();
 });

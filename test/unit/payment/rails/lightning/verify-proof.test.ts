@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import type { Credential } from '../../../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { BENCH_NOW } from '../../../../support/lightning/issuer-bench.ts';
@@ -135,6 +136,61 @@ describe('a proof without a record', () => {
     // Nothing was sold there: today's terms are the configured network's.
     expect(await verdictOn('a', proofHeader(other, preimage))).toBe('invalid_exact_lnbtc_invoice_currency_mismatch');
     expect(wanted).toEqual([TESTNET.id]);
+  });
+});
+
+describe('a proof with a challenge', () => {
+  const LATE_SECONDS = 7 * 86_400;
+  /** A paid invoice with a challenge for it: signed by us or not, and for this invoice or another one. */
+  const challenged = async ({ isSigned = true, isFor = true } = {}) => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    const credential: Credential = {
+      ...{ protocol: 'l402', accepted: null, payload: { invoice: requirement.extra.invoice, preimage } },
+      answered: { isSigned, isFor: () => isFor, lateSeconds: LATE_SECONDS },
+    };
+    return { credential, paymentHash };
+  };
+  const verdict = (credential: Credential, tag = 'a') =>
+    bench.verifyProof(bench.order(tag), credential).then(
+      () => 'good',
+      (error: unknown) => (error instanceof PaymentRefused ? error.reason : error),
+    );
+
+  test('may come seven days after its invoice has expired, to the second', async () => {
+    const { credential, paymentHash } = await challenged();
+    forget(paymentHash);
+    await bench.clock.advance((300 + LATE_SECONDS) * 1000);
+    expect(await verdict(credential)).toBe('good');
+    await bench.clock.advance(1000);
+    expect(await verdict(credential)).toBe('invalid_exact_lnbtc_invoice_expired');
+  });
+
+  test('that we signed needs neither a record nor today’s price', async () => {
+    const { credential, paymentHash } = await challenged();
+    forget(paymentHash);
+    bench.rates.current = async () => Promise.reject(new Error('no rate is needed'));
+    expect(await verdict(credential)).toBe('good');
+    expect(await verdict(credential, 'b')).toBe('invalid_exact_lnbtc_invoice_request_mismatch');
+  });
+
+  test('that we did not sign is good for our record, or for our own node’s signature where no other party uses its key', async () => {
+    for (const shared of [false, true]) {
+      await open({ shared });
+      const { credential, paymentHash } = await challenged({ isSigned: false });
+      expect(await verdict(credential)).toBe('good');
+      forget(paymentHash);
+      expect(await verdict(credential)).toBe(shared ? 'exact_lnbtc_payment_not_paid' : 'good');
+    }
+  });
+
+  test('that we did not sign is refused without a read of the ledger, unless it is for this invoice and this request', async () => {
+    const [ours, theirs] = [await challenged({ isSigned: false }), await challenged({ isSigned: false, isFor: false })];
+    bench.faults.findClaim = async () => Promise.reject(new Error('the ledger was read'));
+    expect(await verdict(theirs.credential)).toBe('invalid_challenge');
+    expect(await verdict(ours.credential, 'b')).toBe('invalid_challenge');
+    const unreadable = { ...ours.credential, payload: { ...ours.credential.payload, invoice: 'lnbc1' } };
+    expect(await verdict(unreadable)).toBe('invalid_challenge');
+    expect(await verdict(ours.credential)).toMatchObject({ message: 'the ledger was read' });
   });
 });
 
