@@ -1,4 +1,4 @@
-import { BadParameter } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import type { RequestMessage } from './protocol.ts';
 
 /** A line of Authorization: the scheme and the rest. */
@@ -30,8 +30,9 @@ export function paymentLines(message: RequestMessage, schemes = PAYMENT_SCHEMES)
   });
 }
 
-/** 400: a request presents two payments. One of them may have been paid before, so this does not say that nothing is charged for it. */
-export function twoPayments(): BadParameter {
-  const message = 'this request presents two payments; present one. Nothing was taken for this request';
-  return new BadParameter([{ path: 'authorization', message }], 'two_payments');
+/** 400: a request presents two payments. None was looked at, and either may have been paid before. So the answer does not say that nothing is charged. */
+export function twoPayments(): AppError {
+  const message = 'this request presents two payments; present one of them. Nothing was taken for this request';
+  const errors = [{ path: 'authorization', message }];
+  return new AppError(400, 'two_payments', `authorization: ${message}`, { charged: 'unknown', errors });
 }

@@ -43,6 +43,8 @@ export function readCredential(authorization: string, method: string): PaymentCr
   return { challenge, payload, request: request.data };
 }
 
+/** 400: a credential of another method. It may have been paid on another route, so the answer does not say that nothing is charged. */
 function notOffered(method: string): AppError {
-  return new AppError(400, 'method_unsupported', `this route takes the method ${method} with the intent ${INTENT}`);
+  const detail = `this route takes the method ${method} with the intent ${INTENT}; nothing was taken for this request`;
+  return new AppError(400, 'method_unsupported', detail, { charged: 'unknown' });
 }
