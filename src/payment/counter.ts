@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import type { Credential, Demand, Quote, Receipt } from './protocol.ts';
+import type { Credential, Demand, Quote, Receipt, RequestMessage } from './protocol.ts';
 import type { PaymentRefused } from './refusal.ts';
 
 /** A request for a priced endpoint, without any type of the HTTP library. */
@@ -39,8 +39,8 @@ export interface Counter<Order> {
   sell(order: Order, credential: Credential): Promise<Sold>;
   /** Returns the receipt that goes with a refusal: x402 repeats in it why a settlement was refused. Null where no receipt is due. */
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
-  /** Returns what the client must pay after a refusal. */
-  demandAgain(order: Order, refusal: PaymentRefused): Demand | Promise<Demand>;
+  /** Returns what the client must pay after a refusal of the payment in `message`. Throws when no offer can be made and the payment's protocol needs one. */
+  demandAgain(order: Order, refusal: PaymentRefused, message: RequestMessage): Demand | Promise<Demand>;
 }
 
 /** A call of a priced tool with parsed arguments. */

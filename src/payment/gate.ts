@@ -55,7 +55,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = counter.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));
-        send402(reply, await counter.demandAgain(order, error));
+        send402(reply, await counter.demandAgain(order, error, message));
       }
     }
 

@@ -119,6 +119,8 @@ export interface PreparedProtocol extends HttpProtocol {
 export interface QuotedProtocol extends HttpProtocol {
   /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
   quote(of: Quoted, quote: Quote | null, error?: string): Demand;
+  /** Whether a 402 to this request must have an offer: the payment's protocol has no form of a 402 without one. */
+  needsQuote(message: RequestMessage): boolean;
 }
 
 /** A protocol that asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */

@@ -37,6 +37,8 @@ export function withSchemes(base: QuotedProtocol, schemes: readonly PaymentSchem
       const lines = schemes.map(({ challenge }) => challenge(quote.invoice));
       return { ...demand, fields: [...demand.fields, ['www-authenticate', lines]] };
     },
+    // A client of these schemes reads nothing else of a 402.
+    needsQuote: (message) => paymentLines(message, names).length > 0,
     receipt: (paid) => {
       const scheme = schemes.find(({ protocol }) => protocol === paid.credential?.protocol);
       return [...base.receipt(paid), ...(scheme?.receipt(paid) ?? [])];

@@ -28,5 +28,7 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
     const { header, body } = quotedChallenge(of, quote, error);
     return { fields: [['payment-required', header]], body, contentType: 'application/json; charset=utf-8' };
   },
+  // A refusal without an offer is a PaymentRequired with its reason and an empty `accepts`.
+  needsQuote: () => false,
   receipt: ({ receipt }) => [['payment-response', encodeHeader(receipt)]],
 };

@@ -8,6 +8,7 @@ import type { QuotedProtocol, Receipt } from '../../protocol.ts';
 import type { PaymentRefused } from '../../refusal.ts';
 import type { Offers } from './offers.ts';
 import type { LightningOrder } from './order.ts';
+import { refusedWithoutOffer } from './paid-errors.ts';
 import type { Redeem } from './redeem.ts';
 
 interface CounterOptions<S> {
@@ -17,7 +18,7 @@ interface CounterOptions<S> {
   readonly network: string;
   /** The origin that invoices are bound to, whatever the Host header says. */
   readonly publicOrigin: string;
-  readonly protocol: Pick<QuotedProtocol, 'quote'>;
+  readonly protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
 }
 
 const EMPTY = new Uint8Array();
@@ -45,8 +46,14 @@ export function createLightningCounter<S>(
     demand: async (order, error) => protocol.quote(order, await offers(order, true), error),
     sell: redeem,
     refusalReceipt: refusalReceipt(network),
-    // The refusal carries a new offer, or none if none can be made. The open offer may be the one that this buyer has paid.
-    demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),
+    // The refusal carries a new offer. The open offer may be the one that this buyer has paid.
+    demandAgain: async (order, { reason }, message) => {
+      const quote = await offers(order).catch((error: unknown) => {
+        if (protocol.needsQuote(message)) throw refusedWithoutOffer(error, reason);
+        return null;
+      });
+      return protocol.quote(order, quote, reason);
+    },
   };
 }
 

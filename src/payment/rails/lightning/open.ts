@@ -41,7 +41,7 @@ interface LightningOptions<S> {
   sourcesAtRankAdmit: S;
   /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
   sourcesAtRankOffer: S;
-  protocol: Pick<QuotedProtocol, 'quote'>;
+  protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
   clock: Clock;
   bootId: string;
   /** Whether this process sells. A process that does not sell only runs maintenance. */

@@ -21,6 +21,20 @@ export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppErro
   return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, options);
 }
 
+/**
+ * An error for a client whose proof was refused, where no new offer can be made: the offer's own status and code, with the reason of the refusal. The
+ * proof may be paid and good for another request, so the error does not say that nothing is charged.
+ */
+export function refusedWithoutOffer(error: unknown, reason: string): AppError {
+  const known = error instanceof AppError ? error : null;
+  const why = `The payment was refused: ${reason}. No new offer can be made now`;
+  const retryAfterSeconds = known?.retryAfterSeconds ?? 1;
+  const detail = known ? `${why}: ${known.message}` : `${why}.`;
+  return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, {
+    ...{ charged: 'unknown', retryAfterSeconds, cause: error },
+  });
+}
+
 /** 409: another presentation of the same claim is being served. */
 export function paymentInFlight(): AppError {
   const detail = 'This payment is being served on another connection; present it again to get the answer.';

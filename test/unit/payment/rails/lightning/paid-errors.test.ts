@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
 import { AppError, NotFound, Unavailable } from '../../../../../src/errors.ts';
-import { afterPayment, paymentInFlight, WORTH } from '../../../../../src/payment/rails/lightning/paid-errors.ts';
+import {
+  afterPayment,
+  paymentInFlight,
+  refusedWithoutOffer,
+  WORTH,
+} from '../../../../../src/payment/rails/lightning/paid-errors.ts';
 
-test.each(['granted', 'unclaimed'] as const)(
+test.each(['granted', 'unclaimed', 'challenged'] as const)(
   'an error to a buyer who has paid keeps its status and says that money may have moved, and what a proof that is %s is worth',
   (worth) => {
     const reported = afterPayment(new Unavailable('endpoint_busy', 'too many calls', 7), worth);
@@ -35,6 +40,26 @@ test('a bug stays a bug: the buyer gets nothing of its message, and the log has 
 
 test('a proof that is not claimed is valid for its invoice’s 300 seconds and the allowed skew of 60', () => {
   expect(WORTH.unclaimed).toContain('360 seconds');
+});
+
+test('a refusal without a new offer keeps the offer’s error, says why the payment was refused, and that money may have moved', () => {
+  const away = refusedWithoutOffer(new Unavailable('lightning_unavailable', 'no node', 300), 'invalid_challenge');
+  expect(away).toMatchObject({
+    status: 503,
+    code: 'lightning_unavailable',
+    charged: 'unknown',
+    retryAfterSeconds: 300,
+  });
+  expect(away.message).toBe('The payment was refused: invalid_challenge. No new offer can be made now: no node');
+  expect(refusedWithoutOffer(new NotFound('nothing here'), 'x')).toMatchObject({ status: 404, retryAfterSeconds: 1 });
+  const bug = new TypeError('secret');
+  expect(refusedWithoutOffer(bug, 'x')).toMatchObject({
+    status: 500,
+    code: 'internal',
+    charged: 'unknown',
+    cause: bug,
+  });
+  expect(refusedWithoutOffer(bug, 'x').message).not.toContain('secret');
 });
 
 test('a payment that is served on another connection gets 409, money taken or not, with a time to try again of a second', () => {
