@@ -6,6 +6,7 @@ import { type LightningService, startLightningService } from '../../support/ligh
 import { askedBy, spellingsOf } from '../../support/lightning/spellings.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call } from '../../support/service/service.ts';
+import { credentialOf } from '../../support/usdc/mpp-buyer.ts';
 
 const moody = moodyEndpoint();
 const other = moodyEndpoint('/test/other', '0.001');
@@ -67,6 +68,15 @@ describe('a 402', () => {
     });
     expect(challenge).toMatchObject({ method: 'lightning', intent: 'charge', realm: new URL(service.origin).host });
     expect(Date.parse(challenge.expires ?? '')).toBeGreaterThan(Date.now());
+  });
+
+  test('names an invoice of their own to clients behind a proxy that is not trusted', async () => {
+    const path = fresh();
+    const ask = async (client: string) =>
+      askedBy(await call(service.origin, path, { headers: { 'x-forwarded-for': client } })).invoice;
+    const invoices = [await ask('203.0.113.1'), await ask('203.0.113.2'), await ask('203.0.113.1')];
+    invoices.push(askedBy(await call(service.origin, path)).invoice);
+    expect(new Set(invoices).size).toBe(4);
   });
 
   test('names one invoice to a client that asks twice, and another after it was paid', async () => {
@@ -181,8 +191,24 @@ describe('a credential', () => {
     const paid = await pay(path);
     const headers = { authorization: paid.l402, 'payment-signature': paid.x402.header };
     const answer = await call(service.origin, path, { headers });
-    expect([answer.status, JSON.parse(answer.body).code]).toEqual([400, 'two_payments']);
+    const { code, charged } = JSON.parse(answer.body);
+    expect([answer.status, code, charged]).toEqual([400, 'two_payments', 'unknown']);
     expect((await present(path, paid.l402)).status).toBe(200);
+  });
+
+  test('of a method that is not sold here is 400, and does not say that nothing was charged for it', async () => {
+    const challenge = { id: 'x', realm: 'x', method: 'evm', intent: 'charge', request: 'e30' };
+    const { status, body } = await present(fresh(), credentialOf(challenge, {}));
+    expect([status, JSON.parse(body).code, JSON.parse(body).charged]).toEqual([400, 'method_unsupported', 'unknown']);
+  });
+
+  test('with several tokens buys the request of the one that its preimage has paid, wherever it stands', async () => {
+    const path = fresh();
+    const unpaid = askedBy(await call(service.origin, fresh())).macaroon;
+    const paid = await pay(path);
+    const token = paid.l402.slice('L402 '.length, paid.l402.indexOf(':'));
+    for (const tokens of [`${unpaid},${token}`, `${token}, ${unpaid}`])
+      expect((await present(path, `L402 ${tokens}:${paid.preimage}`)).status).toBe(200);
   });
 
   test('of another scheme of authentication is ignored', async () => {
@@ -241,4 +267,23 @@ test('a paid token is served after a change of the secret, also by a ledger with
     expect((await call(after.origin, path, { headers: { authorization } })).status).toBe(200);
     await after.stop();
   }
+});
+
+test('where no invoice can be made, a refused proof of L402 or MPP is 503 with the reason and a time to try again, and never a 402 without a challenge', async () => {
+  const path = fresh();
+  const paid = await pay(path);
+  const bare = await startLightningService(lightning, {
+    catalogue: [moody.endpoint],
+    env: { LIGHTNING_RECEIVER: 'none', PUBLIC_ORIGIN: service.origin },
+  });
+  for (const authorization of [paid.l402, paid.mpp, 'L402 nothing', 'Payment !']) {
+    const answer = await call(bare.origin, path, { headers: { authorization } });
+    const { code, charged, detail } = JSON.parse(answer.body);
+    expect([answer.status, code, charged], authorization).toEqual([503, 'lightning_unavailable', 'unknown']);
+    expect(answer.headers['retry-after']).toBe('300');
+    expect(detail).toMatch(/^The payment was refused: invalid_\w+\. No new offer can be made now: /);
+  }
+  const x402 = await presentProof(bare.origin, path, paid.x402);
+  expect([x402.status, JSON.parse(x402.body).accepts]).toEqual([402, []]);
+  await bare.stop();
 });

@@ -103,7 +103,8 @@ export async function openRailBench(choices: Choices = {}) {
     const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
     if (!binding) throw new Error('no binding');
     const signal = new AbortController().signal;
-    return { endpoint, params: { tag }, url, binding, client: '192.0.2.1', signal, ...more };
+    const client = '192.0.2.1';
+    return { endpoint, params: { tag }, url, binding, client, identity: client, signal, ...more };
   }
 
   /** Requests an offer whose invoice the bench can pay. */

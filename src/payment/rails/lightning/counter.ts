@@ -38,7 +38,7 @@ export function createLightningCounter<S>(
       throw new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]);
     const params = parseParams(endpoint, query);
     endpoint.checkParams(params, sources);
-    return { endpoint, params, url, binding, client: ask.client(), signal: ask.signal() };
+    return { endpoint, params, url, binding, client: ask.client(), identity: ask.identity(), signal: ask.signal() };
   }
 
   return {

@@ -10,6 +10,11 @@ export interface LightningOrder<S> {
   readonly binding: RequestBinding;
   /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
+  /**
+   * Identifies the client that asks for an offer: its address, or a random value where only a proxy's address is known. Null for a tool call, whose offer
+   * is never given out twice.
+   */
+  readonly identity: string | null;
   /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }

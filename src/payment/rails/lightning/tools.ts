@@ -31,5 +31,5 @@ function boundOrder<S>({ endpoint, params, url, client, signal, ...call }: ToolO
   const binding = bindMcp({ server, name, arguments: given, metadata: meta });
   if (!binding)
     throw new BadParameter([{ path: 'arguments', message: 'these arguments cannot be bound into an invoice' }]);
-  return { endpoint, params, url, binding, client, signal };
+  return { endpoint, params, url, binding, client, identity: null, signal };
 }

@@ -4,8 +4,8 @@ import { createOpenQuotes } from '../../../../../src/payment/rails/lightning/ope
 
 const NETWORK = 'lnbtc:0';
 const quoteOf = (byte: number) => ({ invoice: { paymentHash: Buffer.alloc(32, byte) } }) as never;
-const orderOf = (client: string, path: string) =>
-  ({ client, binding: bindHttp({ method: 'GET', url: `https://a.test${path}`, body: new Uint8Array() }) }) as never;
+const orderOf = (identity: string | null, path: string) =>
+  ({ identity, binding: bindHttp({ method: 'GET', url: `https://a.test${path}`, body: new Uint8Array() }) }) as never;
 
 function opened() {
   let now = 1000;
@@ -28,6 +28,12 @@ test('a quote is found again by the same client for the same request, for five s
   expect(await quotes.find(orderOf('a', '/y'))).toBeNull();
   pass(1);
   expect(await quotes.find(orderOf('a', '/x'))).toBeNull();
+});
+
+test('the quote of a tool call is never given out again', async () => {
+  const { quotes } = opened();
+  quotes.keep(orderOf(null, '/x'), quoteOf(1));
+  expect(await quotes.find(orderOf(null, '/x'))).toBeNull();
 });
 
 test('a quote that has been paid is not offered again', async () => {

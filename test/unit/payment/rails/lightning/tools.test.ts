@@ -43,7 +43,7 @@ describe('a tool call that is paid over Lightning', () => {
       hash: createHash('sha256').update(canonical).digest(),
     });
     const { endpoint, params, url, client } = call();
-    expect(order).toEqual({ endpoint, params, url, client, signal });
+    expect(order).toEqual({ endpoint, params, url, client, identity: null, signal });
   });
 
   test('buys its answer with an invoice for this very call, and nothing for another', async () => {
