@@ -46,12 +46,28 @@ export function mayHaveMoved(known: Payment | null): boolean {
   return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 
-/** Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. */
+/**
+ * Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. Clients may
+ * share an identity, and a third party among them can copy an authorization from the chain. So the identity counts only in the protocol of the first
+ * presentation: where a challenge's id shows the buyer, no other protocol goes round it.
+ */
 export function isSameBuyer(payment: Payment, order: Presenter): boolean {
-  return equal(payment.clientHash, order.clientHash) || isSameIdentifier(payment, order);
+  return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
 }
 
-type Presenter = Pick<Order<never>, 'clientHash' | 'identifierHash'>;
+/** Who presents a payment, and by which protocol. */
+interface Presenter extends Pick<Order<never>, 'clientHash' | 'identifierHash'> {
+  readonly protocol: Payment['protocol'];
+}
+
+function isSameClient(payment: Payment, { clientHash }: Presenter): boolean {
+  return equal(payment.clientHash, clientHash);
+}
+
+/** A row from before the protocol was stored was sold over the only one that there was. */
+function isSameProtocol(payment: Payment, { protocol }: Presenter): boolean {
+  return payment.protocol === null || payment.protocol === protocol;
+}
 
 function isSameIdentifier(payment: Payment, order: Presenter): boolean {
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));

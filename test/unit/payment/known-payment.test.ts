@@ -21,7 +21,7 @@ const authorization = randomAuthorization();
 /** What of an order its comparison with a row reads. */
 type Compared = Pick<
   Order<object>,
-  'authorization' | 'authorizationHash' | 'key' | 'requestHash' | 'clientHash' | 'identifierHash'
+  'authorization' | 'authorizationHash' | 'key' | 'requestHash' | 'clientHash' | 'identifierHash' | 'protocol'
 >;
 
 function order(more: Partial<Compared> = {}): Order<object> {
@@ -30,6 +30,7 @@ function order(more: Partial<Compared> = {}): Order<object> {
     authorizationHash: hashAuthorization(authorization, CONTRACT),
     key: paymentKey(authorization, NETWORK, CONTRACT),
     ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
+    protocol: 'x402',
     ...more,
   };
   return compared as Order<object>;
@@ -110,6 +111,12 @@ describe('the same buyer', () => {
   test('is the first presenter’s address, whatever the identifier', () => {
     expect(isSameBuyer(row(), order({ identifierHash: null }))).toBe(true);
     expect(isSameBuyer(row({ identifierHash: null }), order())).toBe(true);
+  });
+
+  test('is not shown by its address in another protocol, and by its identifier in any', () => {
+    expect(isSameBuyer(row({ protocol: 'mpp' }), order({ identifierHash: null }))).toBe(false);
+    expect(isSameBuyer(row({ protocol: 'mpp' }), order())).toBe(true);
+    expect(isSameBuyer(row({ protocol: null }), order({ identifierHash: null }))).toBe(true);
   });
 
   test('at another address is recognised by the payment identifier, which both presentations must have', () => {
