@@ -81,21 +81,28 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orders.orderOf(request, payment, presentation);
-    // 3. The ledger's row. `soon` bounds each read (3d). The terms are checked right after this read, so that no row is written in between.
-    const holder = await holderOf(order);
+    // 3. The ledger's row. `soon` bounds each read (3d). The challenge and the terms of a new payment (4) are checked right after this read, so that no
+    //    row is written in between.
     const known = await find(order.key);
+    const shown = { credential, requirement, signal };
+    if (!known) {
+      credential.checkChallenge?.(requirement, nowSeconds(clock));
+      checkTerms(order, shown, nowSeconds(clock));
+    }
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
-    refuseOtherHolder(holder, order, known);
+    refuseOtherHolder(await holderOf(order), order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const shown = { credential, requirement, signal };
-    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
+    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, signal);
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
     const { requirement, signal } = shown;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') {
+      checkTerms(order, shown, nowSeconds(clock));
+      return sell(order, known, signal);
+    }
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     const { rail, payment, price } = order;
     if (!rail.checkPaid) checkPaidFor(order, requirement);
@@ -108,12 +115,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return serveAndSettle(order, known, verify, signal);
   }
 
-  async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
+  async function sell(order: Order<S>, known: Payment | null, signal: AbortSignal): Promise<Delivery> {
     const { payment, rail, price } = order;
-    const { signal } = shown;
     const asker = admission.asker(order, signal);
-    // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
-    checkTerms(order, known, shown, nowSeconds(clock));
+    // 4. Limits, in memory. The ledger is read once if the client's settlements have failed.
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
@@ -243,15 +248,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
 }
 
-/** Throws PaymentRefused unless the payment is for this offer, and its challenge is still open where it answers one. `now` in Unix seconds. */
-function checkTerms(
-  { rail, payment }: Order<never>,
-  known: Payment | null,
-  { credential, requirement }: Presented,
-  now: number,
-): void {
+/** Throws PaymentRefused unless the payment is for this offer. `now` in Unix seconds. */
+function checkTerms({ rail, payment }: Order<never>, { credential, requirement }: Presented, now: number): void {
   rail.checkAccepted(credential.accepted ?? requirement, requirement);
-  // A payment that the ledger knows has answered its challenge before.
-  if (!known) credential.checkChallenge?.(requirement, now);
   rail.check(payment, requirement, now);
 }

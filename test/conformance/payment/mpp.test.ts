@@ -9,6 +9,7 @@ import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, errorOf, newBuyer, transfersOf } from '../../support/usdc/buyer.ts';
 import {
+  answerTo,
   challengeIn,
   credentialOf,
   newMppBuyer,
@@ -70,6 +71,16 @@ describe('the 402 under /v1/mpp', () => {
     const ids = [...answers, head].map((answer) => challengeIn(answer).id);
     expect(new Set(ids).size).toBe(3);
     expect([head.status, head.body]).toEqual([402, '']);
+  });
+
+  test('to a HEAD has a challenge that buys the GET of the same URL, and a HEAD with its payment takes nothing', async () => {
+    const buyer = await newMppBuyer(network);
+    const path = fresh();
+    const challenge = challengeIn(await call(service.origin, path, { method: 'HEAD' }));
+    const payment = answerTo(challenge, buyer.privateKey);
+    const head = await call(service.origin, path, { method: 'HEAD', headers: { authorization: payment.header } });
+    expect([head.status, await balanceOf(network, buyer.address)]).toEqual([402, 1_000_000n]);
+    expect((await present(path, payment)).status).toBe(200);
   });
 
   test('stays within 8 KiB with a URL of 1,024 characters', async () => {

@@ -51,8 +51,8 @@ export function answerTo(
   overrides: Parameters<typeof signAuthorization>[2] = {},
 ): MppPayment {
   const requirement = requirementIn(challenge);
-  const validBefore = BigInt(Date.parse(challenge.expires ?? '') / 1000);
-  const terms = { nonce: nonceFor(challenge), validBefore, ...overrides };
+  const validBefore = overrides.validBefore ?? BigInt(Date.parse(challenge.expires ?? '') / 1000);
+  const terms = { nonce: nonceFor(challenge), ...overrides, validBefore };
   const authorization = signAuthorization(privateKey, requirement, terms);
   const { signature, authorization: fields } = payloadOf(authorization, requirement).payload as {
     signature: string;

@@ -11,6 +11,7 @@ import { readSigned } from '../../../src/payment/evm/eip3009-payload.ts';
 import { createFailures, type Failures } from '../../../src/payment/failures.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
+import type { Credential } from '../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { createPurchase } from '../../../src/payment/purchase.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/rail.ts';
@@ -216,6 +217,44 @@ describe('a payment', () => {
     const header = headerOf(payloadOf(payment.authorization, cheaper));
     expect(await present({ ...payment, header })).toBeInstanceOf(PaymentRefused);
     expect(asked).toEqual([]);
+  });
+});
+
+describe('a payment that answers a challenge', () => {
+  /** The ledger's reads, by the column that they look in. */
+  const reads = () => {
+    const seen: string[] = [];
+    const { find, findByIdentifier } = store;
+    store.find = (key) => find(key).finally(() => seen.push('payment'));
+    store.findByIdentifier = (hash) => findByIdentifier(hash).finally(() => seen.push('identifier'));
+    ledger = openLedger();
+    shop = open();
+    return seen;
+  };
+  const presentAnswer = async ({ header, requirement }: Signed, checkChallenge: () => void) => {
+    const credential: Credential = {
+      ...{ protocol: 'mpp', accepted: null, payload: decodePayment(header).payload },
+      ...{ identifierHash: randomBytes(32), checkChallenge },
+    };
+    const asker = { client: CLIENT, identity: CLIENT, signal: new AbortController().signal };
+    const presentation = { credential, query: {}, ...asker };
+    return shop.purchase(latch.endpoint, requirement as never, presentation).catch((error: unknown) => error);
+  };
+
+  test('that was made up is refused after one read of the ledger, as a payment without a challenge is', async () => {
+    const seen = reads();
+    const answer = await presentAnswer(sign(), () => fail(new PaymentRefused('invalid_challenge')));
+    expect(answer).toMatchObject({ reason: 'invalid_challenge' });
+    expect([seen, asked]).toEqual([['payment'], []]);
+  });
+
+  test('is looked for under its identifier once its challenge is good, and judged by its row once it is known', async () => {
+    const [seen, payment] = [reads(), sign()];
+    let checks = 0;
+    expect(await presentAnswer(payment, () => void checks++)).toHaveProperty('body');
+    expect([checks, seen]).toEqual([1, ['payment', 'identifier']]);
+    await presentAnswer(payment, () => fail(new Error('a known payment needs no open challenge')));
+    expect(seen).toEqual(['payment', 'identifier', 'payment', 'identifier']);
   });
 });
 

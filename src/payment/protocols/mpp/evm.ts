@@ -63,7 +63,8 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
     if (!isOurs || requestIn(challenge) !== requestOf(message.method, message.url)) {
       throw new PaymentRefused('invalid_challenge');
     }
-    if (Date.parse(challenge.expires ?? '') < now * 1000) throw new PaymentRefused('challenge_expired');
+    // A challenge without a readable expiry is not open either.
+    if (!(Date.parse(challenge.expires ?? '') >= now * 1000)) throw new PaymentRefused('challenge_expired');
     // The price or the recipient has changed since.
     if (challenge.request !== encodeTerms(requirement)) throw new PaymentRefused('invalid_challenge');
   }
@@ -124,10 +125,13 @@ function chainIdOf(network: string): number {
   return Number(network.split(':')[1]);
 }
 
-/** The request that a challenge is for: a hash of the method, and of the target's path and query as they were received. */
+/**
+ * The request that a challenge is for: a hash of the method, and of the target's path and query as they were received. HEAD is never sold, so its
+ * challenge is for the GET of the same target.
+ */
 function requestOf(method = '', target = ''): string {
   return createHash('sha256')
-    .update(`${method} ${pathAndQuery(target)}`)
+    .update(`${method === 'HEAD' ? 'GET' : method} ${pathAndQuery(target)}`)
     .digest('base64url');
 }
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { PreparedProtocol, RequestMessage } from '../../../../../src/payment/protocol.ts';
-import { nonceOf } from '../../../../../src/payment/protocols/mpp/challenge.ts';
+import { type Challenge, nonceOf, withId } from '../../../../../src/payment/protocols/mpp/challenge.ts';
 import { createMppEvm } from '../../../../../src/payment/protocols/mpp/evm.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';
@@ -21,9 +21,9 @@ beforeEach(() => {
   protocol = createMppEvm({ secrets, realm: 'percall.example', clock });
 });
 
-const open = (signedBy = protocol) => {
+const open = (signedBy = protocol, method = 'GET') => {
   const demand = signedBy.prepare(moodyEndpoint().endpoint as never, [requirement], 'http://percall.example');
-  const { fields } = demand({ method: 'GET', target: TARGET, query: {} });
+  const { fields } = demand({ method, target: TARGET, query: {} });
   return challengeIn({ headers: { 'www-authenticate': String(fields[0]?.[1]) } });
 };
 const message = (authorization: string, more: Partial<RequestMessage> = {}): RequestMessage => ({
@@ -66,6 +66,19 @@ describe('a challenge', () => {
     for (const changed of [{ amount: '999' }, { payTo: `0x${'12'.repeat(20)}` }, { network: 'eip155:1' as const }]) {
       expect(judge(message(header), { ...requirement, ...changed } as never)).toBe('invalid_challenge');
     }
+  });
+
+  test('of a HEAD is for the GET of the same target', () => {
+    const { header } = answerTo(open(protocol, 'HEAD'), privateKey);
+    expect(judge(message(header))).toBeNull();
+  });
+
+  test.each(['soon', '', undefined])('of ours that expires at %o is not open', (expires) => {
+    const { id: _id, ...terms } = open() as unknown as Challenge;
+    const { header } = answerTo(withId(secrets.current, { ...terms, expires }) as never, privateKey, {
+      validBefore: 2n ** 40n,
+    });
+    expect(judge(message(header))).toBe('challenge_expired');
   });
 
   test('of another service with the same secret is refused', () => {
