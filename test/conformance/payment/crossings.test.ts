@@ -7,7 +7,7 @@ import { seed, seededRandom } from '../../support/random.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
-import { newMppBuyer } from '../../support/usdc/mpp-buyer.ts';
+import { credentialOf, newMppBuyer } from '../../support/usdc/mpp-buyer.ts';
 
 /** Half of them before the credentials buy, half of them afterwards. */
 const CROSSINGS = process.env.SLOW ? 10_000 : 400;
@@ -99,14 +99,44 @@ function spliced(one: Credential, two: Credential): string {
   return start + encode({ ...decode(one.value.slice(start.length), form), payload }, form);
 }
 
+const X402_FIELD = 'payment-signature';
+const isX402InUsdc = ({ target }: Credential): boolean => target.startsWith(PAID);
+const isMppInUsdc = ({ target }: Credential): boolean => target.startsWith(MPP);
+const partsOf = (credential: Credential) =>
+  (isMppInUsdc(credential)
+    ? decode(credential.value.slice('Payment '.length), 'base64url')
+    : decode(credential.value, 'base64')) as { challenge: object; accepted: object; payload: Record<string, unknown> };
+
+/** The authorization of a payment by MPP as x402 carries one, for the terms of an x402 payment. */
+function asX402(mpp: Credential, x402: Credential): string {
+  const { type: _type, signature, ...authorization } = partsOf(mpp).payload;
+  return encode({ x402Version: 2, accepted: partsOf(x402).accepted, payload: { signature, authorization } }, 'base64');
+}
+
+/** The authorization of an x402 payment as MPP carries one, under the challenge that another payment has answered. */
+function asMpp(x402: Credential, mpp: Credential): string {
+  const { signature, authorization } = partsOf(x402).payload as { signature: string; authorization: object };
+  return credentialOf(partsOf(mpp).challenge, { type: 'authorization', signature, ...authorization });
+}
+
+/**
+ * An authorization in the other protocol's form. x402's never answers a challenge, because its nonce is not the challenge's. MPP's is a payment by
+ * x402 as well: until it is sold, it is good for any request of its price there.
+ */
+function rewrapped(x402: Credential, mpp: Credential, isSold: boolean, toMpp: boolean): Crossing | null {
+  if (toMpp) return [mpp.target, 'authorization', asMpp(x402, mpp)];
+  const isGood = !isSold && priceAt(mpp.target) === priceAt(x402.target);
+  return isGood ? null : [x402.target, X402_FIELD, asX402(mpp, x402)];
+}
+
+type Crossing = [target: string, field: string, value: string];
+
 /** One credential, presented where, how or with parts it is not good for. Null when the draw is no crossing. */
-function drawCrossing(
-  all: readonly Credential[],
-  random: () => number,
-  isSold: boolean,
-): [string, string, string] | null {
+function drawCrossing(all: readonly Credential[], random: () => number, isSold: boolean): Crossing | null {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const [one, at, way] = [pick(all), pick(targets), random()];
+  if (way < 0.15)
+    return rewrapped(pick(all.filter(isX402InUsdc)), pick(all.filter(isMppInUsdc)), isSold, random() < 0.5);
   if (way < 0.7) return isGoodAt(one, at, isSold) ? null : [at, one.field, one.value];
   if (way < 0.85) {
     const [field, value] = redressed(one, random);
@@ -165,3 +195,16 @@ test(
   },
   CROSSINGS * 200 + 60_000,
 );
+
+test('an authorization for MPP that is not sold buys another request of its price over x402, as every x402 authorization does, and then nothing else', async () => {
+  const [own, other] = [`${MPP}/test/cheap?tag=own`, `${PAID}/test/cheap?tag=other`];
+  const [[mpp], [x402]] = [await payFor(own), await payFor(other)];
+  const before = await balanceOf(network, network.seller);
+  const sold = await present(other, X402_FIELD, asX402(mpp!, x402!));
+  expect(sold.status).toBe(200);
+  const refused = await present(own, mpp!.field, mpp!.value);
+  expect([refused.status, JSON.parse(refused.body).code]).toEqual([402, 'payment_already_used']);
+  const reversed = await present(own, 'authorization', asMpp(x402!, mpp!));
+  expect([reversed.status, JSON.parse(reversed.body).code]).toEqual([402, 'invalid_challenge_nonce']);
+  expect((await balanceOf(network, network.seller)) - before).toBe(500n);
+});
