@@ -17,7 +17,7 @@ const wanted = CLIENTS.filter(({ name }) => process.env.SLOW || CHEAP.includes(n
 
 /** What differs in each run: the start of an identifier. */
 const plain = (line: string) => line.replaceAll(/ (?:0x)?[0-9a-f-]{8,12}…/g, ' ID…').trim();
-const documented = readText('docs/paying.md').split('\n').map(plain);
+const documented = readText('docs/clients.md').split('\n').map(plain);
 
 let shop: Shop;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => shop?.stop());
 
-describe('the table of clients in docs/paying.md', () => {
+describe('the table of clients in docs/clients.md', () => {
   test('has every client of the script', () => {
     for (const { name } of CLIENTS)
       expect(
