@@ -3,7 +3,7 @@ import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
-import { httpProtocol } from './open-protocols.ts';
+import { usdcProtocol } from './open-protocols.ts';
 import { RAILS, type RailList, railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import type { PreparedProtocol } from './protocol.ts';
@@ -32,7 +32,7 @@ export function createOffer(
   endpoint: Endpoint<never>,
   terms: Terms,
   infos = railsUnder(terms.rails),
-  protocol: PreparedProtocol = httpProtocol,
+  protocol: PreparedProtocol = usdcProtocol,
 ): Offer {
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);

@@ -17,7 +17,7 @@ const KEY = 'challenges';
 const KEY_BYTES = 32;
 
 /** The protocol of the routes that are paid in USDC. */
-export const httpProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
+export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
 
 /** The protocol that priced tools speak. */
 export const toolProtocol: ToolProtocol = x402Tool;

@@ -10,7 +10,7 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createGate } from '../payment/gate.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
-import { httpProtocol, type Protocols, toolProtocol } from '../payment/open-protocols.ts';
+import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-protocols.ts';
 import { waysIn } from '../payment/open-rails.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
@@ -89,7 +89,7 @@ function openSurfaces({ config, catalogue, purchase, offerOf, lightning, protoco
   const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
     createGate<Sources>({ counterOf, protocol, log });
   const surfaces: PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), httpProtocol), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), usdcProtocol), catalogue, chainSegment },
     { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
   ];
   if (protocols.mpp) {

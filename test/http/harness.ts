@@ -19,7 +19,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { offersUnder, usdcCounters } from '../../src/payment/open-offers.ts';
-import { httpProtocol } from '../../src/payment/open-protocols.ts';
+import { usdcProtocol } from '../../src/payment/open-protocols.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
@@ -94,7 +94,7 @@ export async function createTestApp(options: Options = {}) {
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
     counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('this test sells nothing'))),
-    protocol: httpProtocol,
+    protocol: usdcProtocol,
     log: createLogger(config.logLevel, destination),
   });
   const priced: PricedSurface<object> = { surface: 'paid', gate, catalogue, chainSegment: config.network.segment };

@@ -6,7 +6,7 @@ import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError } from '../../../src/errors.ts';
 import { createGate } from '../../../src/payment/gate.ts';
 import { createOffer, usdcCounters } from '../../../src/payment/open-offers.ts';
-import { httpProtocol } from '../../../src/payment/open-protocols.ts';
+import { usdcProtocol } from '../../../src/payment/open-protocols.ts';
 import type { Presentation } from '../../../src/payment/order.ts';
 import type { Purchase } from '../../../src/payment/prepared-counter.ts';
 import { encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
@@ -45,7 +45,7 @@ beforeEach(async () => {
   const log = { error: () => {} };
   gate = createGate<unknown>({
     counterOf: usdcCounters((of) => createOffer(of, TERMS), purchase),
-    protocol: httpProtocol,
+    protocol: usdcProtocol,
     log,
   });
   app = fastify();

@@ -5,7 +5,7 @@ import { AppError, BadParameter } from '../../../../../src/errors.ts';
 import type { Ask } from '../../../../../src/payment/counter.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
+import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { createLightningCounter } from '../../../../../src/payment/rails/lightning/counter.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
@@ -25,8 +25,8 @@ beforeEach(async () => {
   const log = { error: (_: object, message: string) => void logged.push(message) };
   const { offers, redeemed } = bench;
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
-  counterOf = (of) => createLightningCounter(of, { ...selling, protocol: httpProtocol });
-  gate = createGate<null>({ counterOf: counterOf as never, protocol: httpProtocol, log });
+  counterOf = (of) => createLightningCounter(of, { ...selling, protocol: usdcProtocol });
+  gate = createGate<null>({ counterOf: counterOf as never, protocol: usdcProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
     const known = error instanceof AppError ? error : null;

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
+import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
@@ -75,7 +75,7 @@ function open(
     sources: null,
     sourcesAtRankAdmit: null,
     sourcesAtRankOffer: null,
-    protocol: httpProtocol,
+    protocol: usdcProtocol,
     clock,
     bootId: 'boot',
     log,
