@@ -3,6 +3,7 @@ import type { ProtocolsConfig } from '../config/protocols.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
+import { refusingSecond, withAuthSchemes } from './auth-schemes.ts';
 import type { ChallengeSecrets } from './challenge-secrets.ts';
 import type { PreparedProtocol, QuotedProtocol, ToolProtocol } from './protocol.ts';
 import { createL402 } from './protocols/l402/http.ts';
@@ -10,7 +11,6 @@ import { createMppEvm } from './protocols/mpp/evm.ts';
 import { createMppLightning } from './protocols/mpp/lightning.ts';
 import { x402Http } from './protocols/x402/http.ts';
 import { x402Tool } from './protocols/x402/tool-payment.ts';
-import { refusingSecond, withSchemes } from './schemes.ts';
 
 /** The name of the ledger's key, and its length in bytes. */
 const KEY = 'challenges';
@@ -61,5 +61,5 @@ export async function readSecrets(
  * WWW-Authenticate only, so L402 stands before `Payment`.
  */
 export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
-  return withSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
+  return withAuthSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
 }

@@ -1,32 +1,32 @@
 import { AppError } from '../errors.ts';
 import type { RequestMessage } from './protocol.ts';
 
-/** A line of Authorization: the scheme and the rest. */
+/** A line of Authorization: the auth scheme and the rest. */
 const AUTHORIZATION = /^([A-Za-z0-9]+) +(.+)$/;
-/** The schemes of Authorization that present a payment. LSAT is the old name of L402. */
-const PAYMENT_SCHEMES: readonly string[] = ['payment', 'l402', 'lsat'];
+/** The auth schemes that present a payment. LSAT is the old name of L402. */
+const AUTH_SCHEMES: readonly string[] = ['payment', 'l402', 'lsat'];
 
 /** A line of Authorization that presents a payment. */
 interface PaymentLine {
-  /** The scheme in lower case. */
-  readonly scheme: string;
+  /** In lower case. */
+  readonly authScheme: string;
   readonly text: string;
-  /** The line without its scheme. */
+  /** The line without its auth scheme. */
   readonly rest: string;
 }
 
 /**
- * The lines of Authorization that present a payment, by default in any scheme. Lines of all other schemes are ignored, because a proxy of the operator
+ * The lines of Authorization that present a payment, by default in any auth scheme. Lines of all others are ignored, because a proxy of the operator
  * may use them. Node keeps only the first line in `headers`.
  */
-export function paymentLines(message: RequestMessage, schemes = PAYMENT_SCHEMES): PaymentLine[] {
+export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES): PaymentLine[] {
   if (message.headers.authorization === undefined) return [];
   const { rawHeaders } = message;
   const lines = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'authorization');
   return lines.flatMap((text) => {
-    const [, scheme = '', rest = ''] = AUTHORIZATION.exec(text) ?? [];
-    const line = { scheme: scheme.toLowerCase(), text, rest };
-    return schemes.includes(line.scheme) ? [line] : [];
+    const [, authScheme = '', rest = ''] = AUTHORIZATION.exec(text) ?? [];
+    const line = { authScheme: authScheme.toLowerCase(), text, rest };
+    return authSchemes.includes(line.authScheme) ? [line] : [];
   });
 }
 

@@ -123,12 +123,12 @@ export interface QuotedProtocol extends HttpProtocol {
   needsQuote(message: RequestMessage): boolean;
 }
 
-/** A protocol that asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */
-export interface PaymentScheme {
+/** A protocol that is a scheme of HTTP authentication: it asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */
+export interface AuthScheme {
   readonly protocol: ProtocolName;
-  /** The scheme's names in Authorization, in lower case. */
+  /** Its names in Authorization, in lower case. */
   readonly names: readonly string[];
-  /** Returns the payment that an Authorization of this scheme presents. Throws PaymentRefused when it holds no valid one. */
+  /** Returns the payment that an Authorization of this auth scheme presents. Throws PaymentRefused when it holds no valid one. */
   read(authorization: string): Credential;
   challenge(invoice: QuotedInvoice): string;
   receipt(paid: Paid): Fields;

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
+import { LATE_SECONDS } from '../../auth-schemes.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
-import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
+import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { LATE_SECONDS } from '../../schemes.ts';
 import { issueToken, readToken, type Token } from './token.ts';
 
-/** The scheme's name, and the one that it had before. Clients of both are in use. */
+/** The auth scheme's name, and the one that it had before. Clients of both are in use. */
 const CREDENTIAL = /^(?:l402|lsat) +([^: ][^:]*):([0-9a-f]{64})$/i;
 /** A credential for this service takes about 1.5 KiB. Clients send one token, or one a service. Each token costs hashes before its signature is known. */
 const MOST = { characters: 12_288, tokens: 8 };
@@ -17,7 +17,7 @@ const TOKENS = /^[A-Za-z0-9+/]+={0,2}(?:, *[A-Za-z0-9+/]+={0,2})*$/;
  * L402: a 402 names an invoice and a token; a paid request repeats the token with the invoice's preimage. A token buys one answer. Its README says how
  * that differs from the specification.
  */
-export function createL402(secrets: ChallengeSecrets, clock: Clock): PaymentScheme {
+export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme {
   return {
     protocol: 'l402',
     names: ['l402', 'lsat'],

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { LATE_SECONDS } from '../../auth-schemes.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
 import type { QuotedInvoice } from '../../protocol.ts';
-import { LATE_SECONDS } from '../../schemes.ts';
 import { readMacaroon, signMacaroon, writeMacaroon } from './macaroon.ts';
 
 const SERVICE = 'percall';

@@ -5,7 +5,7 @@ import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets
 /** The one intent that is served: a single payment. */
 export const INTENT = 'charge';
 
-/** A challenge of the `Payment` scheme. `request` and `opaque` are base64url of canonical JSON, as on the wire. */
+/** A challenge of the auth scheme `Payment`. `request` and `opaque` are base64url of canonical JSON, as on the wire. */
 export interface Challenge {
   readonly id: string;
   readonly realm: string;

@@ -45,7 +45,7 @@ interface MppEvmOptions {
 }
 
 /**
- * The `Payment` scheme's method `evm`, intent `charge`, over HTTP. The payer's authorization has the challenge's hash as its nonce, and the challenge
+ * Method `evm`, intent `charge`, of the auth scheme `Payment`, over HTTP. The payer's authorization has the challenge's hash as its nonce, and the challenge
  * binds the request. So no challenge is stored, and one challenge buys one answer to one request.
  */
 export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): PreparedProtocol {

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { own } from '../../../lib/own-property.ts';
+import { LATE_SECONDS } from '../../auth-schemes.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
-import type { Credential, Fields, PaymentScheme, QuotedInvoice } from '../../protocol.ts';
+import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { LATE_SECONDS } from '../../schemes.ts';
 import {
   type Challenge,
   type ChallengeTerms,
@@ -24,10 +24,10 @@ const PREIMAGE = /^[0-9a-f]{64}$/;
 export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
 /**
- * The `Payment` scheme's method `lightning`, intent `charge`. The challenge repeats the invoice, and the node has signed the request's hash into it. So
+ * Method `lightning`, intent `charge`, of the auth scheme `Payment`. The challenge repeats the invoice, and the node has signed the request's hash into it. So
  * a challenge buys one answer to one request, without any state of this protocol.
  */
-export function createMppLightning(secrets: ChallengeSecrets, realm: string): PaymentScheme {
+export function createMppLightning(secrets: ChallengeSecrets, realm: string): AuthScheme {
   const termsOf = (invoice: QuotedInvoice): ChallengeTerms => ({
     ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
     expires: writeTime(invoice.expiresAt),

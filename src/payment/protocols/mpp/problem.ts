@@ -1,6 +1,6 @@
 import { EXPIRED } from '../../settler.ts';
 
-/** The problem types of the `Payment` scheme, and their titles. */
+/** The problem types of the auth scheme `Payment`, and their titles. */
 const TITLES = {
   'payment-required': 'Payment required',
   'malformed-credential': 'Malformed credential',
@@ -33,7 +33,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   invalid_challenge: 'The challenge is not of this service, or not for this request; pay the new one.',
 };
 
-/** A problem (RFC 9457) of the `Payment` scheme. */
+/** A problem (RFC 9457) of the auth scheme `Payment`. */
 interface Problem {
   readonly type: string;
   readonly title: string;

@@ -2,7 +2,7 @@ import type { Fields, Paid } from '../../protocol.ts';
 import { encodeCanonical } from './challenge.ts';
 
 /**
- * The fields that carry a receipt of the `Payment` scheme. A refused settlement has none, because errors carry no receipt. `chainId`: of a payment on a
+ * The fields that carry a receipt of the auth scheme `Payment`. A refused settlement has none, because errors carry no receipt. `chainId`: of a payment on a
  * chain.
  */
 export function receiptFields(
