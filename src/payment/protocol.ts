@@ -91,7 +91,7 @@ export interface QuotedInvoice {
 }
 
 /** What a quote is for. */
-export interface Quoted {
+export interface QuoteSubject {
   readonly endpoint: Endpoint<never>;
   /** The resource URL that the payment is bound to. */
   readonly url: string;
@@ -118,7 +118,7 @@ export interface PreparedProtocol extends HttpProtocol {
 /** A protocol that asks for the terms of a quote. */
 export interface QuotedProtocol extends HttpProtocol {
   /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
-  quote(of: Quoted, quote: Quote | null, error?: string): Demand;
+  quote(of: QuoteSubject, quote: Quote | null, error?: string): Demand;
   /** Whether a 402 to this request must have an offer: the payment's protocol has no form of a 402 without one. */
   needsQuote(message: RequestMessage): boolean;
 }

@@ -1,4 +1,4 @@
-import type { Quote, Quoted } from '../../protocol.ts';
+import type { Quote, QuoteSubject } from '../../protocol.ts';
 import { bazaarExtension } from './bazaar.ts';
 import { encodeHeader } from './header.ts';
 
@@ -16,7 +16,7 @@ interface QuotedChallenge {
 
 /** Renders the 402 of a quote. `quote` is null when none could be made after a refusal; `accepts` is then empty. */
 export function quotedChallenge(
-  { endpoint, url }: Quoted,
+  { endpoint, url }: QuoteSubject,
   quote: Quote | null,
   error = 'Payment required',
 ): QuotedChallenge {
