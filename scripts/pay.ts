@@ -165,7 +165,7 @@ async function main(): Promise<void> {
   if (order.channel) return useChannel(order, order.channel, asked.headers.get('payment-required') ?? '');
   const way = pickWay(asked.headers, order);
   if (way.kind === 'x402-usdc') return buyInUsdc(order, way.header);
-  if (way.kind === 'evm') return buyOverMpp(order, way.offer);
+  if (way.kind === 'mpp-usdc') return buyOverMpp(order, way.offer);
   return buyInSats(order, way, asked.body);
 }
 

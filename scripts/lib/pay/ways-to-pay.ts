@@ -20,7 +20,7 @@ export type Way =
   | { readonly kind: 'x402-lightning'; readonly offer: LightningOffer }
   | { readonly kind: 'invoice'; readonly offer: InvoiceOffer }
   | { readonly kind: 'x402-usdc'; readonly header: string }
-  | { readonly kind: 'evm'; readonly offer: EvmOffer };
+  | { readonly kind: 'mpp-usdc'; readonly offer: EvmOffer };
 
 /**
  * Picks how a 402 is paid. Lightning comes before USDC. Of the protocols the one comes first whose offer says most: x402 binds the request, MPP states amount
@@ -47,7 +47,7 @@ export function pickWay(headers: Headers, wish: Wish): Way {
     const evm = sound(readEvmOffer(payments));
     // Without another offer the rail reads the header, and says what is wrong with it.
     if (x402 !== null && (evm === null || isPayable(x402))) return { kind: 'x402-usdc', header: x402 };
-    if (evm) return { kind: 'evm', offer: evm };
+    if (evm) return { kind: 'mpp-usdc', offer: evm };
   }
   const what = { usdc: 'in USDC', lightning: 'over Lightning' };
   const how = [wish.rail && what[wish.rail], wish.protocol && `by ${wish.protocol}`].filter(Boolean).join(' ');
