@@ -10,9 +10,9 @@ import { hexToBytes } from '../../src/lib/hex.ts';
 import { channelBuyer } from '../../test/support/channels/channel-buyer.ts';
 import { channelOnChain } from '../../test/support/channels/channel-reads.ts';
 import type { Requirement } from '../../test/support/usdc/payments.ts';
-import { getOf, openRawClient } from '../lib/pay/raw-client.ts';
 import { readChannelEntry } from './channel-load.ts';
 import { startSubject } from './lib.ts';
+import { getOf, openRawClient } from './raw-client.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 const LEDGER = join(import.meta.dirname, '../ledger.ts');

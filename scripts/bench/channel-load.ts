@@ -4,9 +4,9 @@ import type { EmbeddedNetwork } from '../../src/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { channelBuyer, channelEntry } from '../../test/support/channels/channel-buyer.ts';
 import type { Requirement } from '../../test/support/usdc/payments.ts';
-import { getOf, openRawClient } from '../lib/pay/raw-client.ts';
 import { openClients } from './claims.ts';
 import { percentile } from './lib.ts';
+import { getOf, openRawClient } from './raw-client.ts';
 
 /** 100 USDC: more than all calls of a buyer cost. */
 const DEPOSIT = 100_000_000n;

@@ -4,11 +4,11 @@ import { freePort } from '../../src/embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { childrenOf } from '../lib/child-processes.ts';
-import { getOf, openRawClient } from '../lib/pay/raw-client.ts';
 import { type ChannelMeasure, measureChannels, openBuyers } from './channel-load.ts';
 import { cpuMsOf, median, percentile, type Subject, startSubject } from './lib.ts';
 import { type Measure, measurePaid } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
+import { getOf, openRawClient } from './raw-client.ts';
 
 const [PAID, FREE] = ['/v1/paid/fees/estimate', '/v1/fees/estimate'];
 const BUYERS = 64;

@@ -1,5 +1,5 @@
 import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
-import { openRawClient, postOf } from '../lib/pay/raw-client.ts';
+import { openRawClient, postOf } from './raw-client.ts';
 
 /** Makes `count` settle calls for a facilitator, each for another payment. They are signed and encoded before the measurement starts. */
 export function settleRequests(origin: string, count: number): Buffer[] {

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Hex } from 'viem';
 import { createRpc } from '../../../src/embedded/rpc.ts';
-import { createSdkFacilitator } from '../../lib/pay/sdk-facilitator.ts';
+import { createSdkFacilitator } from '../sdk-facilitator.ts';
 import { ok, serveJson } from './json-http.ts';
 import { startProvider } from './providers.ts';
 import { flipWallets } from './wallets.ts';

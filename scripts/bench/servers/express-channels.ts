@@ -6,7 +6,7 @@ import { paymentMiddleware } from '@x402/express';
 import express from 'express';
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { createSdkSigner } from '../../lib/pay/sdk-facilitator.ts';
+import { createSdkSigner } from '../sdk-facilitator.ts';
 
 // The SDK's Express middleware with its channels in memory and its facilitator in the same process. Polling is every 200 ms, because viem's default of
 // 4 s would be unfair.

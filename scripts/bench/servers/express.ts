@@ -3,7 +3,7 @@ import { ExactEvmScheme as ServerScheme } from '@x402/evm/exact/server';
 import { paymentMiddleware } from '@x402/express';
 import express from 'express';
 import type { Hex } from 'viem';
-import { createSdkFacilitator } from '../../lib/pay/sdk-facilitator.ts';
+import { createSdkFacilitator } from '../sdk-facilitator.ts';
 
 // The SDK's Express middleware with its facilitator in the same process. Polling is every 200 ms, because viem's default of 4 s would be unfair.
 const { PORT, RPC_URL = '', RELAYER_KEY = '', SELLER = '', USDC = '' } = process.env;

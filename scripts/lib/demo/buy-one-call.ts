@@ -6,9 +6,9 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { balanceOf, transfersIn } from '../../../src/embedded/usdc-reads.ts';
 import { challengeErrorOf } from '../pay/challenge.ts';
 import { readOffer } from '../pay/offer.ts';
-import { type Exchange, recordFetch } from '../pay/record-fetch.ts';
 import { createStockClient } from '../pay/stock-client.ts';
 import { formatUsdc } from '../pay/usdc.ts';
+import { type Exchange, recordFetch } from './record-fetch.ts';
 
 interface Purchase {
   readonly network: EmbeddedNetwork;

@@ -2,7 +2,7 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/facilitator';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createSdkSigner } from '../../../scripts/lib/pay/sdk-facilitator.ts';
+import { createSdkSigner } from '../../../scripts/bench/sdk-facilitator.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';

@@ -1,5 +1,5 @@
+import { openRawClient, postOf } from '../../../scripts/bench/raw-client.ts';
 import { type LightningProof, lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
-import { openRawClient, postOf } from '../../../scripts/lib/pay/raw-client.ts';
 
 /** A proof that is valid for an hour by the machine's own clock. */
 export function proofNow(): LightningProof {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createSdkFacilitator } from '../../../scripts/lib/pay/sdk-facilitator.ts';
+import { createSdkFacilitator } from '../../../scripts/bench/sdk-facilitator.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
