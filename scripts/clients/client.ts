@@ -38,3 +38,14 @@ export interface Client {
 export async function answerOf(response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, body: await response.text() };
 }
+
+/** The most that a client signs for in one call: ten times the price of the route. In base units. */
+const MAX_UNITS = 5000n;
+
+/** What a stock client of x402 may pay with on an errand, and how much. */
+export function termsOf({ network, purse }: Errand) {
+  return {
+    ...{ privateKey: purse.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
+    network: `eip155:${network.chainId}` as const,
+  };
+}

@@ -4,9 +4,8 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequired } from '@x402/core/types';
 import { createStockClient } from '../lib/pay/stock-client.ts';
-import type { Answer, Client, Errand } from './client.ts';
+import { type Answer, type Client, type Errand, termsOf } from './client.ts';
 
-const MAX_UNITS = 5000n;
 /** The tool of the route, and where x402 has a payment and a receipt in a tool call. */
 const TOOL = 'paid_fees_estimate';
 const PAYMENT = 'x402/payment';
@@ -17,19 +16,15 @@ export const MCP_CLIENTS: readonly Client[] = [
   { name: '@modelcontextprotocol/sdk with @x402/core', package: '@modelcontextprotocol/sdk', buy },
 ];
 
-async function buy({ url, network, purse }: Errand): Promise<Answer> {
+async function buy(errand: Errand): Promise<Answer> {
   const mcp = new McpClient({ name: 'buyer', version: '1.0.0' });
   // The SDK's own types contradict each other under exactOptionalPropertyTypes.
-  await mcp.connect(new StreamableHTTPClientTransport(new URL(url)) as unknown as Transport);
+  await mcp.connect(new StreamableHTTPClientTransport(new URL(errand.url)) as unknown as Transport);
   try {
     const call = { name: TOOL, arguments: {} };
     const asked = (await mcp.callTool(call)) as CallToolResult;
     const { accepts, ...demand } = asked.structuredContent as unknown as PaymentRequired;
-    const payer = createStockClient({
-      ...{ privateKey: purse.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
-      network: `eip155:${network.chainId}`,
-    });
-    const payment = await payer.createPaymentPayload({ ...demand, accepts });
+    const payment = await createStockClient(termsOf(errand)).createPaymentPayload({ ...demand, accepts });
     const result = (await mcp.callTool({ ...call, _meta: { [PAYMENT]: payment } })) as CallToolResult;
     const receipt = Buffer.from(JSON.stringify(result._meta?.[RECEIPT] ?? {})).toString('base64');
     const [content] = result.content;

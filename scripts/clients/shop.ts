@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Account, createAccount } from '../../src/embedded/accounts.ts';
 import { freePort } from '../../src/embedded/free-port.ts';
 import type { EmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
@@ -7,7 +6,7 @@ import { startEmbeddedService } from '../../src/embedded/serve.ts';
 import { balanceOf } from '../../src/embedded/usdc-reads.ts';
 import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
 import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
-import { readChannelOffer } from '../lib/pay/offer.ts';
+import { untilChannelsOffered } from '../lib/pay/channels-offered.ts';
 
 /** The service as the demonstration starts it, with every way to pay, and wallets for one client after the other. */
 export interface Shop {
@@ -39,7 +38,6 @@ export interface Spent {
 const GATEWAY_WALLET = `0x${'77'.repeat(20)}` as const;
 /** 5 USDC on the chain and in the Gateway: more than the least deposit of a channel. */
 const FUNDS = 5_000_000n;
-const OFFERED_WITHIN_MS = 30_000;
 
 /** Starts the local chain, two Lightning nodes, a stand-in of Circle's Gateway, and the service. */
 export async function openShop(): Promise<Shop> {
@@ -49,7 +47,8 @@ export async function openShop(): Promise<Shop> {
   const service = await startEmbeddedService(network, { port: await freePort(), env: rails });
   const { lightning } = network;
   if (!lightning) throw new Error('the network was started without Lightning');
-  await untilOffered(`${service.url}/v1/paid/fees/estimate`);
+  // Channels are offered some seconds after the start.
+  await untilChannelsOffered(`${service.url}/v1/paid/fees/estimate`);
 
   return {
     ...{ origin: service.url, network },
@@ -87,14 +86,4 @@ function openWallet(lightning: EmbeddedLightning) {
       return { preimage };
     },
   };
-}
-
-/** Channels are offered some seconds after the start, once the service has found their contracts. */
-async function untilOffered(url: string): Promise<void> {
-  for (const untilMs = Date.now() + OFFERED_WITHIN_MS; Date.now() < untilMs; await delay(200)) {
-    const answer = await fetch(url);
-    await answer.body?.cancel();
-    if (readChannelOffer(answer.headers.get('payment-required') ?? '')) return;
-  }
-  throw new Error('payment channels were not offered');
 }

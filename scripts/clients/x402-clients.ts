@@ -5,16 +5,9 @@ import { wrapFetchWithPayment } from '@x402/fetch';
 import axios from 'axios';
 import { createChannelClient } from '../lib/pay/channel-client.ts';
 import { createStockClient } from '../lib/pay/stock-client.ts';
-import { answerOf, type Client, type Errand } from './client.ts';
+import { answerOf, type Client, termsOf } from './client.ts';
 
-/** The most that a client signs for in one call: ten times the price of the route. In base units. */
-const MAX_UNITS = 5000n;
 const MAX_DEPOSIT = 1_000_000n;
-
-const termsOf = ({ network, purse }: Errand) => ({
-  ...{ privateKey: purse.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
-  network: `eip155:${network.chainId}` as const,
-});
 
 const x402Fetch: Client = {
   name: '@x402/fetch',

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
@@ -8,7 +7,7 @@ import { balanceOf } from '../../../src/embedded/usdc-reads.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import { challengeErrorOf } from '../pay/challenge.ts';
 import { createChannelClient } from '../pay/channel-client.ts';
-import { readChannelOffer } from '../pay/offer.ts';
+import { untilChannelsOffered } from '../pay/channels-offered.ts';
 import { formatUsdc } from '../pay/usdc.ts';
 import { claimsOf, type MinedGas, minedGas } from './channel-gas.ts';
 
@@ -22,10 +21,6 @@ interface Purchase {
   readonly stopping: AbortSignal;
 }
 
-/** The service looks for the contracts within seconds of its start, and offers channels once it has found them. */
-const OFFERED_WITHIN_MS = 30_000;
-const OFFERED_POLL_MS = 200;
-
 /**
  * Buys calls over a payment channel with the official client: one deposit, a voucher a call, and a refund of the rest. Prints what the seller's gas
  * costs for each call. Throws at the first broken promise: a status, a receipt, a balance, a missing claim.
@@ -33,7 +28,7 @@ const OFFERED_POLL_MS = 200;
 export async function buyByChannel(purchase: Purchase): Promise<void> {
   const { network, path, calls, say } = purchase;
   say(`\nBuying ${calls} calls over a payment channel  GET ${path}`);
-  const asked = await untilOffered(purchase);
+  const asked = await untilChannelsOffered(purchase.origin + path, purchase.stopping);
   const price = BigInt(asked.amount);
   say(`  the 402’s entry ${asked.scheme}: ${formatUsdc(price)} a call, from a deposit of ${depositText(asked)}`);
   const before = await balanceOf(network, network.buyer.address);
@@ -69,19 +64,6 @@ export async function buyByChannel(purchase: Purchase): Promise<void> {
   const paid = before - (await balanceOf(network, network.buyer.address));
   expect(paid === charged, `the buyer paid ${formatUsdc(paid)} instead of ${formatUsdc(charged)}`);
   say(`  the buyer paid ${formatUsdc(paid)}: ${calls} times the price, and nothing else`);
-}
-
-/** Waits for the entry of payment channels, and returns it. */
-async function untilOffered({ origin, path, stopping }: Purchase): Promise<PaymentRequirements> {
-  for (const untilMs = Date.now() + OFFERED_WITHIN_MS; Date.now() < untilMs; ) {
-    const answer = await fetch(origin + path, { signal: stopping });
-    await answer.body?.cancel();
-    expect(answer.status === 402, `the unpaid call answered ${answer.status} instead of 402`);
-    const offer = readChannelOffer(answer.headers.get('payment-required') ?? '');
-    if (offer) return offer.requirement;
-    await delay(OFFERED_POLL_MS, undefined, { signal: stopping });
-  }
-  throw new Error(`payment channels were not offered within ${OFFERED_WITHIN_MS / 1000} s`);
 }
 
 function openClient({ network, origin, path, stopping }: Purchase, asked: PaymentRequirements) {
