@@ -11,7 +11,7 @@ export interface Outcome {
   readonly package: string;
   readonly surface: Surface;
   readonly isBought: boolean;
-  /** Money left the purse without an answer. This must never be. */
+  /** Money left the purse, and no answer came, or nothing that shows the payment. This must never be. */
   readonly isLost: boolean;
   /** Amount and evidence, or why nothing was bought. */
   readonly text: string;
@@ -44,12 +44,10 @@ async function judge(client: Client, surface: Surface, shop: Shop): Promise<Outc
   const hasPaid = spent.usdc > 0n || spent.gateway > 0n || spent.invoices.length > 0;
   const of = { client: client.name, package: client.package, surface };
   if ('answer' in found && isAnswer(found.answer) && hasPaid) {
-    return {
-      ...of,
-      isBought: true,
-      isLost: false,
-      text: `bought: ${await evidenceOf(found.answer, spent, shop.origin)}`,
-    };
+    return evidenceOf(found.answer, spent, shop.origin).then(
+      (evidence) => ({ ...of, isBought: true, isLost: false, text: `bought: ${evidence}` }),
+      (error: unknown) => ({ ...of, isBought: false, isLost: true, text: `PAID, NO EVIDENCE: ${reasonOf(error)}` }),
+    );
   }
   const reason = 'reason' in found ? found.reason : returned(found.answer);
   return { ...of, isBought: false, isLost: hasPaid, text: hasPaid ? `PAID, NO ANSWER: ${reason}` : reason };

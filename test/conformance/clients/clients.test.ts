@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { answerOf } from '../../../scripts/clients/client.ts';
 import { CLIENTS } from '../../../scripts/clients/clients.ts';
 import { judgeClient, type Outcome } from '../../../scripts/clients/judge.ts';
 import { openShop, type Shop } from '../../../scripts/clients/shop.ts';
@@ -53,6 +54,31 @@ describe('the table of clients in docs/clients.md', () => {
     };
     const [outcome] = await judgeClient(liar, shop, ['/v1/paid']);
     expect(outcome).toMatchObject({ isBought: false, isLost: false });
+  });
+
+  test('shows a payment without evidence as lost, and goes on with the next surface', async () => {
+    const spender = {
+      ...{ name: 'a client that pays two invoices for one answer', package: 'none' },
+      buy: async ({ url, purse }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
+        const bought = async (of: string) => {
+          const asked = await fetch(of);
+          const line = asked.headers.get('www-authenticate') ?? '';
+          const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)", invoice="([^"]+)"/.exec(line) ?? [];
+          const { preimage } = await purse.payInvoice({ invoice });
+          return fetch(of, { headers: { authorization: `L402 ${macaroon}:${preimage}` } });
+        };
+        await bought(`${url}1`);
+        return answerOf(await bought(url));
+      },
+    };
+    const outcomes = await judgeClient(spender, shop, ['/v1/lightning', '/v1/paid']);
+    expect(outcomes).toMatchObject([
+      {
+        ...{ isBought: false, isLost: true },
+        text: 'PAID, NO EVIDENCE: a client has paid two invoices for one call',
+      },
+      { isBought: false, isLost: false },
+    ]);
   });
 
   test('shows a payment that brought no answer as lost', async () => {
