@@ -22,10 +22,10 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme 
     protocol: 'l402',
     names: ['l402', 'lsat'],
     read: (authorization): Credential => {
-      const isShort = authorization.length <= MOST.characters;
-      const [, text = '', shown = ''] = (isShort && CREDENTIAL.exec(authorization)) || [];
-      const tokens = TOKENS.test(text) ? text.split(/, */) : [];
-      if (tokens.length === 0 || tokens.length > MOST.tokens) throw new PaymentRefused('invalid_payload');
+      const [, text, shown] = (authorization.length <= MOST.characters && CREDENTIAL.exec(authorization)) || [];
+      if (!text || !shown || !TOKENS.test(text)) throw new PaymentRefused('invalid_payload');
+      const tokens = text.split(/, */);
+      if (tokens.length > MOST.tokens) throw new PaymentRefused('invalid_payload');
       const preimage = shown.toLowerCase();
       const read = tokens.flatMap((token) => readToken(secrets, token, nowSeconds(clock)) ?? []);
       const token = paidBy(preimage, read);

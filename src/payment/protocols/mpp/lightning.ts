@@ -60,8 +60,8 @@ const lowerCase = (preimage: unknown): unknown => (typeof preimage === 'string' 
 
 /** Whether a preimage's SHA-256 is the payment hash, both in hex. */
 function opens(preimage: unknown, paymentHash: unknown): boolean {
-  if (typeof preimage !== 'string' || !PREIMAGE.test(preimage)) return false;
-  return hash('sha256', Buffer.from(preimage, 'hex')) === paymentHash;
+  const isPreimage = typeof preimage === 'string' && PREIMAGE.test(preimage);
+  return isPreimage && hash('sha256', Buffer.from(preimage, 'hex')) === paymentHash;
 }
 
 /** Whether a challenge has exactly these terms. Its id is not compared, because the key that made it may be lost. */

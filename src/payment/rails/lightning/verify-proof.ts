@@ -23,6 +23,8 @@ interface ProofVerifierOptions {
   clock: Clock;
 }
 
+const NO_HASH = new Uint8Array();
+
 /** A valid proof for the order, with its claim if it has one. */
 export interface VerifiedProof {
   readonly key: ProofKey;
@@ -110,8 +112,9 @@ function checkAnswered(
   { descriptionHashes }: Invoice,
   { binding }: LightningOrder<never>,
 ): void {
-  const isOfRequest = descriptionHashes.some((hash) => Buffer.compare(hash, binding.hash) === 0);
-  if (!isSigned && !(isOfRequest && isFor(invoice))) throw new PaymentRefused('invalid_challenge');
+  if (isSigned) return;
+  const [requestHash = NO_HASH] = descriptionHashes;
+  if (Buffer.compare(requestHash, binding.hash) !== 0 || !isFor(invoice)) throw new PaymentRefused('invalid_challenge');
 }
 
 /** An invoice as a challenge names it. */
@@ -126,8 +129,7 @@ function quotedInvoice(text: string, { paymentHash, amountMsat, payee, createdAt
  */
 function asOf({ createdAt, expirySeconds }: Invoice, answered: AnsweredChallenge | undefined, now: number): number {
   const expiresAt = createdAt + expirySeconds;
-  const isLate = answered !== undefined && now > expiresAt && now <= expiresAt + answered.lateSeconds;
-  return isLate ? expiresAt : now;
+  return answered && now <= expiresAt + answered.lateSeconds ? Math.min(now, expiresAt) : now;
 }
 
 /**

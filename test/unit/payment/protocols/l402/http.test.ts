@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import type { AuthScheme } from '../../../../../src/payment/protocol.ts';
 import { createL402 } from '../../../../../src/payment/protocols/l402/http.ts';
 import { issueToken } from '../../../../../src/payment/protocols/l402/token.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
@@ -13,7 +14,10 @@ const invoice = {
   payTo: '02'.repeat(33),
   expiresAt: 1_800_000_000,
 };
-const l402 = createL402(secrets, createManualClock(1_700_000_000_000));
+let l402: AuthScheme;
+beforeEach(() => {
+  l402 = createL402(secrets, createManualClock(1_700_000_000_000));
+});
 const token = issueToken(secrets.current, invoice);
 const preimage = 'ab'.repeat(32);
 
@@ -25,7 +29,36 @@ test('a credential is read with the tokens of other services beside ours, up to 
   expect(() => l402.read(`L402 ${beside(8)}:${preimage}`)).toThrow('invalid_payload');
 });
 
+test('a challenge names the token and the invoice in the order that clients look for, under both names of the scheme', () => {
+  expect([l402.protocol, l402.names]).toEqual(['l402', ['l402', 'lsat']]);
+  const [, macaroon = '', text] = /^L402 macaroon="([^"]+)", invoice="([^"]+)"$/.exec(l402.challenge(invoice)) ?? [];
+  expect(text).toBe(invoice.text);
+  for (const name of ['L402', 'LSAT', 'lsat'])
+    expect(l402.read(`${name} ${macaroon}:${preimage.toUpperCase()}`)).toMatchObject({
+      ...{ protocol: 'l402', accepted: null, payload: { invoice: invoice.text, preimage } },
+      answered: { isSigned: true, lateSeconds: 7 * 86_400 },
+    });
+});
+
+test('a sold answer has no receipt of its own', () => {
+  const receipt = { success: true, transaction: 'ee', network: 'lnbtc:0' as const };
+  expect(l402.receipt({ receipt, credential: null, at: 0 })).toEqual([]);
+});
+
+test('a token is for the invoice whose text and payment hash it has', () => {
+  const { answered } = l402.read(`L402 ${token}:${preimage}`);
+  expect(answered?.isFor(invoice)).toBe(true);
+  expect(answered?.isFor({ ...invoice, text: 'lnbc20n1other' })).toBe(false);
+  expect(answered?.isFor({ ...invoice, paymentHash: Buffer.alloc(32) })).toBe(false);
+});
+
 test('a credential of more than 12,288 characters, and one of nothing but spaces, is refused', () => {
+  // Seven tokens of no meaning fill it up to that length.
+  const rest = 12_288 - `L402 ${','.repeat(7)}${token}:${preimage}`.length;
+  const filling = Array.from({ length: 7 }, (_, at) => 'A'.repeat(Math.floor(rest / 7) + (at < rest % 7 ? 1 : 0)));
+  const longest = `L402 ${filling.join()},${token}:${preimage}`;
+  expect([longest.length, l402.read(longest).payload.invoice]).toEqual([12_288, invoice.text]);
+  expect(() => l402.read(longest.replace(' A', ' AA'))).toThrow('invalid_payload');
   expect(() => l402.read(`L402 ${'A'.repeat(12_288)}:${preimage}`)).toThrow('invalid_payload');
   expect(() => l402.read(`L402${' '.repeat(12_000)}x`)).toThrow('invalid_payload');
 });

@@ -15,6 +15,8 @@ const PATH = '/v1/lightning/test/rail';
 
 let bench: RailBench;
 let app: FastifyInstance;
+/** Whether the protocol of a refused payment has no 402 without an offer. */
+let needsQuote: boolean;
 let gate: ReturnType<typeof createGate<null>>;
 let counterOf: (of: RailBench['endpoint']) => ReturnType<typeof createLightningCounter<null>>;
 const logged: string[] = [];
@@ -25,7 +27,9 @@ beforeEach(async () => {
   const log = { error: (_: object, message: string) => void logged.push(message) };
   const { offers, redeemed } = bench;
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
-  counterOf = (of) => createLightningCounter(of, { ...selling, protocol: usdcProtocol });
+  needsQuote = false;
+  const protocol = { ...usdcProtocol, needsQuote: () => needsQuote };
+  counterOf = (of) => createLightningCounter(of, { ...selling, protocol });
   gate = createGate<null>({ counterOf: counterOf as never, protocol: usdcProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
@@ -73,6 +77,13 @@ describe('without a payment,', () => {
       402,
       'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE',
     ]);
+  });
+
+  test('a client that asks twice gets one invoice, and another one after a refused payment', async () => {
+    const invoices = [];
+    for (const headers of [{}, {}, { 'payment-signature': 'e30=' }])
+      invoices.push((await get(`${PATH}?tag=a`, headers)).json().accepts[0].extra.invoice);
+    expect([invoices[0] === invoices[1], invoices[0] === invoices[2]]).toEqual([true, false]);
   });
 
   test('the client is the address of the request', async () => {
@@ -175,6 +186,18 @@ describe('with a payment,', () => {
     });
     const { error, accepts } = answer.json();
     expect([error, accepts.length]).toEqual(['invalid_exact_lnbtc_request_mismatch', 1]);
+  });
+
+  test('a refused payment whose protocol needs an offer gets the offer’s error and the reason where none can be made', async () => {
+    const { header } = await buy();
+    needsQuote = true;
+    const again = await get(`${PATH}?tag=b`, { 'payment-signature': header });
+    expect([again.statusCode, again.json().accepts.length]).toEqual([402, 1]);
+    bench.quota.set({ all: 2_000_000, offered: 0 });
+    const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
+    expect([answer.statusCode, answer.json().code]).toEqual([503, 'reply_store_full']);
+    expect(answer.json().detail).toContain('invalid_exact_lnbtc_request_mismatch');
+    expect(json(answer.headers['payment-response']).errorReason).toBe('invalid_exact_lnbtc_request_mismatch');
   });
 
   test('a refused payment gets the reason also where no offer can be made', async () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import type { Credential } from '../../../../../src/payment/protocol.ts';
+import type { Credential, QuotedInvoice } from '../../../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { BENCH_NOW } from '../../../../support/lightning/issuer-bench.ts';
@@ -144,11 +144,15 @@ describe('a proof with a challenge', () => {
   /** A paid invoice with a challenge for it: signed by us or not, and for this invoice or another one. */
   const challenged = async ({ isSigned = true, isFor = true } = {}) => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    const seen: QuotedInvoice[] = [];
     const credential: Credential = {
       ...{ protocol: 'l402', accepted: null, payload: { invoice: requirement.extra.invoice, preimage } },
-      answered: { isSigned, isFor: () => isFor, lateSeconds: LATE_SECONDS },
+      answered: { isSigned, isFor: (invoice) => seen.push(invoice) > 0 && isFor, lateSeconds: LATE_SECONDS },
     };
-    return { credential, paymentHash };
+    return { credential, paymentHash, requirement, seen };
+  };
+  const noRate = () => {
+    bench.rates.current = async () => Promise.reject(new Error('no rate is needed'));
   };
   const verdict = (credential: Credential, tag = 'a') =>
     bench.verifyProof(bench.order(tag), credential).then(
@@ -165,12 +169,35 @@ describe('a proof with a challenge', () => {
     expect(await verdict(credential)).toBe('invalid_exact_lnbtc_invoice_expired');
   });
 
-  test('that we signed needs neither a record nor today’s price', async () => {
-    const { credential, paymentHash } = await challenged();
-    forget(paymentHash);
-    bench.rates.current = async () => Promise.reject(new Error('no rate is needed'));
+  test('may not come before its invoice was made', async () => {
+    const { credential } = await challenged();
+    bench.clock.nowMs = () => (BENCH_NOW - 61) * 1000;
+    expect(await verdict(credential)).toBe('invalid_exact_lnbtc_invoice_created_in_future');
+    bench.clock.nowMs = () => (BENCH_NOW - 60) * 1000;
     expect(await verdict(credential)).toBe('good');
-    expect(await verdict(credential, 'b')).toBe('invalid_exact_lnbtc_invoice_request_mismatch');
+  });
+
+  test('that we signed needs neither a record nor today’s price, also on a shared node', async () => {
+    for (const shared of [false, true]) {
+      await open({ shared });
+      const { credential, paymentHash } = await challenged();
+      forget(paymentHash);
+      noRate();
+      expect(await verdict(credential)).toBe('good');
+      expect(await verdict(credential, 'b')).toBe('invalid_exact_lnbtc_invoice_request_mismatch');
+    }
+  });
+
+  test('that we did not sign must be for the invoice as it stands in the text', async () => {
+    const { credential, requirement, paymentHash, seen } = await challenged({ isSigned: false });
+    expect(await verdict(credential)).toBe('good');
+    const { payTo, amount } = requirement;
+    expect(seen).toEqual([
+      {
+        ...{ text: requirement.extra.invoice, amountMsat: BigInt(amount), payTo, expiresAt: BENCH_NOW + 300 },
+        paymentHash: new Uint8Array(paymentHash),
+      },
+    ]);
   });
 
   test('that we did not sign is good for our record, or for our own node’s signature where no other party uses its key', async () => {
@@ -179,6 +206,7 @@ describe('a proof with a challenge', () => {
       const { credential, paymentHash } = await challenged({ isSigned: false });
       expect(await verdict(credential)).toBe('good');
       forget(paymentHash);
+      noRate();
       expect(await verdict(credential)).toBe(shared ? 'exact_lnbtc_payment_not_paid' : 'good');
     }
   });
