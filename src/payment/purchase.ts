@@ -85,24 +85,18 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     //    row is written in between.
     const known = await find(order.key);
     const shown = { credential, requirement, signal };
-    if (!known) {
-      credential.checkChallenge?.(requirement, nowSeconds(clock));
-      checkTerms(order, shown, nowSeconds(clock));
-    }
+    if (!known) checkNew(order, shown, nowSeconds(clock));
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
     refuseOtherHolder(await holderOf(order), order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, signal);
+    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
     const { requirement, signal } = shown;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') {
-      checkTerms(order, shown, nowSeconds(clock));
-      return sell(order, known, signal);
-    }
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     const { rail, payment, price } = order;
     if (!rail.checkPaid) checkPaidFor(order, requirement);
@@ -115,17 +109,18 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return serveAndSettle(order, known, verify, signal);
   }
 
-  async function sell(order: Order<S>, known: Payment | null, signal: AbortSignal): Promise<Delivery> {
+  async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { payment, rail, price } = order;
-    const asker = admission.asker(order, signal);
-    // 4. Limits, in memory. The ledger is read once if the client's settlements have failed.
+    const asker = admission.asker(order, shown.signal);
+    // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
+    if (known) checkTerms(order, shown, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
     const seen = await admission.lookAtPayer(order, isAgain, asker);
     if (!seen) return lostReservation(order);
     const verify = (id: string) => rail.verify(id, payment, seen, { asker, isAgain, price });
-    return serveAndSettle(order, known, verify, signal);
+    return serveAndSettle(order, known, verify, shown.signal);
   }
 
   async function serveAndSettle(
@@ -209,7 +204,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return row && settlement.resume(row);
   }
 
-  /** The payment that holds the identifier. The reservation's insert enforces that there is one; this read only names the reason. */
+  /** The payment that holds the identifier. The insert enforces that there is one. This read only names the reason. */
   const holderOf = async ({ identifierHash }: Order<S>): Promise<Payment | null> =>
     identifierHash && soon(ledger.findByIdentifier(identifierHash));
 
@@ -252,4 +247,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 function checkTerms({ rail, payment }: Order<never>, { credential, requirement }: Presented, now: number): void {
   rail.checkAccepted(credential.accepted ?? requirement, requirement);
   rail.check(payment, requirement, now);
+}
+
+/** The same for a payment that the ledger does not know. One that answers a challenge must answer an open one of ours. */
+function checkNew(order: Order<never>, shown: Presented, now: number): void {
+  shown.credential.checkChallenge?.(shown.requirement, now);
+  checkTerms(order, shown, now);
 }

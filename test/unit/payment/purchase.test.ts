@@ -386,7 +386,7 @@ describe('a payment identifier', () => {
     expect(await present(sign(latch, { identifier }))).toMatchObject(CONFLICT);
     // It was paid for its own request: what became of that is not said to be nothing.
     expect(await present(payment, { query: { tag: 'another' } })).toMatchObject({ ...CONFLICT, charged: 'unknown' });
-    expect(asked).toEqual([]);
+    expect(asked).toEqual(['terms']);
   });
 
   test('lets its own payload have the answer again, from any address', async () => {
