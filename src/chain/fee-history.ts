@@ -27,6 +27,9 @@ export interface FeeWindow {
   readonly seconds: number;
 }
 
+/** The block that a window ends with. */
+type Newest = Pick<Header, 'number' | 'at'>;
+
 /** Finished spans, which never change. It holds three more than one window needs, for calls that see different heads. */
 const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
 
@@ -36,7 +39,7 @@ const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3)
  */
 export async function readFeeWindow(
   chain: ChainClient,
-  head: Header,
+  head: Newest,
   seconds: number,
   options: RpcOptions,
 ): Promise<FeeWindow> {
@@ -78,7 +81,7 @@ function toSpan(span: number, head: number, [history, first]: readonly RpcOutcom
 }
 
 /** Keeps the part of the spans that lies within `seconds` before the head. */
-function cut(spans: readonly FeeSpan[], head: Header, seconds: number): FeeWindow {
+function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindow {
   const since = head.at - seconds;
   const at = Math.max(
     spans.findLastIndex(({ startAt }) => startAt <= since),

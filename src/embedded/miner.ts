@@ -9,11 +9,14 @@ export interface Miner {
   pause(): Promise<void>;
   resume(): void;
   paused(): boolean;
+  /** The base fee in wei that the block after this one has; null for a block that this miner did not make. Waits for a block that is being made. */
+  nextBaseFee(block: number): Promise<bigint | null>;
   /** Runs `work` while no block is made, so that reading and writing state is one step. */
   between<T>(work: () => Promise<T>): Promise<T>;
 }
 
 interface MinedBlock {
+  readonly number: `0x${string}`;
   readonly gasUsed: `0x${string}`;
   readonly gasLimit: `0x${string}`;
 }
@@ -27,6 +30,8 @@ interface MinedBlock {
  * blocks with the wall clock and lets several share a second, as Arc does.
  */
 export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unknown) => void): Miner {
+  /** Wei of the next block's fee by block number: eight bytes a block, as long as the network runs. Below 2^53, as Arc's highest fee is. */
+  const announced: number[] = [];
   let fees: FeeState = { baseFee: MIN_BASE_FEE, smoothed: 0n };
   let last: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | null = null;
@@ -42,6 +47,7 @@ export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unkn
     await rpc('evm_mine');
     const block = await rpc<MinedBlock>('eth_getBlockByNumber', ['latest', false]);
     fees = nextFeeState(fees, BigInt(block.gasUsed), BigInt(block.gasLimit));
+    announced[Number(block.number)] = Number(fees.baseFee);
     await rpc('anvil_setNextBlockBaseFeePerGas', [toQuantity(fees.baseFee)]);
   };
 
@@ -73,6 +79,10 @@ export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unkn
       if (timer !== null) return;
       due = performance.now();
       schedule();
+    },
+    async nextBaseFee(block) {
+      const known = announced[block] ?? (await between(async () => announced[block]));
+      return known === undefined ? null : BigInt(known);
     },
     paused: () => timer === null,
     between,

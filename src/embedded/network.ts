@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Hex } from 'viem';
 import { type Account, createAccount } from './accounts.ts';
+import { startAnnouncingProxy } from './announcing-proxy.ts';
 import { type Anvil, startAnvil } from './anvil.ts';
 import { MIN_BASE_FEE } from './base-fee.ts';
 import type { ArtifactName } from './contracts/artifacts.ts';
@@ -22,6 +23,8 @@ export interface EmbeddedNetworkOptions {
   /** The seed of the traffic: the same seed gives the same operations in the same order. */
   seed?: number;
   traffic?: boolean;
+  /** Announce the next base fee in each block, as Arc does; by default only with traffic, because it costs a hop for each request. */
+  announcedFees?: boolean;
   /** Uniswap with pools of EURC and a project token; by default only with traffic, because payments do not need it. */
   dex?: boolean;
   /** Two Lightning nodes with a channel, to sell and to buy in sats; off by default, because they cost a second and 150 MB. */
@@ -31,7 +34,8 @@ export interface EmbeddedNetworkOptions {
 
 /**
  * A local chain that works like Arc for payments.
- * Unlike Arc, native and ERC-20 USDC are two balances here, native movements write no log, and `extraData` holds no next base fee.
+ * Unlike Arc, native and ERC-20 USDC are two balances here, native movements write no log, and a node's own
+ * `extraData` holds no next base fee: `rpcUrl` adds it where `announcedFees` is on.
  */
 export interface EmbeddedNetwork {
   readonly chainId: number;
@@ -156,17 +160,20 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
   const dataDir = await mkdtemp(join(tmpdir(), 'percall-embedded-'));
   miner.resume();
 
+  const announces = options.announcedFees ?? options.traffic ?? false;
+  const proxy = announces ? await startAnnouncingProxy(rpcUrl, miner.nextBaseFee) : null;
   const traffic = options.traffic ? startTraffic({ rpc, miner, seed: options.seed ?? 1, dex: pools, log }) : null;
   let stopped: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     await traffic?.stop();
     await miner.pause();
+    await proxy?.stop();
     await anvil.process.stop();
     await rm(dataDir, { recursive: true, force: true });
   };
   return {
     chainId,
-    rpcUrl,
+    rpcUrl: proxy?.url ?? rpcUrl,
     wsUrl: `ws://127.0.0.1:${anvil.port}`,
     usdc: USDC,
     eurc: EURC,

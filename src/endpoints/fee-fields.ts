@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nextByEip1559 } from '../chain/base-fee.ts';
+import { type NextBaseFee, nextByEip1559 } from '../chain/base-fee.ts';
 import { toGas } from '../chain/fee-rule.ts';
 import { formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
@@ -32,21 +32,34 @@ export function showBaseFee(latest: LatestFee | null): z.output<typeof baseFee> 
   return latest && { wei: latest.baseFee.toString(), gwei: formatGwei(latest.baseFee), block: latest.number };
 }
 
-export function showNextBaseFee(latest: LatestFee | null): z.output<typeof nextBaseFee> {
-  const next = latest && nextFeeOf(latest);
+export function showNextBaseFee(latest: LatestFee | null, floor: bigint | null): z.output<typeof nextBaseFee> {
+  const next = latest && nextFeeOf(latest, floor);
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 
-/** The base fee of the block after `latest`; null when neither the block nor EIP-1559's rule gives it. */
-export function nextFeeOf({ baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee) {
+/** The base fee of the block after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
+export function nextFeeOf(
+  { baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee,
+  floor: bigint | null,
+): NextBaseFee | null {
   if (announced !== null) return { wei: announced, exact: true };
   if (gasLimit === null) return null;
-  return { wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false };
+  return notBelow({ wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false }, floor);
 }
 
-/** The chain's lowest base fee: the configured one, else the lowest of the last day. */
+/** Lifts an estimate to the floor: EIP-1559's rule knows no floor, and a chain has its own. An announced fee is the chain's word. */
+export function notBelow(next: NextBaseFee, floor: bigint | null): NextBaseFee {
+  return next.exact || floor === null || next.wei >= floor ? next : { wei: floor, exact: false };
+}
+
+/**
+ * The chain's lowest base fee: the configured one, else the lowest of the last day. The newest block's fees are never below it: when the chain goes below
+ * what was configured or seen, the floor goes with it.
+ */
 export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collected'>, until: number): bigint | null {
-  if (collected.floorWei !== null) return collected.floorWei;
-  const lows = reads.hours(until - DAY_SECONDS, until + 1).map((hour) => hour.minBaseFee);
-  return lows.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
+  const configured = collected.floorWei === null ? null : [collected.floorWei];
+  const known = configured ?? reads.hours(until - DAY_SECONDS, until + 1).map((hour) => hour.minBaseFee);
+  const latest = reads.latestFee();
+  const fees = [...known, ...(latest ? [latest.baseFee, latest.nextBaseFee ?? latest.baseFee] : [])];
+  return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
 }

@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
-import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
-import { readNewestHeader } from '../chain/newest.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
-import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
-import { provenance } from './freshness.ts';
+import { asOfBlock, decimal } from './chain-fields.ts';
+import { type Collected, provenance } from './freshness.ts';
 import { MAX_BEHIND, readLastHour } from './last-hour.ts';
-import type { Sources } from './sources.ts';
+import { ageOf, readNewestFee } from './newest-fee.ts';
 
 const params = z.object({
   gas: integerParam({
@@ -27,15 +25,22 @@ const current = {
   costUsdc: decimal('That gas at that base fee in USDC (18 decimals), exact; a priority fee comes on top'),
 };
 
+/** How old the figures are. */
+const ageSeconds = z.int().nonnegative().meta({
+  description:
+    'Time since that block by our clock, never negative. While the chain is away the newest collected block is priced, as long as it is at most ten minutes old',
+});
+
 /** At most this long after a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
-
-type EstimateSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
 
 const lastHour = z
   .strictObject({
     blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
-    seconds: z.int().nonnegative().meta({ description: 'How much time they cover; less than 3600 on a young chain' }),
+    seconds: z.int().nonnegative().meta({
+      description:
+        'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector has the whole hour',
+    }),
     percentiles: z.array(
       z.strictObject({
         percentile: z.int(),
@@ -51,6 +56,7 @@ const example = {
   baseFeeGwei: '20.13',
   costUsdc: '0.00102663',
   asOfBlock: 32250000,
+  ageSeconds: 1,
   source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
 };
 
@@ -61,24 +67,17 @@ export const feesEstimateFree = defineEndpoint({
   label: 'Fee estimate',
   summary: 'Cost in USDC of a transaction with the given gas at the current base fee.',
   params,
-  result: z.strictObject({ ...current, asOfBlock, source: sourceSchema }),
+  result: z.strictObject({ ...current, asOfBlock, ageSeconds, source: sourceSchema }),
   cacheMs: 500,
   example: { params: { gas: '51000' }, result: example },
-  async run({ gas }, sources: EstimateSources) {
-    const { chain, clock } = sources;
-    const collected = currentFee(sources);
+  async run({ gas }, sources: Collected) {
+    const { clock } = sources;
     // Answers from collected data where they are current. The route is free and takes any gas value, so its requests must not each cost a request to the
     // chain.
-    if (collected) {
-      const { source } = provenance(sources);
-      return { ...priced(gas, collected.baseFee), asOfBlock: collected.number, source };
-    }
-    const head = await readNewestHeader(chain);
-    return {
-      ...priced(gas, baseFeeOf(head)),
-      asOfBlock: head.number,
-      source: chainSource(chain, clock),
-    };
+    const collected = currentFee(sources);
+    const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
+    const { number, baseFee, source } = fee;
+    return { ...priced(gas, baseFee), asOfBlock: number, ageSeconds: ageOf(fee, clock), source };
   },
 });
 
@@ -101,6 +100,7 @@ export const feesEstimatePaid = defineEndpoint({
     }),
     lastHour,
     asOfBlock,
+    ageSeconds,
     source: sourceSchema,
   }),
   example: {
@@ -123,13 +123,12 @@ export const feesEstimatePaid = defineEndpoint({
       },
     },
   },
-  async run({ gas }, sources: EstimateSources) {
-    const { chain, clock } = sources;
-    const head = await readNewestHeader(chain);
-    const next = nextBaseFee(head);
-    const { blocks, seconds, percentiles } = await readLastHour(sources, head);
+  async run({ gas }, sources: Collected) {
+    const fee = await readNewestFee(sources);
+    const { number, baseFee, next, source } = fee;
+    const { blocks, seconds, percentiles } = await readLastHour(sources, fee);
     return {
-      ...priced(gas, baseFeeOf(head)),
+      ...priced(gas, baseFee),
       nextBaseFeeGwei: formatGwei(next.wei),
       costNextUsdc: costOf(gas, next.wei),
       nextBaseFeeExact: next.exact,
@@ -142,14 +141,15 @@ export const feesEstimatePaid = defineEndpoint({
           costUsdc: costOf(gas, wei),
         })),
       },
-      asOfBlock: head.number,
-      source: chainSource(chain, clock),
+      asOfBlock: number,
+      ageSeconds: ageOf(fee, sources.clock),
+      source,
     };
   },
 });
 
 /** The newest collected fee. Null when the collector is more than a few blocks behind, or has not seen the head for MAX_UNSEEN_MS. */
-function currentFee({ clock, collector, reads }: EstimateSources): LatestFee | null {
+function currentFee({ clock, collector, reads }: Collected): LatestFee | null {
   const { head, headCheckedMs } = collector.status();
   const latest = reads.latestFee();
   if (latest === null || head === null || headCheckedMs === null) return null;

@@ -86,7 +86,7 @@ export const feesForecast = defineEndpoint({
     const latest = reads.latestFee();
     return {
       now: showBaseFee(latest),
-      next: showNextBaseFee(latest),
+      next: showNextBaseFee(latest, floorOf(sources, until)),
       band24h: bandOf(reads, until),
       utilisationTrend: trendOf(reads, until),
       ...outlookOf(sources, latest, until),
@@ -108,7 +108,7 @@ function outlookOf(sources: Collected, latest: LatestFee | null, until: number) 
   const { reads, collector } = sources;
   const { blockTimeSeconds } = collector.status();
   const floor = floorOf(sources, until);
-  const next = latest && nextFeeOf(latest);
+  const next = latest && nextFeeOf(latest, floor);
   if (!latest?.gasLimit || next === null || floor === null || !blockTimeSeconds) return { outlook: [], rule: null };
   const bounds = { gasLimit: latest.gasLimit, floor };
   const outlook = forecastFees({

@@ -89,7 +89,7 @@ export const fees = defineEndpoint({
     const floor = floorOf(sources, until);
     return {
       baseFee: showBaseFee(latest),
-      nextBaseFee: showNextBaseFee(latest),
+      nextBaseFee: showNextBaseFee(latest, floor),
       floorGwei: floor === null ? null : formatGwei(floor),
       transferCostUsdc: latest && {
         native: formatNative(BigInt(NATIVE_GAS) * latest.baseFee),

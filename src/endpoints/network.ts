@@ -4,6 +4,8 @@ import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader
 import { nowSeconds } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { asOfBlock, atField, chainSource, hashField } from './chain-fields.ts';
+import { provenance } from './freshness.ts';
+import { liveOrCollected } from './live-or-collected.ts';
 import type { Sources } from './sources.ts';
 
 /** Header times are whole seconds, and two half-second blocks share one. So the mean needs many blocks: over 200 it errs by at most 0.005 s. */
@@ -22,7 +24,7 @@ const result = z.strictObject({
   genesis: z
     .strictObject({ hash: hashField('Hash of block 0'), at: atField('Time of block 0') })
     .nullable()
-    .meta({ description: 'Block 0; null when the node no longer has it' }),
+    .meta({ description: 'Block 0; null when the node no longer has it, or does not answer' }),
   head: z
     .strictObject({
       number: z.int().nonnegative(),
@@ -30,7 +32,9 @@ const result = z.strictObject({
       at: atField('Time of the newest block'),
       ageSeconds: z.int().nonnegative().meta({ description: 'Seconds since that time by our clock, never negative' }),
     })
-    .meta({ description: 'The newest block' }),
+    .meta({
+      description: 'The newest block; while the chain does not answer the newest that a provider reported before',
+    }),
   blocksCollected: z.int().nonnegative().meta({
     description: 'Blocks that the collector has read whole, those included that it keeps as hourly sums',
   }),
@@ -66,11 +70,13 @@ const result = z.strictObject({
       lagBlocks: z.int().nullable(),
       lagSeconds: z.number().nullable(),
     })
-    .meta({ description: `The head is read live; the rest is of the collector, ${nothingYet}` }),
+    .meta({
+      description: `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
+    }),
   source: sourceSchema,
 });
 
-/** The chain's head, read live, and the collector's position. */
+/** The chain's head, read live as long as the chain answers, and the collector's position. */
 export const network = defineEndpoint({
   path: '/network',
   access: 'free',
@@ -100,46 +106,76 @@ export const network = defineEndpoint({
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
-  async run(
-    _params,
-    { chain, chainName, clock, collector }: Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector'>,
-    signal,
-  ) {
-    const head = await readLatestHeader(chain, { signal });
-    // Leaves genesis out, because its timestamp may lie long before the second block.
-    const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
-    const sampled = sampleBefore(head.number);
-    const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
-    const genesis = readHeaderOrNull(outcomes[0], 0);
-    const blockTime = meanBlockTime(readHeader(outcomes[1], spanStart), head);
+  async run(_params, sources: Read, signal) {
+    const { chain, chainName, clock, collector } = sources;
+    const { head, ...measured } = await liveOrCollected(() => readLive(chain, signal), readCollected(sources), clock);
     const { collected, firstCollected, blocksCollected } = collector.status();
     const lag = {
       lagBlocks: collected && Math.max(head.number - collected.number, 0),
       lagSeconds: collected && Math.max(head.at - collected.at, 0),
     };
-    const recent = [head, ...sampled.map((block, at) => readHeader(outcomes[2 + at], block))];
+    const { genesis, blockTimeSeconds, txPerSecond, isLive } = measured;
     return {
       name: chainName.name,
       playMoney: chainName.isPlayMoney,
       chainId: chain.chainId,
-      genesis: genesis && { hash: genesis.hash, at: genesis.at },
-      head: {
-        number: head.number,
-        hash: head.hash,
-        at: head.at,
-        ageSeconds: Math.max(nowSeconds(clock) - head.at, 0),
-      },
+      genesis,
+      head: { number: head.number, hash: head.hash, at: head.at, ageSeconds: Math.max(nowSeconds(clock) - head.at, 0) },
       blocksCollected,
       firstCollected,
       ...lag,
-      blockTimeSeconds: blockTime === null ? null : rounded(blockTime),
-      txPerSecond: blockTime === null ? null : txPerSecond(recent, blockTime),
+      blockTimeSeconds,
+      txPerSecond,
       asOfBlock: head.number,
       freshness: { head: head.number, collected: collected?.number ?? null, ...lag },
-      source: chainSource(chain, clock),
+      source: isLive ? chainSource(chain, clock) : provenance(sources).source,
     };
   },
 });
+
+type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
+
+/** What is measured of the chain, wherever it was read. */
+interface Measured {
+  readonly head: { readonly number: number; readonly hash: string; readonly at: number };
+  readonly genesis: { readonly hash: string; readonly at: number } | null;
+  readonly blockTimeSeconds: number | null;
+  readonly txPerSecond: number | null;
+  readonly isLive: boolean;
+}
+
+async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<Measured> {
+  const head = await readLatestHeader(chain, { signal });
+  // Leaves genesis out, because its timestamp may lie long before the second block.
+  const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
+  const sampled = sampleBefore(head.number);
+  const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
+  const genesis = readHeaderOrNull(outcomes[0], 0);
+  const blockTime = meanBlockTime(readHeader(outcomes[1], spanStart), head);
+  const recent = [head, ...sampled.map((block, at) => readHeader(outcomes[2 + at], block))];
+  const counts = recent.map(({ transactionCount }) => transactionCount);
+  return {
+    head,
+    genesis: genesis && { hash: genesis.hash, at: genesis.at },
+    ...rates(counts, blockTime),
+    isLive: true,
+  };
+}
+
+/** The same from the collector, for the time in which the chain gives no answer; null before it has seen a head. */
+function readCollected({ collector, reads }: Read): Measured | null {
+  const { head, blockTimeSeconds } = collector.status();
+  return (
+    head && { head, genesis: null, ...rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds), isLive: false }
+  );
+}
+
+function rates(transactions: readonly number[], blockTime: number | null) {
+  if (blockTime === null) return { blockTimeSeconds: null, txPerSecond: null };
+  const total = transactions.reduce((sum, count) => sum + count, 0);
+  const txPerSecond = transactions.length === 0 ? null : rounded(total / (transactions.length * blockTime));
+  return { blockTimeSeconds: rounded(blockTime), txPerSecond };
+}
 
 /** The sample's blocks besides the head, without genesis. */
 function sampleBefore(head: number): number[] {
@@ -148,11 +184,6 @@ function sampleBefore(head: number): number[] {
 
 function meanBlockTime(first: Header, head: Header): number | null {
   return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
-}
-
-function txPerSecond(blocks: readonly Header[], blockTimeSeconds: number): number {
-  const count = blocks.reduce((sum, block) => sum + block.transactionCount, 0);
-  return rounded(count / (blocks.length * blockTimeSeconds));
 }
 
 /** Rounds to three decimals, because whole-second header times do not give more. */

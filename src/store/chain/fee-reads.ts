@@ -30,8 +30,22 @@ export interface FeeReads {
   /** Utilisation of the newest blocks, oldest first. */
   recentUse(blocks: number): number[];
   baseFees(from: number, to: number): Histogram;
+  /** The ends of the rows within a span of time; null without a row. */
+  feeEdges(from: number, to: number): FeeEdges | null;
+  /** Transactions of each of the newest blocks that were read whole, newest first. */
+  recentTransactions(blocks: number): number[];
   /** Oldest first; minutes without a block are left out. */
   minutes(from: number, to: number): MinuteUse[];
+}
+
+/** The first and the last row of a span of time. */
+export interface FeeEdges {
+  readonly first: number;
+  readonly last: number;
+  /** Unix seconds of the first row. */
+  readonly firstAt: number;
+  /** Whether the rows begin where the span does: the block before the first is stored too, or the first is the chain's. */
+  readonly reachesBack: boolean;
 }
 
 interface Part {
@@ -43,6 +57,8 @@ const LATEST = `SELECT number, at, base_fee AS baseFee, next_base_fee AS nextBas
     (SELECT gas_limit FROM blocks WHERE exact = 1 ORDER BY number DESC LIMIT 1) AS gasLimit
   FROM blocks ORDER BY number DESC LIMIT 1`;
 const FEES = 'SELECT base_fee, count(*) FROM blocks WHERE at >= ? AND at < ? GROUP BY base_fee';
+const EDGES = `SELECT min(number) AS first, max(number) AS last, min(at) AS firstAt FROM blocks WHERE at >= ? AND at < ?`;
+const COUNTS = 'SELECT transactions FROM blocks WHERE transactions IS NOT NULL ORDER BY number DESC LIMIT ?';
 const MINUTES = `SELECT at / 60 * 60 AS at, count(*) AS blocks, avg(utilisation) AS utilisation
   FROM blocks WHERE at >= ? AND at < ? GROUP BY at / 60 ORDER BY 1`;
 
@@ -51,6 +67,9 @@ export function createFeeReads(db: Sqlite): FeeReads {
   const recent = db.prepare('SELECT utilisation FROM blocks ORDER BY number DESC LIMIT ?').pluck();
   const fees = db.prepare(FEES).raw().safeIntegers();
   const minutes = db.prepare(MINUTES);
+  const edges = db.prepare(EDGES);
+  const isStored = db.prepare('SELECT 1 FROM blocks WHERE number = ?').pluck();
+  const counts = db.prepare(COUNTS).pluck();
 
   const read = (from: number, to: number): Part => {
     const counts = (fees.all(from, to) as [bigint, bigint][]).map(([fee, count]) => [fee, Number(count)] as const);
@@ -72,6 +91,13 @@ export function createFeeReads(db: Sqlite): FeeReads {
     recentUse: (blocks) => (recent.all(blocks) as number[]).reverse(),
     baseFees: (from, to) => merge(partsOf(from, to).map((part) => part.fees)),
     minutes: (from, to) => partsOf(from, to).flatMap((part) => part.minutes),
+    feeEdges(from, to) {
+      const row = edges.get(from, to) as Record<'first' | 'last' | 'firstAt', number | null>;
+      if (row.first === null || row.last === null || row.firstAt === null) return null;
+      const reachesBack = row.first <= 1 || isStored.get(row.first - 1) !== undefined;
+      return { first: row.first, last: row.last, firstAt: row.firstAt, reachesBack };
+    },
+    recentTransactions: (blocks) => counts.all(blocks) as number[],
   };
 }
 

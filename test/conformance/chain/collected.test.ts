@@ -163,6 +163,9 @@ describe('fees', () => {
     expect(reply.baseFee).toEqual({ wei: String(head.baseFee), gwei: gwei(head.baseFee), block: head.number });
     const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
     expect(reply.floorGwei).toBe(gwei(fees[0]!));
+    // The chain announces it in the head's header, and does not go below its floor.
+    expect(reply.nextBaseFee).toMatchObject({ exact: true });
+    expect(BigInt(reply.nextBaseFee.wei)).toBeGreaterThanOrEqual(fees[0]!);
     expect(reply.transferCostUsdc.native).toBe(decimal(21_000n * head.baseFee, 18));
     const byHour = Map.groupBy(blocks, ({ at }) => hourOf(at));
     expect(reply.hours).toEqual(

@@ -41,6 +41,24 @@ describe('a network with traffic', () => {
     expect(accounts).not.toContain('0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266');
   });
 
+  test('announces in each block the base fee that the next one has, as Arc does', async () => {
+    const seen = async (number: number) => {
+      const params = [`0x${number.toString(16)}`, false];
+      const body = JSON.stringify([{ jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params }]);
+      const reply = await fetch(network.rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+      const [{ result }] = (await reply.json()) as { result: { extraData: Hex; baseFeePerGas: Hex; number: Hex } }[];
+      expect(Number(result.number)).toBe(number);
+      return result;
+    };
+    const newest = await height();
+    for (let number = 1; number < newest; number++) {
+      const [own, next] = [await seen(number), await seen(number + 1)];
+      expect(own.extraData).toMatch(/^0x[0-9a-f]{16}$/);
+      expect(BigInt(own.extraData)).toBe(BigInt(next.baseFeePerGas));
+    }
+    expect((await seen(0)).extraData).toBe('0x');
+  });
+
   test('makes two blocks a second, with wall-clock timestamps, of which two may be equal', async () => {
     let { paceMs, stamps } = await watchBlocks();
     // A busy machine makes its blocks late, until it has time again.

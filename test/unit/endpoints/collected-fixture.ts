@@ -1,5 +1,6 @@
 import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
@@ -33,7 +34,7 @@ export function useCollected(settings: Partial<ChainSources['collected']> = {}):
       sources: {
         chain,
         chainName: { name: 'Arc', isPlayMoney: false },
-        clock: { nowMs: () => fixture.nowMs, sleep: async () => undefined },
+        clock: { nowMs: () => fixture.nowMs, sleep: systemClock.sleep },
         usdc: USDC,
         projectToken: null,
         collector: { status: () => fixture.status },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
+import { UpstreamFailed } from '../../../src/errors.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
@@ -15,6 +16,7 @@ describe('fees/estimate', () => {
       baseFeeGwei: '20.130000001',
       costUsdc: '0.001026630000051',
       asOfBlock: 1000,
+      ageSeconds: 0,
       source: given().source,
     });
   });
@@ -73,7 +75,6 @@ describe('fees/estimate', () => {
     const sources = {
       ...given().sources,
       reads: createChainReads(db),
-      collector: { status: () => ({ ...NO_COLLECTOR.status(), blockTimeSeconds: 10 }) },
     };
     // An hour of ten-second blocks up to block 995; half of them at 22 gwei, and one before the hour.
     const blocks = Array.from({ length: 361 }, (_, back) => ({
@@ -102,8 +103,7 @@ describe('fees/estimate', () => {
       db,
       Array.from({ length: 400 }, (_, back) => ({ number: 989 - back, at: NOW_SECONDS - back * 10 })),
     );
-    const collector = { status: () => ({ ...NO_COLLECTOR.status(), blockTimeSeconds: 10 }) };
-    const sources = { ...given().sources, reads: createChainReads(db), collector };
+    const sources = { ...given().sources, reads: createChainReads(db) };
     expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
   });
 
@@ -144,5 +144,104 @@ describe('fees/estimate', () => {
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     if (eth_feeHistory) node.methods.eth_feeHistory = eth_feeHistory;
     expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
+  });
+
+  test('paid: a chain of 25 minutes whose node refuses old fee history is answered from the collector', async () => {
+    const { sources, node } = given();
+    node.methods.eth_feeHistory = () => {
+      throw new RpcFault(-32000, 'header not found');
+    };
+    const db = emptyChainDatabase();
+    putBlocks(
+      db,
+      Array.from({ length: 1000 }, (_, back) => ({ number: 1000 - back, at: NOW_SECONDS - Math.floor(back * 1.5) })),
+    );
+    expect(await run(feesEstimatePaid, { ...sources, reads: createChainReads(db) }, { gas: 1 })).toMatchObject({
+      asOfBlock: 1000,
+      lastHour: { blocks: 1000, seconds: 1498 },
+    });
+    expect(node.count('eth_feeHistory')).toBe(0);
+  });
+
+  test('paid: an hour that was collected in part is answered from the chain, and in part while the node refuses old fee history', async () => {
+    const { sources, node } = given();
+    const db = emptyChainDatabase();
+    putBlocks(
+      db,
+      Array.from({ length: 120 }, (_, back) => ({ number: 1000 - back, at: NOW_SECONDS - Math.floor(back / 2) })),
+    );
+    const withPart = { ...sources, reads: createChainReads(db) };
+    expect(await run(feesEstimatePaid, withPart, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
+    node.methods.eth_feeHistory = () => {
+      throw new RpcFault(-32000, 'header not found');
+    };
+    putBlocks(db, [{ number: 1001, at: NOW_SECONDS }]);
+    expect(await run(feesEstimatePaid, withPart, { gas: 1 })).toMatchObject({ lastHour: { blocks: 121, seconds: 59 } });
+  });
+
+  test.each([feesEstimateFree, feesEstimatePaid])(
+    'while the chain is away the newest collected fee is answered for ten minutes, with its age',
+    async (endpoint) => {
+      const { sources, node } = given();
+      await node.stop();
+      const db = emptyChainDatabase();
+      putBlocks(db, [
+        { number: 999, at: NOW_SECONDS - 600, baseFee: 21e9 },
+        { number: 1000, at: NOW_SECONDS - 599, baseFee: 22e9, nextBaseFee: 22_100_000_000 },
+      ]);
+      let nowMs = NOW_SECONDS * 1000;
+      const away = { ...sources, reads: createChainReads(db), clock: { ...sources.clock, nowMs: () => nowMs } };
+      expect(await run(endpoint, away, { gas: 1 })).toMatchObject({
+        baseFeeGwei: '22',
+        asOfBlock: 1000,
+        ageSeconds: 599,
+        source: { name: 'Collected from eip155:5042 over JSON-RPC' },
+        ...(endpoint === feesEstimatePaid && { nextBaseFeeGwei: '22.1', lastHour: { blocks: 2, seconds: 1 } }),
+      });
+      nowMs += 2000;
+      await expect(run(endpoint, away, { gas: 1 })).rejects.toBeInstanceOf(UpstreamFailed);
+    },
+  );
+
+  test.each([feesEstimateFree, feesEstimatePaid])(
+    'a clock that has moved an hour ahead of the collector changes no price: the chain is asked',
+    async (endpoint) => {
+      const { sources } = given();
+      const db = emptyChainDatabase();
+      putBlocks(db, [{ number: 900, at: NOW_SECONDS - 50, baseFee: 25e9 }]);
+      const nowMs = (NOW_SECONDS + 3600) * 1000;
+      const ahead = { ...sources, reads: createChainReads(db), clock: { ...sources.clock, nowMs: () => nowMs } };
+      expect(await run(endpoint, ahead, { gas: 1 })).toMatchObject({
+        baseFeeGwei: '20.130000001',
+        asOfBlock: 1000,
+        ageSeconds: 3600,
+      });
+    },
+  );
+
+  test('a node that accepts the request and never answers is waited for three seconds, then the collected fee is answered', async () => {
+    const { sources } = given();
+    const db = emptyChainDatabase();
+    putBlocks(db, [{ number: 1000, at: NOW_SECONDS - 5, baseFee: 22e9 }]);
+    const waited: number[] = [];
+    const sleep = async (ms: number) => void waited.push(ms);
+    // A provider's own time-out would end the wait too; the silent chain has none.
+    const chain = { ...sources.chain, batch: () => new Promise<never>(() => {}) };
+    const silent = { ...sources, chain, reads: createChainReads(db), clock: { ...sources.clock, sleep } };
+    expect(await run(feesEstimateFree, silent, { gas: 1 })).toMatchObject({ baseFeeGwei: '22', ageSeconds: 5 });
+    expect(waited).toEqual([3000]);
+  });
+
+  test('paid: an estimate of the next fee never lies below the floor', async () => {
+    given().node.methods.eth_getBlockByNumber = ([block]) => ({
+      ...header(block === 'latest' ? 1000 : Number(block)),
+      gasUsed: '0x0',
+      baseFeePerGas: `0x${(20e9).toString(16)}`,
+    });
+    const sources = { ...given().sources, collected: { ...given().sources.collected, floorWei: 20_000_000_000n } };
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({
+      nextBaseFeeGwei: '20',
+      nextBaseFeeExact: false,
+    });
   });
 });

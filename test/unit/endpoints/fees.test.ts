@@ -39,9 +39,30 @@ describe('fees', () => {
 
   test('without an announcement EIP-1559 is applied, and the answer says so', async () => {
     const { db, sources } = given();
-    putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 800, utilisation: 21_000 / 30_000_000 }]);
+    putBlocks(db, [
+      { number: 999, at: UNTIL - 1, baseFee: 700 },
+      { number: 1000, at: UNTIL, baseFee: 800, utilisation: 21_000 / 30_000_000 },
+    ]);
     // 800 - 800 x (15,000,000 - 21,000) / 15,000,000 / 8, rounded down in the node's order.
     expect((await run(fees, sources)).nextBaseFee).toEqual({ wei: '701', gwei: '0.000000701', exact: false });
+  });
+
+  test('the next base fee never lies below the floor: neither below the lowest of the day nor below the operator’s', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 20 * GWEI, utilisation: 0 }]);
+    expect(await run(fees, sources)).toMatchObject({ nextBaseFee: { gwei: '20', exact: false }, floorGwei: '20' });
+    const collected = { ...sources.collected, floorWei: 19_000_000_000n };
+    expect(await run(fees, { ...sources, collected })).toMatchObject({ nextBaseFee: { gwei: '19' }, floorGwei: '19' });
+  });
+
+  test('an announced fee below what was known of the floor lowers the floor', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 20 * GWEI, nextBaseFee: 19 * GWEI }]);
+    const collected = { ...sources.collected, floorWei: 20_000_000_000n };
+    expect(await run(fees, { ...sources, collected })).toMatchObject({
+      nextBaseFee: { gwei: '19', exact: true },
+      floorGwei: '19',
+    });
   });
 
   test('data from fee history alone gives the fee and no next one', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
@@ -89,7 +90,7 @@ async function createFixture() {
     },
   });
   const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs: 1000 });
-  const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: async () => undefined };
+  const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: systemClock.sleep };
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {
     ...{

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { network } from '../../../src/endpoints/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
+import { createChainReads } from '../../../src/store/chain/reads.ts';
+import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
 import { HASH, header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
 
 const given = useFixture();
@@ -59,5 +61,32 @@ describe('network', () => {
     await expect(run(network, given().sources)).rejects.toBeInstanceOf(UpstreamFailed);
     given().node.methods.eth_getBlockByNumber = () => ({ number: 'soon' });
     await expect(run(network, given().sources)).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+
+  test('while the chain is away the collector’s head is answered, with its age', async () => {
+    const { sources, node } = given();
+    await node.stop();
+    const db = emptyChainDatabase();
+    putBlocks(db, [
+      { number: 989, at: NOW_SECONDS - 41, counts: [0, 0, 1, 3] },
+      { number: 990, at: NOW_SECONDS - 40, counts: [0, 2, 0, 0] },
+    ]);
+    const status = {
+      ...NO_COLLECTOR.status(),
+      head: { number: 995, hash: HASH, at: NOW_SECONDS - 38 },
+      headCheckedMs: (NOW_SECONDS - 37) * 1000,
+      collected: { number: 990, at: NOW_SECONDS - 40 },
+      firstCollected: 12,
+      blocksCollected: 979,
+      blockTimeSeconds: 0.5,
+    };
+    const away = { ...sources, reads: createChainReads(db), collector: { status: () => status } };
+    expect(await run(network, away)).toMatchObject({
+      genesis: null,
+      head: { number: 995, hash: HASH, at: NOW_SECONDS - 38, ageSeconds: 38 },
+      ...{ lagBlocks: 5, lagSeconds: 2, blockTimeSeconds: 0.5, txPerSecond: 6, asOfBlock: 995 },
+      source: { name: 'Collected from eip155:5042 over JSON-RPC', retrievedAt: NOW_SECONDS - 37 },
+    });
+    await expect(run(network, sources)).rejects.toBeInstanceOf(UpstreamFailed);
   });
 });
