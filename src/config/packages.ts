@@ -8,6 +8,8 @@ export interface PackagesConfig {
   readonly depsDevUrl: string;
   readonly pypiUrl: string;
   readonly osvUrl: string;
+  readonly nugetUrl: string;
+  readonly packagistUrl: string;
 }
 
 const baseUrl = z
@@ -21,6 +23,8 @@ export const packagesEnvironment = {
   UPSTREAM_DEPS_DEV_URL: baseUrl.default('https://api.deps.dev'),
   UPSTREAM_PYPI_URL: baseUrl.default('https://pypi.org'),
   UPSTREAM_OSV_URL: baseUrl.default('https://api.osv.dev'),
+  UPSTREAM_NUGET_URL: baseUrl.default('https://api.nuget.org'),
+  UPSTREAM_PACKAGIST_URL: baseUrl.default('https://repo.packagist.org'),
 };
 
 /** Builds the sources. */
@@ -31,5 +35,7 @@ export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnviro
     depsDevUrl: env.UPSTREAM_DEPS_DEV_URL,
     pypiUrl: env.UPSTREAM_PYPI_URL,
     osvUrl: env.UPSTREAM_OSV_URL,
+    nugetUrl: env.UPSTREAM_NUGET_URL,
+    packagistUrl: env.UPSTREAM_PACKAGIST_URL,
   };
 }

@@ -5,7 +5,7 @@ import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
 import { AppError } from '../../src/errors.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { fixture, usePackages } from '../support/upstream/packages.ts';
-import { FAULTS, startReplay } from '../support/upstream/replay.ts';
+import { FAULTS, type Fault, startReplay } from '../support/upstream/replay.ts';
 
 const TIMEOUT_MS = 600;
 const { server, serve, ask, open } = usePackages({ timeoutMs: TIMEOUT_MS });
@@ -13,8 +13,6 @@ const { server, serve, ask, open } = usePackages({ timeoutMs: TIMEOUT_MS });
 const ROUTES = [
   { endpoint: packagesNpm, upstream: 'npm', name: '@example/modern', missing: 404 },
   { endpoint: packagesPypi, upstream: 'pypi', name: 'flask-thing', missing: 404 },
-  // OSV answers 200 for an unknown package, so a 404 is a fault.
-  { endpoint: packagesVulns, upstream: 'osv', name: '@example/modern', missing: 502 },
 ];
 
 function serveAll(): void {
@@ -22,6 +20,8 @@ function serveAll(): void {
   serve('GET /downloads/point/last-week/@example/modern', fixture('npm/downloads-modern.json'));
   serve('GET /pypi/flask-thing/json', fixture('pypi/flask-thing.json'));
   serve('POST /v1/query', fixture('osv/page-2.json'));
+  serve('GET /@example%2fmodern/latest', { name: '@example/modern', version: '2.1.0' });
+  serve('GET /v3/systems/npm/packages/%40example%2Fmodern', { packageKey: { name: '@example/modern' } });
 }
 
 describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) => {
@@ -45,6 +45,53 @@ describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) 
     serveAll();
     await expect(ask(endpoint, { name })).resolves.toHaveProperty('source');
   });
+});
+
+describe('/packages/vulns', () => {
+  const NAME = '@example/modern';
+  /** The three sources at places of their own, so that each can fail alone. */
+  async function ask3(failing: Partial<Record<'npm' | 'depsDev' | 'osv', Fault>>) {
+    serveAll();
+    const [npm, depsDev, osv] = await Promise.all([1, 2, 3].map(() => startReplay(server().answers)));
+    const places = { npm: npm!, depsDev: depsDev!, osv: osv! };
+    for (const [name, fault] of Object.entries(failing)) await places[name as keyof typeof places].setFault(fault);
+    const packages = open({ npmUrl: npm!.url, depsDevUrl: depsDev!.url, osvUrl: osv!.url });
+    const from = performance.now();
+    try {
+      return await ask(packagesVulns, { name: NAME }, packages).catch((error: unknown) => error);
+    } finally {
+      // One source after the other: the registry, deps.dev in its place, OSV.
+      expect(performance.now() - from).toBeLessThan(3 * TIMEOUT_MS + SLACK_MS);
+      for (const place of Object.values(places)) await place.stop();
+    }
+  }
+
+  test.each(FAULTS)('OSV fails by %s: 502, uncharged, and OSV is named', async (fault) => {
+    const failure = await ask3({ osv: fault });
+    expect(failure).toBeInstanceOf(AppError);
+    // OSV answers 200 for an unknown package, so a 404 is a fault.
+    expect([(failure as AppError).status, (failure as AppError).charged]).toEqual([502, false]);
+    expect((failure as AppError).message).toMatch(/^osv: /);
+    expect((failure as AppError).message).not.toMatch(/127\.0\.0\.1|https?:/);
+  });
+
+  test.each(FAULTS)(
+    'the registry fails by %s: deps.dev is asked, unless the registry says that there is none',
+    async (fault) => {
+      expect(await ask3({ npm: fault })).toMatchObject({ known: true, listed: fault !== '404' });
+    },
+  );
+
+  test.each(FAULTS)(
+    'the registry and deps.dev fail by %s: 502 that names both, or what an advisory knows',
+    async (fault) => {
+      const outcome = await ask3({ npm: fault, depsDev: fault });
+      if (fault === '404') return expect(outcome).toMatchObject({ known: true, listed: false });
+      expect(outcome).toBeInstanceOf(AppError);
+      expect([(outcome as AppError).status, (outcome as AppError).charged]).toEqual([502, false]);
+      expect((outcome as AppError).message).toMatch(/^registry: npm: .*; deps\.dev: /);
+    },
+  );
 });
 
 test.each(FAULTS)('downloads fail by %s: null, and the package is answered', async (fault) => {

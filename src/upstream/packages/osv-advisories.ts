@@ -1,8 +1,9 @@
 import { secondsOf } from '../timestamp.ts';
 import { type Flaw, mergeByAlias } from './aliases.ts';
 import { labelOfScore, type SeverityLabel, scoreVector } from './cvss.ts';
-import { affectedParts, fixesOf } from './osv-fixes.ts';
+import { affectedParts, affectedRanges, affectedVersions, fixesOf } from './osv-fixes.ts';
 import type { OsvQuestion } from './osv-question.ts';
+import type { AffectedRange } from './osv-ranges.ts';
 import type { OsvRecord } from './osv-record.ts';
 
 /** The severity of a vulnerability; each part is null when no record states it. */
@@ -19,9 +20,16 @@ export interface Advisory {
   readonly summary: string | null;
   readonly severity: Severity;
   readonly fixedIn: string[];
+  readonly affected: AffectedRange[];
+  readonly affectedVersions: string[];
+  /** A malicious package, by OpenSSF's list: the whole version is the attack. */
+  readonly malicious: boolean;
   readonly publishedAt: number | null;
   readonly modifiedAt: number | null;
 }
+
+/** Bounds the answer. Some records list thousands of versions, and have ranges beside them. */
+export const MAX_VERSIONS = 200;
 
 /** OSV's records as one advisory for each vulnerability, newest first. Withdrawn records are left out before merging. */
 export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
@@ -40,6 +48,9 @@ function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuest
     summary: records.find(({ summary }) => summary)?.summary ?? null,
     severity: severityOf(records, asked),
     fixedIn: fixesOf(records, asked),
+    affected: affectedRanges(records, asked),
+    affectedVersions: affectedVersions(records, asked).slice(0, MAX_VERSIONS),
+    malicious: [id, ...aliases].some((name) => name.startsWith('MAL-')),
     publishedAt: published.length > 0 ? Math.min(...published) : null,
     modifiedAt: modified.length > 0 ? Math.max(...modified) : null,
   };

@@ -1,4 +1,5 @@
 import { ECOSYSTEMS, type EcosystemName } from './ecosystems.ts';
+import { type AffectedRange, holds, orderOf, rangesOf } from './osv-ranges.ts';
 import type { OsvEvent, OsvRecord } from './osv-record.ts';
 import { type CompareVersions, sortVersions } from './versions.ts';
 
@@ -24,11 +25,7 @@ export function affectedParts(record: OsvRecord, { ecosystem, name }: Asked) {
  */
 export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
-  const ranges = records
-    .flatMap((record) => affectedParts(record, asked))
-    .flatMap((part) => part.ranges)
-    .filter((range) => range.type !== 'GIT')
-    .map((range) => range.events);
+  const ranges = versionEvents(records, asked);
   const all = sortVersions(
     ranges.flat().flatMap(({ fixed }) => fixed ?? []),
     compare,
@@ -40,23 +37,39 @@ export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
   return all.filter((fix) => (compare(fix, version) ?? 1) > 0);
 }
 
-/** The fix that ends the interval with this version. Null when no interval holds it, when the interval has no fix, or when the order is unknown. */
+/** The versions that are affected: each range once, ascending where they can be compared, and for a given version only ranges that hold it, or may hold it when the order is unknown. */
+export function affectedRanges(records: readonly OsvRecord[], asked: Asked): AffectedRange[] {
+  const { compare } = ECOSYSTEMS[asked.ecosystem];
+  const { version } = asked;
+  const ranges = versionEvents(records, asked).flatMap((events) => rangesOf(events, compare));
+  const unique = new Map(ranges.map((range) => [JSON.stringify(range), range]));
+  const start = (range: AffectedRange) => range.introduced ?? '0';
+  return [...unique.values()]
+    .filter((range) => version === null || holds(range, version, compare) !== false)
+    .sort((a, b) => orderOf(compare)(start(a), start(b)) ?? 0);
+}
+
+/** The versions that the records list one by one, each once, in their order; for a given version that one, if it is listed. */
+export function affectedVersions(records: readonly OsvRecord[], asked: Asked): string[] {
+  const { compare } = ECOSYSTEMS[asked.ecosystem];
+  const { version } = asked;
+  const listed = records.flatMap((record) => affectedParts(record, asked)).flatMap(({ versions }) => versions);
+  const isAsked = (one: string) => version === null || one === version || compare(one, version) === 0;
+  return [...new Set(listed.filter(isAsked))];
+}
+
+/** The events of each range of versions of the package. Ranges of commits are left out. */
+function versionEvents(records: readonly OsvRecord[], asked: Asked): OsvEvent[][] {
+  return records
+    .flatMap((record) => affectedParts(record, asked))
+    .flatMap((part) => part.ranges)
+    .filter((range) => range.type !== 'GIT')
+    .map((range) => range.events);
+}
+
+/** The fix that ends the range with this version. Null when no range holds it, when the range has no fix, or when the order is unknown. */
 function fixOnLine(events: readonly OsvEvent[], version: string, compare: CompareVersions): string | null {
-  // "0" means the very first version in OSV. It comes before every version, such as 0.0.0-alpha.
-  const order = (a: string, b: string) => (a === '0' ? -Number(b !== '0') : b === '0' ? 1 : compare(a, b));
-  const marks = events.map((event) => ({ event, at: event.fixed ?? event.last_affected ?? event.introduced ?? '0' }));
-  if (marks.some(({ at }) => order(at, version) === null)) return null;
-  marks.sort((a, b) => order(a.at, b.at) ?? 0);
-  let inside = false;
-  for (const { event, at } of marks) {
-    const side = order(at, version) ?? 0;
-    if (event.introduced !== undefined) {
-      if (side > 0) break;
-      inside = true;
-    } else if (event.fixed !== undefined) {
-      if (side > 0) return inside ? event.fixed : null;
-      inside = false;
-    } else if (event.last_affected !== undefined && side < 0) inside = false;
-  }
-  return null;
+  const sides = rangesOf(events, compare).map((range) => ({ range, held: holds(range, version, compare) }));
+  if (sides.some(({ held }) => held === null)) return null;
+  return sides.find(({ held }) => held)?.range.fixed ?? null;
 }

@@ -11,6 +11,8 @@ const severity = z.object({ type: z.string(), score: z.string() });
 const affected = z.object({
   package: z.object({ ecosystem: z.string(), name: z.string() }).optional(),
   ranges: z.array(z.object({ type: z.string(), events: z.array(event) })).default([]),
+  // A list that cannot be read is no list: the ranges beside it say more.
+  versions: z.array(z.string()).catch([]),
   severity: z.array(severity).default([]),
 });
 

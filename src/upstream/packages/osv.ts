@@ -8,10 +8,15 @@ import { type OsvRecord, recordSchema } from './osv-record.ts';
 
 export interface Osv {
   /** Every advisory that is not withdrawn, each vulnerability once, newest first. Empty also when OSV does not know the package. */
-  advisories(
-    question: OsvQuestion,
-    signal?: AbortSignal,
-  ): Promise<{ advisories: Advisory[]; url: string; retrievedAtMs: number }>;
+  advisories(question: OsvQuestion, signal?: AbortSignal): Promise<OsvAnswer>;
+}
+
+interface OsvAnswer {
+  readonly advisories: Advisory[];
+  /** An advisory proves that the package, and the version where one was asked, exists or once did: it names the package, and lists the version. */
+  readonly isNamed: boolean;
+  readonly url: string;
+  readonly retrievedAtMs: number;
 }
 
 /** OSV ends a page after 1000 records or 20 seconds (https://google.github.io/osv.dev/post-v1-query/); no package has a tenth of ten thousand. */
@@ -50,10 +55,13 @@ export function createOsv(upstream: Upstream, baseUrl: string): Osv {
   }
 
   return {
-    async advisories({ ecosystem, name, version }, signal) {
+    async advisories(question, signal) {
+      const { ecosystem, name, version } = question;
       const asked = { name, ecosystem: ECOSYSTEMS[ecosystem].osv };
       const { records, ...read } = await readPages({ package: asked, ...(version !== null && { version }) }, signal);
-      return { advisories: readAdvisories(records, { ecosystem, name, version }), ...read };
+      const advisories = readAdvisories(records, question);
+      const isNamed = advisories.some((one) => version === null || one.affectedVersions.length > 0);
+      return { advisories, isNamed, ...read };
     },
   };
 }

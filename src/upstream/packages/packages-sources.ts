@@ -6,6 +6,7 @@ import { createNpmDownloads } from './npm-downloads.ts';
 import { registryTransport, registryUrl } from './npm-registry.ts';
 import { createOsv, type Osv } from './osv.ts';
 import { createPypi, type Pypi } from './pypi.ts';
+import { createFindListing, type FindListing } from './registries.ts';
 
 /** The sources of the package endpoints. */
 export interface PackageSources {
@@ -14,16 +15,18 @@ export interface PackageSources {
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
   readonly osv: Osv;
+  /** Whether a registry lists a package, in any of the eight ecosystems. */
+  readonly findListing: FindListing;
 }
 
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** Far below every published limit of the four sources. PyPI asks for few parallel requests. */
+/** Far below every published limit of the sources. PyPI asks for few parallel requests. */
 const shared = { concurrency: 3, retries: 1 as const };
 const keep = (ttlMs: number, staleIfErrorMs = HOUR) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
 
-/** Opens the five upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
+/** Opens the seven upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
 export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
@@ -43,19 +46,24 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
     ...keep(6 * HOUR, 24 * HOUR),
   });
   // A published time does not change, but deps.dev learns of a version only after a while.
-  const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: MIB, ...keep(HOUR) });
+  const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: 4 * MIB, ...keep(HOUR) });
   // PyPI's own Cache-Control; the answer lists every file of every release.
   const pypi = upstreams.open({ name: 'pypi', ...within(5000), maxBytes: 16 * MIB, ...keep(15 * MINUTE) });
   // Most answers come within a second; those for packages with hundreds of advisories take longer, and several megabytes.
   const osv = upstreams.open({ name: 'osv', ...within(8000), maxBytes: 16 * MIB, ...keep(10 * MINUTE) });
+  const nuget = upstreams.open({ name: 'nuget', ...within(5000), maxBytes: MIB, ...keep(15 * MINUTE) });
+  // The answer lists every release of a package.
+  const packagist = upstreams.open({ name: 'packagist', ...within(5000), maxBytes: 4 * MIB, ...keep(15 * MINUTE) });
+  const npmUrl = () => registryUrl(config.npmUrl);
   return {
     npm: createNpm({
       registry,
-      registryUrl: () => registryUrl(config.npmUrl),
+      registryUrl: npmUrl,
       publishedAt: createDepsDev(depsDev, config.depsDevUrl),
     }),
     npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),
     pypi: createPypi(pypi, config.pypiUrl),
     osv: createOsv(osv, config.osvUrl),
+    findListing: createFindListing({ ...config, npm: registry, npmUrl, pypi, depsDev, nuget, packagist }),
   };
 }

@@ -15,9 +15,13 @@ beforeAll(async () => {
     'GET /@example%2fmodern': { body: fixture('npm/modern.json') },
     'GET /downloads/point/last-week/@example/modern': { body: fixture('npm/downloads-modern.json') },
     'GET /pypi/flask-thing/json': { body: fixture('pypi/flask-thing.json') },
-    'POST /v1/query': ({ body }) => ({
-      body: fixture(JSON.parse(body).page_token === 'second' ? 'osv/page-2.json' : 'osv/page-1.json'),
-    }),
+    'GET /@example%2fmodern/latest': { body: '{"name":"@example/modern","version":"2.1.0"}' },
+    'GET /@example%2fmodern/2.0.0': { body: '{"name":"@example/modern","version":"2.0.0"}' },
+    'POST /v1/query': ({ body }) => {
+      const asked = JSON.parse(body);
+      if (asked.package.name === 'absent') return { body: '{}' };
+      return { body: fixture(asked.page_token === 'second' ? 'osv/page-2.json' : 'osv/page-1.json') };
+    },
   });
   network = await startEmbeddedNetwork();
   service = await startService(network, { env: packagesEnvironment(upstream.url) });
@@ -49,6 +53,9 @@ describe('a call that fails', () => {
   test.each([
     ['/v1/paid/packages/npm?name=absent', 404],
     ['/v1/paid/packages/pypi?name=absent', 404],
+    ['/v1/paid/packages/vulns?name=absent', 404],
+    ['/v1/paid/packages/vulns?name=absent&version=1.0.0&ecosystem=PyPI', 404],
+    ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.99', 404],
     ['/v1/paid/packages/npm?name=a%20b', 400],
     ['/v1/paid/packages/npm?name=express&version=1.0.0', 400],
     ['/v1/paid/packages/vulns?name=lodash&version=%5E4', 400],
@@ -62,7 +69,7 @@ describe('a call that fails', () => {
   test.each([
     ['npm?name=other', 'npm'],
     ['pypi?name=other', 'pypi'],
-    ['vulns?name=other', 'osv'],
+    ['vulns?name=other', 'registry: npm: answered HTTP 500; deps.dev: answered HTTP 500'],
   ])('%s gets 502 while its source is down, names the source, and is never charged', async (query, name) => {
     await upstream.setFault('500');
     const { answer, body, paid, transfers } = await buy(`/v1/paid/packages/${query}`);

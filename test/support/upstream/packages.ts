@@ -9,14 +9,14 @@ import { createUpstreams, type Upstreams } from '../../../src/upstream/client/ht
 import { createPackageSources, type PackageSources } from '../../../src/upstream/packages/packages-sources.ts';
 import { type Replay, startReplay } from './replay.ts';
 
-/** All five upstreams at one place. */
+/** All seven upstreams at one place. */
 export function packagesAt(url: string): PackagesConfig {
-  return { npmUrl: url, npmDownloadsUrl: url, depsDevUrl: url, pypiUrl: url, osvUrl: url };
+  return { npmUrl: url, npmDownloadsUrl: url, depsDevUrl: url, pypiUrl: url, osvUrl: url, nugetUrl: url, packagistUrl: url };
 }
 
 /** The same for a whole service. */
 export function packagesEnvironment(url: string): Record<string, string> {
-  const keys = ['NPM', 'NPM_DOWNLOADS', 'DEPS_DEV', 'PYPI', 'OSV'];
+  const keys = ['NPM', 'NPM_DOWNLOADS', 'DEPS_DEV', 'PYPI', 'OSV', 'NUGET', 'PACKAGIST'];
   return Object.fromEntries(keys.map((key) => [`UPSTREAM_${key}_URL`, url]));
 }
 

@@ -95,6 +95,12 @@ test('records of one flaw are one advisory, with the best of each', () => {
     summary: 'Bad',
     severity: { label: 'critical', score: 9.8, vector: V3 },
     fixedIn: ['1.1.0', '1.2.0'],
+    affected: [
+      { introduced: null, fixed: '1.1.0', lastAffected: null },
+      { introduced: null, fixed: '1.2.0', lastAffected: null },
+    ],
+    affectedVersions: [],
+    malicious: false,
     publishedAt: Date.UTC(2021, 0, 1) / 1000,
     modifiedAt: Date.UTC(2023, 0, 1) / 1000,
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EcosystemName } from '../../../../src/upstream/packages/ecosystems.ts';
-import { fixesOf } from '../../../../src/upstream/packages/osv-fixes.ts';
+import { affectedRanges, affectedVersions, fixesOf } from '../../../../src/upstream/packages/osv-fixes.ts';
 import { recordSchema } from '../../../../src/upstream/packages/osv-record.ts';
 
 type Events = Record<string, string>[];
@@ -91,5 +91,54 @@ describe('one version', () => {
       part('g:a', [{ introduced: '2.0.0.Final' }, { fixed: '2.5.0.Final' }], 'ECOSYSTEM', 'Maven'),
     );
     expect(fixesOf([maven], ask('g:a', '2.0.1.Final', 'maven'))).toEqual(['1.5.0.Final', '2.5.0.Final']);
+  });
+});
+
+describe('affected ranges', () => {
+  const range = (introduced: string | null, fixed: string | null, lastAffected: string | null = null) => ({
+    introduced,
+    fixed,
+    lastAffected,
+  });
+
+  test('every range of the package once, ascending, "0" as the first version', () => {
+    const two = record(
+      part('p', [{ introduced: '7.0.0' }, { fixed: '7.4.4' }]),
+      part('p', [{ introduced: '0' }, { last_affected: '1.2.0' }, { introduced: '3.0.0' }]),
+      part('q', [{ introduced: '0' }]),
+      part('p', [{ introduced: '0' }, { fixed: '74ea7cf' }], 'GIT'),
+    );
+    expect(affectedRanges([two, lines], ask('p', null))).toEqual([
+      range(null, null, '1.2.0'),
+      range('3.0.0', null),
+      range('4.0.0', '6.5.7'),
+      range('7.0.0', '7.4.4'),
+    ]);
+  });
+
+  test.each([
+    ['6.5.6', [range('4.0.0', '6.5.7')]],
+    ['6.5.7', []],
+    ['7.4.3', [range('7.0.0', '7.4.4')]],
+  ])('of %s those that hold it', (version, expected) => {
+    expect(affectedRanges([lines], ask('p', version))).toEqual(expected);
+  });
+
+  test('a last affected version is affected, and the next one is not', () => {
+    const last = record(part('p', [{ introduced: '0' }, { last_affected: '3.0.0' }]));
+    expect(affectedRanges([last], ask('p', '3.0.0'))).toHaveLength(1);
+    expect(affectedRanges([last], ask('p', '3.0.1'))).toEqual([]);
+  });
+
+  test('a range whose versions cannot be compared is kept', () => {
+    const maven = record(part('g:a', [{ introduced: '1.0.Final' }, { fixed: '2.0.Final' }], 'ECOSYSTEM', 'Maven'));
+    expect(affectedRanges([maven], ask('g:a', '1.5.Final', 'maven'))).toEqual([range('1.0.Final', '2.0.Final')]);
+  });
+
+  test('listed versions are each given once, and of a version that one', () => {
+    const listed = record({ ...part('p', []), versions: ['1.0.0', '1.0.1', '1.0.0'] });
+    expect(affectedVersions([listed], ask('p', null))).toEqual(['1.0.0', '1.0.1']);
+    expect(affectedVersions([listed], ask('p', '1.0.1'))).toEqual(['1.0.1']);
+    expect(affectedVersions([listed], ask('p', '2.0.0'))).toEqual([]);
   });
 });

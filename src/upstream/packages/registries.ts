@@ -1,0 +1,142 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
+import { firstToAnswer } from '../client/fallback.ts';
+import type { Upstream } from '../client/http.ts';
+import type { EcosystemName } from './ecosystems.ts';
+import type { Listing } from './listing.ts';
+import { createNugetListing } from './nuget.ts';
+import type { OsvQuestion } from './osv-question.ts';
+import { compareNumeric } from './versions.ts';
+
+/** Looks a package up where it is published. */
+export type FindListing = (question: OsvQuestion, signal?: AbortSignal) => Promise<Listing>;
+
+interface RegistriesDeps {
+  readonly npm: Upstream;
+  readonly npmUrl: () => Promise<string>;
+  readonly pypi: Upstream;
+  readonly pypiUrl: string;
+  readonly depsDev: Upstream;
+  readonly depsDevUrl: string;
+  readonly nuget: Upstream;
+  readonly nugetUrl: string;
+  readonly packagist: Upstream;
+  readonly packagistUrl: string;
+}
+
+/** deps.dev's names of the ecosystems that it knows (https://docs.deps.dev/api/v3/). */
+const SYSTEMS: Partial<Record<EcosystemName, string>> = {
+  npm: 'npm',
+  pypi: 'pypi',
+  go: 'go',
+  'crates.io': 'cargo',
+  maven: 'maven',
+  rubygems: 'rubygems',
+};
+/** OSV's names of the Go language itself. */
+const GO_ITSELF: ReadonlySet<string> = new Set(['stdlib', 'toolchain']);
+
+const manifest = z.object({ name: z.string() }).transform(({ name }) => name);
+const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
+const key = z.object({ name: z.string() });
+const depsDevEntry = z
+  .union([z.object({ versionKey: key }), z.object({ packageKey: key })])
+  .transform((entry) => ('versionKey' in entry ? entry.versionKey.name : entry.packageKey.name));
+
+/**
+ * Asks the registry itself (npm, PyPI, NuGet, Packagist), else deps.dev, which learns of a new version only after a while.
+ * npm and PyPI are looked up at deps.dev when they do not answer.
+ */
+export function createFindListing(deps: RegistriesDeps): FindListing {
+  const nuget = createNugetListing(deps.nuget, deps.nugetUrl);
+
+  const ask: Record<string, FindListing> = {
+    async npm(question, signal) {
+      const version = encodeURIComponent(question.version ?? 'latest');
+      const url = `${await deps.npmUrl()}/${question.name.replace('/', '%2f')}/${version}`;
+      return entry(deps.npm, url, manifest, question, signal);
+    },
+    pypi(question, signal) {
+      const version = question.version === null ? '' : `/${encodeURIComponent(question.version)}`;
+      return entry(deps.pypi, `${deps.pypiUrl}/pypi/${question.name}${version}/json`, project, question, signal);
+    },
+    depsDev(question, signal) {
+      const { ecosystem, name, version } = question;
+      const path = `${deps.depsDevUrl}/v3/systems/${SYSTEMS[ecosystem]}/packages/${encodeURIComponent(name)}`;
+      // deps.dev writes Go's versions as Go does, OSV without the v.
+      const exact =
+        version === null ? '' : `/versions/${encodeURIComponent(ecosystem === 'go' ? `v${version}` : version)}`;
+      return entry(deps.depsDev, `${path}${exact}`, depsDevEntry, question, signal);
+    },
+    async packagist({ name, version }, signal) {
+      const url = `${deps.packagistUrl}/p2/${name}.json`;
+      const found = await deps.packagist.json({ url, ...(signal && { signal }) }, releases(name));
+      const has = found?.some((one) => version === null || isSame(one, version));
+      return has ? listed(name) : MISSING;
+    },
+  };
+
+  return (question, signal) => {
+    const by = (...names: string[]) =>
+      firstToAnswer(
+        'registry',
+        names.map((name) => () => (ask[name] as FindListing)(question, signal)),
+      );
+    switch (question.ecosystem) {
+      case 'npm':
+      case 'pypi':
+        return by(question.ecosystem, 'depsDev');
+      case 'nuget':
+        return nuget(question, signal);
+      case 'packagist':
+        return by('packagist');
+      default:
+        if (question.ecosystem === 'go' && GO_ITSELF.has(question.name)) return Promise.resolve(UNREGISTERED);
+        return by('depsDev');
+    }
+  };
+}
+
+/** The entry at `url`. The registry's own spelling may differ from the asked one in letter case and separators only. */
+async function entry(
+  upstream: Upstream,
+  url: string,
+  schema: z.ZodType<string>,
+  asked: OsvQuestion,
+  signal?: AbortSignal,
+) {
+  const name = await upstream.json({ url, ...(signal && { signal }) }, schema);
+  if (name !== null && plain(name) !== plain(asked.name)) {
+    throw new UpstreamFailed(upstream.name, 'answered for another package');
+  }
+  if (name === null) return MISSING;
+  // Advisories of PyPI are filed under the normalised name, which was asked for.
+  return listed(asked.ecosystem === 'pypi' ? asked.name : name);
+}
+
+const MISSING: Listing = { state: 'missing' };
+const UNREGISTERED: Listing = { state: 'unregistered' };
+const listed = (name: string): Listing => ({ state: 'listed', name });
+
+/** A name without letter case and separators, to tell another spelling from another package. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[-_.]/g, '');
+}
+
+/** The versions of one package in Packagist's metadata (https://packagist.org/apidoc, p2). */
+function releases(name: string) {
+  return z
+    .object({ packages: z.record(z.string(), z.array(z.object({ version: z.string() }))) })
+    .transform(({ packages }, context) => {
+      const found = packages[name];
+      if (found !== undefined) return found.map(({ version }) => version);
+      context.addIssue('another package');
+      return z.NEVER;
+    });
+}
+
+/** Composer's versions may have a v in front, and missing numbers are zero. */
+function isSame(published: string, asked: string): boolean {
+  const bare = (version: string) => version.replace(/^v/i, '').toLowerCase();
+  return bare(published) === bare(asked) || compareNumeric(published, asked) === 0;
+}
