@@ -39,5 +39,5 @@ export function toDeployRows({ block: { header }, created }: CollectedBlock): De
 
 /** The costs of a block's transactions. */
 export function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
-  return costs.map((cost) => ({ ...cost, at: header.at }));
+  return costs.map((cost) => ({ ...cost, at: header.at, baseFee: baseFeeOf(header) }));
 }

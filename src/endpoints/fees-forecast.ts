@@ -11,6 +11,7 @@ import { decimal } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import { EXAMPLE_OPERATIONS, operations, priceOperations } from './operation-fields.ts';
+import { EXAMPLE_SUGGESTED, suggestedFees, suggestFees, tipsOf } from './suggested-fees.ts';
 import { EXAMPLE_TREND, trend, trendOf } from './utilisation-trend.ts';
 
 /** The fee rule starts from a smoothed gas use. After 64 blocks that value no longer depends on earlier blocks. */
@@ -20,6 +21,7 @@ const MINUTE = 60;
 const result = z.strictObject({
   now: baseFee,
   next: nextBaseFee,
+  suggested: suggestedFees,
   band24h: z
     .strictObject({
       minGwei: decimal('Lowest'),
@@ -69,6 +71,7 @@ export const feesForecast = defineEndpoint({
     result: {
       now: { wei: '20130000000', gwei: '20.13', block: 32250000 },
       next: { wei: '20080000000', gwei: '20.08', exact: true },
+      suggested: EXAMPLE_SUGGESTED,
       band24h: { minGwei: '20', p5Gwei: '20', medianGwei: '20', p95Gwei: '20.2', maxGwei: '57.01', blocks: 172_801 },
       utilisationTrend: EXAMPLE_TREND,
       outlook: [
@@ -84,9 +87,11 @@ export const feesForecast = defineEndpoint({
     const { reads } = sources;
     const until = soldUntil(sources);
     const latest = reads.latestFee();
+    const floor = floorOf(sources, until);
     return {
       now: showBaseFee(latest),
-      next: showNextBaseFee(latest, floorOf(sources, until)),
+      next: showNextBaseFee(latest, floor),
+      suggested: suggestFees(tipsOf(reads, until), latest && nextFeeOf(latest, floor)),
       band24h: bandOf(reads, until),
       utilisationTrend: trendOf(reads, until),
       ...outlookOf(sources, latest, until),

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatGwei, formatNative } from '../lib/units.ts';
+import { formatCost, formatGwei } from '../lib/units.ts';
+import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { atField, decimal } from './chain-fields.ts';
-import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, showBaseFee, showNextBaseFee } from './fee-fields.ts';
+import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -14,6 +15,8 @@ import {
   provenance,
   untilWritten,
 } from './freshness.ts';
+import { percentField, percentOf } from './percent-fields.ts';
+import { EXAMPLE_SUGGESTED, suggestedFees, suggestFees, tipsOf } from './suggested-fees.ts';
 
 /** Gas of a plain value transfer by the EVM's rule (Ethereum yellow paper, appendix G: Gtransaction). */
 const NATIVE_GAS = 21_000;
@@ -26,10 +29,23 @@ const result = z.strictObject({
   floorGwei: decimal('In gwei').nullable().meta({
     description: "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
   }),
-  transferCostUsdc: z
-    .strictObject({ native: decimal('In USDC'), erc20: decimal('In USDC') })
+  aboveFloorGwei: decimal('In gwei')
     .nullable()
-    .meta({ description: 'A native and a token transfer at that base fee, in USDC; a priority fee comes on top' }),
+    .meta({ description: 'How far the base fee lies above the floor, in gwei; 0: at the floor' }),
+  aboveFloorPercent: percentField('The same of the floor').nullable(),
+  suggested: suggestedFees,
+  transferCostUsdc: z
+    .strictObject({
+      native: decimal('A native transfer, without a tip'),
+      erc20: decimal('A token transfer, without a tip'),
+      nativeWithTip: decimal('A native transfer with the tip').nullable(),
+      erc20WithTip: decimal('A token transfer with the tip').nullable(),
+    })
+    .nullable()
+    .meta({
+      description:
+        'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and with the normal one of `suggested` (null without one)',
+    }),
   transferGas: z
     .strictObject({
       native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
@@ -74,7 +90,15 @@ export const fees = defineEndpoint({
       baseFee: { wei: '20130000000', gwei: '20.13', block: 32250000 },
       nextBaseFee: { wei: '20080000000', gwei: '20.08', exact: true },
       floorGwei: '20',
-      transferCostUsdc: { native: '0.00042273', erc20: '0.00102663' },
+      aboveFloorGwei: '0.13',
+      aboveFloorPercent: '0.65',
+      suggested: EXAMPLE_SUGGESTED,
+      transferCostUsdc: {
+        native: '0.000423',
+        erc20: '0.001027',
+        nativeWithTip: '0.000423',
+        erc20WithTip: '0.001028',
+      },
       transferGas: { native: 21_000, erc20: 51_000, erc20Measured: true },
       hours: [{ at: 1795197600, minGwei: '20', avgGwei: '20.013', maxGwei: '21.4', utilisation: 0.067 }],
       ...EXAMPLE_PROVENANCE,
@@ -87,13 +111,18 @@ export const fees = defineEndpoint({
     const [median] = percentilesIn(reads.costs('tokenTransfer', 'gas', until - DAY_SECONDS), [50]) ?? [];
     const erc20 = Number(median ?? ERC20_GAS);
     const floor = floorOf(sources, until);
+    const tips = tipsOf(reads, until);
     return {
       baseFee: showBaseFee(latest),
       nextBaseFee: showNextBaseFee(latest, floor),
       floorGwei: floor === null ? null : formatGwei(floor),
+      ...aboveFloor(latest, floor),
+      suggested: suggestFees(tips, latest && nextFeeOf(latest, floor)),
       transferCostUsdc: latest && {
-        native: formatNative(BigInt(NATIVE_GAS) * latest.baseFee),
-        erc20: formatNative(BigInt(erc20) * latest.baseFee),
+        native: costOf(NATIVE_GAS, latest.baseFee),
+        erc20: costOf(erc20, latest.baseFee),
+        nativeWithTip: tips && costOf(NATIVE_GAS, latest.baseFee + tips.normal),
+        erc20WithTip: tips && costOf(erc20, latest.baseFee + tips.normal),
       },
       transferGas: { native: NATIVE_GAS, erc20, erc20Measured: median !== undefined },
       hours: reads.hours(until - DAY_SECONDS + 3600, until + 1).map((hour) => ({
@@ -107,3 +136,14 @@ export const fees = defineEndpoint({
     };
   },
 });
+
+function costOf(gas: number, weiPerGas: bigint): string {
+  return formatCost(BigInt(gas) * weiPerGas);
+}
+
+/** The distance from the floor to the base fee, which never lies below it. */
+function aboveFloor(latest: LatestFee | null, floor: bigint | null) {
+  if (latest === null || floor === null) return { aboveFloorGwei: null, aboveFloorPercent: null };
+  const above = latest.baseFee - floor;
+  return { aboveFloorGwei: formatGwei(above), aboveFloorPercent: floor === 0n ? null : percentOf(above, floor) };
+}

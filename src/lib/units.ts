@@ -25,3 +25,12 @@ export function formatGwei(wei: bigint): string {
 export function formatNative(wei: bigint): string {
   return formatUnits(wei, NATIVE_DECIMALS);
 }
+
+/** Decimals of USDC's ERC-20 interface, and the most that an amount in USDC is shown with. */
+export const USDC_DECIMALS = 6;
+
+/** A cost in wei as USDC with at most six decimals, rounded up: who has that much can pay it, and what costs something is never shown as 0. */
+export function formatCost(wei: bigint): string {
+  const scale = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
+  return formatUnits((wei + scale - 1n) / scale, USDC_DECIMALS);
+}

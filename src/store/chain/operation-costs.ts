@@ -12,9 +12,11 @@ export interface OperationCost {
   readonly gasUsed: number;
   /** Per gas, in wei. */
   readonly effectiveGasPrice: bigint;
+  /** The base fee of its block, in wei. */
+  readonly baseFee: bigint;
 }
 
-/** Writer of `operation_costs`. */
+/** Writer of `operation_costs` and `tips`. */
 export interface OperationCosts {
   /** Counts them inside the caller's transaction, or in its own. Callers may count a block twice, because that shifts no percentile. */
   record(costs: readonly OperationCost[]): void;
@@ -30,28 +32,45 @@ const ADD = `
   INSERT INTO operation_costs (at, kind, measure, value, count) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (at, kind, measure, value) DO UPDATE SET count = count + excluded.count`;
 
+const ADD_TIP = `
+  INSERT INTO tips (at, wei, count) VALUES (?, ?, ?) ON CONFLICT (at, wei) DO UPDATE SET count = count + excluded.count`;
+/** Far above any tip, and below the largest integer of the database. */
+const MAX_TIP = 10n ** 18n;
+
 /** Adds up equal values first, so that thousands of transactions of a span are some dozen statements. */
 export function createOperationCosts(db: Sqlite): OperationCosts {
   const add = db.prepare(ADD);
-  const prune = db.prepare('DELETE FROM operation_costs WHERE at < ?');
+  const addTip = db.prepare(ADD_TIP);
+  const prune = ['operation_costs', 'tips'].map((table) => db.prepare(`DELETE FROM ${table} WHERE at < ?`));
   const record = db.transaction((costs: readonly OperationCost[]) => {
     const counts = new Map<string, number>();
-    for (const { kind, at, gasUsed, effectiveGasPrice } of costs) {
+    const tips = new Map<string, number>();
+    for (const { kind, at, gasUsed, effectiveGasPrice, baseFee } of costs) {
       const hour = Math.floor(at / HOUR) * HOUR;
       const feeE9 = Number((BigInt(gasUsed) * effectiveGasPrice) / WEI_PER_E9);
       for (const key of [`${hour} ${kind} gas ${rounded(gasUsed)}`, `${hour} ${kind} fee ${rounded(feeE9)}`]) {
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }
+      const tip = `${hour} ${rounded(Number(tipOf(effectiveGasPrice, baseFee)))}`;
+      tips.set(tip, (tips.get(tip) ?? 0) + 1);
     }
     for (const [key, count] of counts) {
       const [hour, kind, measure, value] = key.split(' ');
       add.run(Number(hour), kind, measure, Number(value), count);
     }
+    for (const [key, count] of tips) addTip.run(...key.split(' ').map(BigInt), count);
   });
   return {
     record: (costs) => void record(costs),
-    prune: (before) => void prune.run(before),
+    prune: (before) => {
+      for (const statement of prune) statement.run(before);
+    },
   };
+}
+
+function tipOf(price: bigint, baseFee: bigint): bigint {
+  const tip = price > baseFee ? price - baseFee : 0n;
+  return tip < MAX_TIP ? tip : MAX_TIP;
 }
 
 /** Three significant digits: at most half a percent off. */
@@ -60,10 +79,12 @@ function rounded(value: number): number {
   return Math.round(value / step) * step;
 }
 
-/** Reader of `operation_costs`. */
+/** Reader of `operation_costs` and `tips`. */
 export interface CostReads {
   /** Values of a kind of operation seen in hours from `from` on (Unix seconds). */
   costs(kind: OperationKind, measure: 'gas' | 'fee', from: number): Histogram;
+  /** Priority fees that transactions paid in hours from `from` on (Unix seconds), in wei a gas. */
+  tips(from: number): Histogram;
 }
 
 export function createCostReads(db: Sqlite): CostReads {
@@ -71,7 +92,12 @@ export function createCostReads(db: Sqlite): CostReads {
     .prepare('SELECT value, sum(count) FROM operation_costs WHERE at >= ? AND kind = ? AND measure = ? GROUP BY value')
     .raw()
     .safeIntegers();
+  const selectTips = db.prepare('SELECT wei, sum(count) FROM tips WHERE at >= ? GROUP BY wei').raw().safeIntegers();
   return {
+    tips: (from) => {
+      const rows = selectTips.all(Math.floor(from / HOUR) * HOUR) as [bigint, bigint][];
+      return new Map(rows.map(([wei, count]) => [wei, Number(count)]));
+    },
     costs: (kind, measure, from) => {
       const rows = select.all(Math.floor(from / HOUR) * HOUR, kind, measure) as [bigint, bigint][];
       return new Map(rows.map(([value, count]) => [value, Number(count)]));

@@ -36,7 +36,7 @@ export function createRollup(db: Sqlite, facts: ChainFacts): Rollup {
   const highest = db.prepare('SELECT max(number), count(transactions) FROM blocks WHERE at < ?').raw();
   const rollUp = db.prepare(ROLL_UP);
   const dropHours = db.prepare('DELETE FROM hours WHERE at < ?');
-  const prune = ['blocks', 'deploys', 'trades', 'operation_costs'].map((table) =>
+  const prune = ['blocks', 'deploys', 'trades', 'operation_costs', 'tips'].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE at < ?`),
   );
   const pruneProbes = db.prepare('DELETE FROM probes WHERE at_ms < ?');

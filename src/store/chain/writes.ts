@@ -93,7 +93,18 @@ const INSERT_POOL = `
   INSERT INTO pools (id, venue, kind, emitter, token, token_first, token_decimals, usdc_decimals, found_block)
   VALUES (@id, @venue, @kind, @emitter, @token, @tokenFirst, @tokenDecimals, @usdcDecimals, @foundBlock)
   ON CONFLICT (id) DO NOTHING`;
-const TABLES = ['blocks', 'deploys', 'pools', 'trades', 'token_events', 'operation_costs', 'probes', 'hours', 'facts'];
+const TABLES = [
+  'blocks',
+  'deploys',
+  'pools',
+  'trades',
+  'token_events',
+  'operation_costs',
+  'tips',
+  'probes',
+  'hours',
+  'facts',
+];
 /** Above every block number. */
 const TOP = Number.MAX_SAFE_INTEGER;
 

@@ -22,8 +22,10 @@ import {
   sum,
   symbolOf,
   type Trade,
+  tipsIn,
   tradesIn,
   transfersIn,
+  usdcCost,
 } from '../../support/chain/recount.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -166,7 +168,30 @@ describe('fees', () => {
     // The chain announces it in the head's header, and does not go below its floor.
     expect(reply.nextBaseFee).toMatchObject({ exact: true });
     expect(BigInt(reply.nextBaseFee.wei)).toBeGreaterThanOrEqual(fees[0]!);
-    expect(reply.transferCostUsdc.native).toBe(decimal(21_000n * head.baseFee, 18));
+    const gas = BigInt(reply.transferGas.erc20);
+    const tips = tipsIn(blocks);
+    const [slow, normal, fast] = [10, 50, 90].map((percent) => rank(tips, percent));
+    const { transactions, ...speeds } = reply.suggested;
+    expect(transactions).toBe(tips.length);
+    for (const [speed, tip, headroom] of [
+      ['slow', slow, 125n],
+      ['normal', normal, 150n],
+      ['fast', fast, 200n],
+    ] as const) {
+      const { maxFeePerGas, maxPriorityFeePerGas } = speeds[speed];
+      // Three digits: an error of half a percent.
+      expect(Math.abs(Number(maxPriorityFeePerGas.wei) - Number(tip))).toBeLessThanOrEqual(Number(tip) * 0.0051);
+      expect(BigInt(maxFeePerGas.wei) - BigInt(maxPriorityFeePerGas.wei)).toBe(
+        (BigInt(reply.nextBaseFee.wei) * headroom) / 100n,
+      );
+    }
+    const withTip = head.baseFee + BigInt(speeds.normal.maxPriorityFeePerGas.wei);
+    expect(reply.transferCostUsdc).toEqual({
+      ...{ native: usdcCost(21_000n * head.baseFee), erc20: usdcCost(gas * head.baseFee) },
+      ...{ nativeWithTip: usdcCost(21_000n * withTip), erc20WithTip: usdcCost(gas * withTip) },
+    });
+    expect(reply.aboveFloorGwei).toBe(gwei(head.baseFee - fees[0]!));
+    expect(Number(reply.aboveFloorPercent)).toBeCloseTo((Number(head.baseFee) / Number(fees[0]) - 1) * 100, 3);
     const byHour = Map.groupBy(blocks, ({ at }) => hourOf(at));
     expect(reply.hours).toEqual(
       [...byHour].map(([at, own]) => {

@@ -1,14 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import { migrate } from '../../../src/store/sqlite/migrate.ts';
 
-const SCHEMA = join(import.meta.dirname, '../../../src/store/chain/migrations/001-chain.sql');
+const SCHEMA = join(import.meta.dirname, '../../../src/store/chain/migrations');
 
 /** A chain database with nothing in it, in memory. */
 export function emptyChainDatabase(): Sqlite {
   const db = new Database(':memory:');
-  db.exec(readFileSync(SCHEMA, 'utf8'));
+  migrate(db, SCHEMA);
   return db;
 }
 

@@ -55,6 +55,19 @@ export function decimal(units: bigint, decimals: number): string {
   const text = units.toString().padStart(decimals + 1, '0');
   return `${text.slice(0, -decimals)}.${text.slice(-decimals)}`.replace(/\.?0+$/, '');
 }
+/** A cost in wei as USDC, to the next sixth decimal. */
+export const usdcCost = (wei: bigint) => decimal((wei + 10n ** 12n - 1n) / 10n ** 12n, 6);
+/** What successful transactions of this hour and the one before paid above the base fee, in wei a gas, ascending. */
+export function tipsIn(blocks: readonly Block[]): bigint[] {
+  const since = hourOf(blocks.at(-1)!.at - 3600);
+  const recent = blocks.filter(({ at }) => at >= since);
+  const tips = recent.flatMap(({ baseFee, receipts }) =>
+    receipts
+      .filter(({ status }) => status === '0x1')
+      .map(({ effectiveGasPrice }) => BigInt(effectiveGasPrice) - baseFee),
+  );
+  return tips.sort(ascending);
+}
 export const rank = <T>(sorted: readonly T[], percent: number) =>
   sorted[Math.max(Math.ceil((percent / 100) * sorted.length), 1) - 1]!;
 export const ascending = (a: bigint | number, b: bigint | number) => (a < b ? -1 : Number(a > b));

@@ -11,7 +11,15 @@ import { type Replay, startReplay } from './replay.ts';
 
 /** All seven upstreams at one place. */
 export function packagesAt(url: string): PackagesConfig {
-  return { npmUrl: url, npmDownloadsUrl: url, depsDevUrl: url, pypiUrl: url, osvUrl: url, nugetUrl: url, packagistUrl: url };
+  return {
+    npmUrl: url,
+    npmDownloadsUrl: url,
+    depsDevUrl: url,
+    pypiUrl: url,
+    osvUrl: url,
+    nugetUrl: url,
+    packagistUrl: url,
+  };
 }
 
 /** The same for a whole service. */
