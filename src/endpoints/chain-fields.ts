@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { hasFittingCase } from '../lib/eip55.ts';
 
 /** An exact amount as digits, with a fraction when it has one. Never a float. */
 export function decimal(description: string) {
@@ -43,22 +44,33 @@ export function atField(description: string) {
 export const asOfBlock = z.int().nonnegative().meta({ description: 'The block at which the answer was read' });
 
 /**
- * An address in the query, in any letter case; checksums are not checked. It is parsed to lower case, so that equal requests have equal parameters.
+ * An address in the query: in lower case, in upper case, or with EIP-55's checksum, which must be right. It is parsed to lower case, so that equal
+ * requests have equal parameters.
  */
 export function addressParam(description: string) {
-  return hexParam(40, 'a 0x address of 40 hex digits').meta({ description });
+  return hexText(40, 'a 0x address of 40 hex digits')
+    .refine(
+      hasFittingCase,
+      'its EIP-55 checksum is wrong, so a digit is mistyped; all in one letter case there is no checksum',
+    )
+    .transform(lowerCase)
+    .meta({ description: `${description}; in one letter case, or with a right EIP-55 checksum` });
 }
 
 /** A transaction hash in the query, in any letter case; parsed to lower case. */
 export function hashParam(description: string) {
-  return hexParam(64, 'a 0x transaction hash of 64 hex digits').meta({ description });
+  return hexText(64, 'a 0x transaction hash of 64 hex digits').transform(lowerCase).meta({ description });
 }
 
-function hexParam(digits: number, form: string) {
+function hexText(digits: number, form: string) {
+  // The rules after this one are for texts of this form.
   return z
     .string({ error: `required: ${form}` })
-    .regex(new RegExp(`^0[xX][0-9a-fA-F]{${digits}}$`), form)
-    .transform((text) => text.toLowerCase() as `0x${string}`);
+    .regex(new RegExp(`^0[xX][0-9a-fA-F]{${digits}}$`), { error: form, abort: true });
+}
+
+function lowerCase(text: string): `0x${string}` {
+  return text.toLowerCase() as `0x${string}`;
 }
 
 /** The `source` member of an answer that was read from the chain just now. */

@@ -45,7 +45,11 @@ describe('a network with traffic', () => {
     const seen = async (number: number) => {
       const params = [`0x${number.toString(16)}`, false];
       const body = JSON.stringify([{ jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params }]);
-      const reply = await fetch(network.rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+      const reply = await fetch(network.rpcUrl, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json' },
+      });
       const [answer] = (await reply.json()) as { result: { extraData: Hex; baseFeePerGas: Hex; number: Hex } }[];
       const { result } = answer!;
       expect(Number(result.number)).toBe(number);

@@ -332,7 +332,13 @@ test('token events are summed exactly past 64 bits', () => {
 
 test('costs are counted by kind and hour, to three digits', () => {
   const costs = createOperationCosts(db);
-  const cost = { kind: 'tokenTransfer', at: NOON + 5, gasUsed: 51_234, effectiveGasPrice: 20_000_000_000n, baseFee: 20_000_000_000n } as const;
+  const cost = {
+    kind: 'tokenTransfer',
+    at: NOON + 5,
+    gasUsed: 51_234,
+    effectiveGasPrice: 20_000_000_000n,
+    baseFee: 20_000_000_000n,
+  } as const;
   costs.record([cost, cost, { ...cost, gasUsed: 51_251 }, { ...cost, kind: 'deploy' }]);
   costs.record([cost, { ...cost, at: NOON - 1, gasUsed: 999 }]);
   expect(reads.costs('tokenTransfer', 'gas', NOON + 100)).toEqual(
