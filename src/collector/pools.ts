@@ -2,6 +2,7 @@ import { readBlockNumber } from '../chain/block.ts';
 import { type PoolKind, type PoolSides, SWAP_TOPIC } from '../chain/dex.ts';
 import { askForPools } from '../chain/dex-ask.ts';
 import { CREATION_TOPIC, type CreatedPool, decodeCreation, NATIVE_CURRENCY } from '../chain/dex-pools.ts';
+import { SYNC_TOPIC } from '../chain/dex-price.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
@@ -172,13 +173,14 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
 }
 
 /**
- * The filters of swaps. v4's name the pool id, because all its swaps come from one contract.
+ * The filters of swaps, and of the reserves that a v2 pair writes before each. v4's name the pool id, because all its swaps come from one contract.
  * A kind without a pool yet names the USDC contract, which emits no swaps.
  */
 function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogFilter[] {
   const filters: LogFilter[] = [];
   const kinds = new Set(venues.map(({ kind }) => kind));
-  const topics = [...new Set([...kinds].filter((kind) => kind !== 'v4').map((kind) => SWAP_TOPIC[kind]))];
+  const swaps = [...kinds].filter((kind) => kind !== 'v4').map((kind) => SWAP_TOPIC[kind]);
+  const topics = [...new Set([...swaps, ...(kinds.has('v2') ? [SYNC_TOPIC] : [])])];
   if (topics.length > 0) {
     const emitters = pools.filter(({ kind }) => kind !== 'v4').map(({ emitter }) => emitter);
     filters.push({ addresses: emitters.length > 0 ? emitters : [usdc], topics: [topics] });

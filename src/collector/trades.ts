@@ -1,4 +1,5 @@
 import { decodeSwap, toTrade } from '../chain/dex.ts';
+import { readPoolPrice } from '../chain/dex-price.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { TradeRow } from '../store/chain/rows.ts';
 import type { Beside, TradeReads } from '../store/chain/trade-reads.ts';
@@ -18,7 +19,7 @@ export interface TradeScannerParts {
 const NEIGHBOURS = 3 * WINDOW;
 
 /** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
-const VERSION = 1;
+const VERSION = 2;
 
 /**
  * Reads executed trades of the watched tokens against USDC, and the pools of these trades.
@@ -32,7 +33,7 @@ export function createTradeScanner({ watch, reads, log }: TradeScannerParts): Lo
     prepare: book.prepare,
     scan(span) {
       const learned = book.learn(span);
-      const rows = span.logs.flatMap((entry) => readTrade(entry, book) ?? []);
+      const rows = span.logs.flatMap((entry, at) => readTrade(entry, span.logs[at - 1], book) ?? []);
       return { ...learned, trades: filterByToken(rows, span, watch, reads) };
     },
   };
@@ -44,15 +45,20 @@ function keyOf({ tokens, venues, usdc, dustE9, outlierPercent }: WatchList): str
   return ['trades', VERSION, usdc, ...watched, ...places, dustE9, outlierPercent].join(' ');
 }
 
-function readTrade(entry: ScanLog, book: PoolBook): TradeRow | null {
+/** The trade that a log reports, if any. `before` is the log before it among those that the scanner asks for. */
+function readTrade(entry: ScanLog, before: ScanLog | undefined, book: PoolBook): TradeRow | null {
   const pool = book.poolOf(entry);
   const deltas = pool && decodeSwap(pool.kind, entry);
   const trade = deltas && toTrade(deltas, pool);
   if (!trade) return null;
   const { block, logIndex, at, transactionHash } = entry;
+  const beside = before?.block === block && before.logIndex === logIndex - 1 ? before : undefined;
+  const tokenIn = pool.tokenFirst ? deltas.amount0 : deltas.amount1;
   return {
     ...{ block, logIndex, at, transactionHash: hexToBytes(transactionHash) },
     ...{ pool: pool.idBytes, token: hexToBytes(pool.token), ...trade, excluded: null },
+    side: tokenIn < 0n ? 'buy' : 'sell',
+    pricing: readPoolPrice(pool.kind, entry, deltas, beside, pool),
   };
 }
 

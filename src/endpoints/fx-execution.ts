@@ -3,6 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../store/chain/fx-reads.ts';
 import { addressField, decimal } from './chain-fields.ts';
+import { poolsField, shareOf, showCost, showPool, sideCosts } from './execution-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   EXAMPLE_FX,
@@ -22,6 +23,11 @@ const E9 = 1_000_000_000n;
 /** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
+const deviation = z.number().nullable().meta({
+  description:
+    "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the window",
+});
+
 const result = z.strictObject({
   symbol: z.string(),
   last: lastTrade,
@@ -35,13 +41,14 @@ const result = z.strictObject({
           .meta({ description: 'and of less than this; null: no bound' }),
         trades: z.int().nonnegative(),
         vwap: rate.nullable().meta({ description: 'Volume-weighted rate of these trades; null without any' }),
-        slippageBps: z.number().nullable().meta({
-          description:
-            "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC moved - base moved x vwap| by the sum of base moved x vwap. It holds fee, price impact and the price's own movement within the window, which a shorter window leaves out",
+        ...sideCosts,
+        deviationFromVwapBps: deviation,
+        slippageBps: deviation.meta({
+          description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
         }),
       }),
     )
-    .meta({ description: 'Rate by the size of the trade' }),
+    .meta({ description: 'Rate and cost by the size of the trade' }),
   venues: z
     .array(
       z.strictObject({
@@ -51,10 +58,12 @@ const result = z.strictObject({
         ),
         trades: z.int().positive(),
         volumeUsdc: decimal('In USDC'),
-        share: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
+        volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
+        share: z.number().meta({ description: 'The same, under its old name' }),
       }),
     )
     .meta({ description: 'Where the volume was traded, largest first' }),
+  pools: poolsField,
   freshness,
   source: sourceSchema,
 });
@@ -66,7 +75,7 @@ export const fxExecution = defineEndpoint({
   priceUsd: '0.001',
   label: 'Execution quality',
   summary:
-    'Volume-weighted rate, range, rate and slippage by trade size, and the venues where a watched token traded against USDC.',
+    'Volume-weighted rate and range, what buys and sells of each size cost against their pool’s price, and the venues and pools where a watched token traded against USDC.',
   freeSummary: '/v1/fx',
   params: fxParams,
   result,
@@ -75,8 +84,16 @@ export const fxExecution = defineEndpoint({
     result: {
       ...EXAMPLE_FX,
       sizes: [
-        { fromUsdc: '0', toUsdc: '100', trades: 1211, vwap: '1.1651', slippageBps: 4.21 },
-        { fromUsdc: '100000', toUsdc: null, trades: 0, vwap: null, slippageBps: null },
+        {
+          ...{ fromUsdc: '0', toUsdc: '100', trades: 1211, vwap: '1.1651' },
+          ...{ buys: { trades: 640, costBps: 5.02 }, sells: { trades: 571, costBps: 5.01 } },
+          ...{ deviationFromVwapBps: 4.21, slippageBps: 4.21 },
+        },
+        {
+          ...{ fromUsdc: '100000', toUsdc: null, trades: 0, vwap: null },
+          ...{ buys: { trades: 0, costBps: null }, sells: { trades: 0, costBps: null } },
+          ...{ deviationFromVwapBps: null, slippageBps: null },
+        },
       ],
       venues: [
         {
@@ -84,7 +101,19 @@ export const fxExecution = defineEndpoint({
           address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
           trades: 1702,
           volumeUsdc: '451022.917731',
+          volumeShare: 0.9379,
           share: 0.9379,
+        },
+      ],
+      pools: [
+        {
+          id: '0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae',
+          venue: 'Uniswap v4',
+          address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
+          trades: 1702,
+          volumeUsdc: '451022.917731',
+          volumeShare: 0.9379,
+          state: { rate: '1.1651207', at: 1795199395, usdcToMove10Bps: '1024.380112' },
         },
       ],
       ...EXAMPLE_PROVENANCE,
@@ -100,12 +129,18 @@ export const fxExecution = defineEndpoint({
     const totals = reads.tradesIn(asked);
     const vwap = totals.baseE9 === 0n ? 0 : Number(totals.usdcE9) / Number(totals.baseE9);
     const sizes = reads.tradesBySize(asked, BOUNDS, vwap);
+    const costs = reads.tradeCosts(asked, BOUNDS);
     return {
       symbol: token.symbol,
       last: showLast(reads.lastTrade(token.address)),
       window: showWindow(window, totals),
-      sizes: sizes.map((size, at) => showSize([BOUNDS[at - 1] ?? 0n, BOUNDS[at] ?? null], size, vwap)),
+      sizes: sizes.map((size, at) => ({
+        ...showSize([BOUNDS[at - 1] ?? 0n, BOUNDS[at] ?? null], size, vwap),
+        buys: showCost(costs, at, 'buy'),
+        sells: showCost(costs, at, 'sell'),
+      })),
       venues: reads.tradesByVenue(asked).map((venue) => showVenue(venue, totals)),
+      pools: reads.tradesByPool(asked).map((pool) => showPool(pool, totals.usdcE9)),
       ...provenance(sources),
     };
   },
@@ -113,16 +148,18 @@ export const fxExecution = defineEndpoint({
 
 function showSize([fromE9, toE9]: readonly [bigint, bigint | null], size: SizeTotals, vwap: number) {
   const fair = Number(size.baseE9) * vwap;
+  const deviationBps = fair > 0 ? Math.round((size.distanceE9 / fair) * 1e6) / 100 : null;
   return {
     fromUsdc: showE9(fromE9),
     toUsdc: toE9 === null ? null : showE9(toE9),
     trades: size.trades,
     vwap: rateOf(size),
-    slippageBps: fair > 0 ? Math.round((size.distanceE9 / fair) * 1e6) / 100 : null,
+    deviationFromVwapBps: deviationBps,
+    slippageBps: deviationBps,
   };
 }
 
 function showVenue({ name, address, trades, usdcE9 }: VenueTotals, totals: WindowTotals) {
-  const share = Math.round((Number(usdcE9) / Number(totals.usdcE9)) * 1e4) / 1e4;
-  return { name, address, trades, volumeUsdc: showE9(usdcE9), share };
+  const share = shareOf(usdcE9, totals.usdcE9);
+  return { name, address, trades, volumeUsdc: showE9(usdcE9), volumeShare: share, share };
 }

@@ -1,5 +1,6 @@
 import type { Sqlite } from '../sqlite/database.ts';
 import { createDeployReads, type DeployReads } from './deploy-reads.ts';
+import { createExecutionReads, type ExecutionReads } from './execution-reads.ts';
 import { createFeeReads, type FeeReads } from './fee-reads.ts';
 import { createFxReads, type FxReads } from './fx-reads.ts';
 import { createHourReads, type HourReads } from './hour-reads.ts';
@@ -8,7 +9,15 @@ import { createProbeReads, type ProbeReads } from './probe-store.ts';
 import { createTokenReads, type TokenReads } from './token-reads.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
-export interface ChainReads extends CostReads, DeployReads, FeeReads, FxReads, HourReads, ProbeReads, TokenReads {
+export interface ChainReads
+  extends CostReads,
+    DeployReads,
+    ExecutionReads,
+    FeeReads,
+    FxReads,
+    HourReads,
+    ProbeReads,
+    TokenReads {
   /** Differs after every write of the collector. An answer is valid until then. */
   version(): number;
 }
@@ -23,6 +32,7 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
     version: () => changes.get() as number,
     ...createCostReads(db),
     ...createDeployReads(db),
+    ...createExecutionReads(db),
     ...createFeeReads(db),
     ...createFxReads(db),
     ...createHourReads(db),

@@ -13,6 +13,19 @@ export interface TradeRow {
   readonly usdcE9: bigint;
   /** Why it does not count towards prices; null when it does. */
   readonly excluded: string | null;
+  /** Who traded: a buy takes the token out of the pool. */
+  readonly side: 'buy' | 'sell';
+  /** What it did to the pool; null when its events do not say it. */
+  readonly pricing: TradePricing | null;
+}
+
+/** The pool's price beside a trade, in whole USDC for a whole token and without the pool's fee. */
+export interface TradePricing {
+  readonly priceAfter: number;
+  /** Null: the price after the trade before it in the same pool. */
+  readonly priceBefore: number | null;
+  /** USDC that the pool trades with at the price after it, as a pool of constant product. */
+  readonly usdcReserve: number;
 }
 
 /** A burn of the project token, or a payout of its distributor. */

@@ -84,8 +84,18 @@ const INSERT_DEPLOY = `
   INSERT INTO deploys (block, at, address, deployer, transaction_hash)
   VALUES (@block, @at, @address, @deployer, @transactionHash)`;
 const INSERT_TRADE = `
-  INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded)
-  VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded)`;
+  INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded,
+                      side, price_before, price_after, usdc_reserve)
+  VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded,
+          @side, @priceBefore, @priceAfter, @usdcReserve)`;
+/** A pool's price changes by swaps alone, so the price before a trade is that after the one before it, if no block between them is missing. */
+const LINK_TRADES = `
+  UPDATE trades INDEXED BY trades_unlinked SET price_before =
+    (SELECT earlier.price_after FROM trades AS earlier
+      WHERE earlier.pool = trades.pool AND earlier.block >= @from
+        AND (earlier.block, earlier.log_index) < (trades.block, trades.log_index)
+      ORDER BY earlier.block DESC, earlier.log_index DESC LIMIT 1)
+   WHERE price_before IS NULL AND price_after IS NOT NULL AND block BETWEEN @from AND @to`;
 const INSERT_TOKEN_EVENT = `
   INSERT INTO token_events (block, log_index, transaction_hash, at, kind, account, amount)
   VALUES (@block, @logIndex, @transactionHash, @at, @kind, @account, @amount)`;
@@ -105,6 +115,7 @@ const TABLES = [
   'hours',
   'facts',
 ];
+const UNPRICED = { priceBefore: null, priceAfter: null, usdcReserve: null };
 /** Above every block number. */
 const TOP = Number.MAX_SAFE_INTEGER;
 
@@ -171,6 +182,7 @@ function prepare(db: Sqlite) {
     fee: db.prepare(INSERT_FEE),
     deploy: db.prepare(INSERT_DEPLOY),
     trade: db.prepare(INSERT_TRADE),
+    linkTrades: db.prepare(LINK_TRADES),
     tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
     pool: db.prepare(INSERT_POOL),
     code: db.prepare(
@@ -191,9 +203,11 @@ function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ReturnT
     statements.dropTokenEvents.run(from, to);
     const { trades, tokenEvents, pools } = scan();
     for (const row of pools) statements.pool.run({ ...row, tokenFirst: row.tokenFirst ? 1 : 0 });
-    for (const row of trades) statements.trade.run(row);
+    for (const { pricing, ...row } of trades) statements.trade.run({ ...row, ...(pricing ?? UNPRICED) });
     for (const row of tokenEvents) statements.tokenEvent.run({ ...row, amount: String(row.amount) });
     facts.cover('logs', { from, to });
+    const unbroken = facts.coverage('logs').find((span) => span.from <= from && span.to >= to);
+    if (unbroken !== undefined) statements.linkTrades.run(unbroken);
   }
 
   function drop(span: Span): void {

@@ -36,6 +36,8 @@ import { type Service, startService } from '../../support/service/service.ts';
 type Reply = ReturnType<typeof JSON.parse>;
 type Json = Record<string, never>;
 
+const total = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+
 const POLL_MS = 250;
 /** Long enough for some traffic of every kind. Most of the test's time is this wait. */
 const SECONDS_OF_TRAFFIC = 20;
@@ -265,11 +267,28 @@ describe('fx', () => {
       expect(free).toMatchObject({ symbol, last: reply.last, window: reply.window });
 
       const vwap = Number(usdc) / Number(base);
-      for (const { fromUsdc, toUsdc, trades: count, slippageBps, vwap: own } of reply.sizes) {
+      for (const size of reply.sizes) {
+        const { fromUsdc, toUsdc, trades: count, slippageBps, deviationFromVwapBps, vwap: own } = size;
         const within = counted.filter(
           ({ usdcE9 }) => usdcE9 >= BigInt(fromUsdc) * ONE && (toUsdc === null || usdcE9 < BigInt(toUsdc) * ONE),
         );
         expect(count).toBe(within.length);
+        for (const [side, { trades: measured, costBps }] of [
+          ['buy', size.buys],
+          ['sell', size.sells],
+        ] as const) {
+          const seen = within.filter((trade) => trade.side === side && trade.before !== null);
+          const atBefore = seen.map(({ baseE9, before }) => Number(baseE9) * before!);
+          const costs = seen.map(
+            ({ usdcE9 }, index) => (Number(usdcE9) - atBefore[index]!) * (side === 'buy' ? 1 : -1),
+          );
+          expect(measured).toBe(seen.length);
+          if (seen.length === 0) expect(costBps).toBeNull();
+          else expect(costBps).toBeCloseTo((total(costs) / total(atBefore)) * 10_000, 1);
+          // Every pool takes a fee, so no side of any size trades for less than it.
+          if (seen.length > 0) expect(costBps).toBeGreaterThan(4);
+        }
+        expect(deviationFromVwapBps).toBe(slippageBps);
         if (within.length === 0) continue;
         expect(own).toBe(rateOf(sum(within.map(({ usdcE9 }) => usdcE9)), sum(within.map(({ baseE9 }) => baseE9))));
         const fair = within.map(({ baseE9 }) => Number(baseE9) * vwap);
@@ -278,11 +297,23 @@ describe('fx', () => {
       }
       const venues = Map.groupBy(counted, ({ venue, address }) => `${venue} ${address}`);
       expect(reply.venues).toHaveLength(venues.size);
-      for (const { name, address, trades: count, volumeUsdc, share } of reply.venues) {
+      for (const { name, address, trades: count, volumeUsdc, share, volumeShare } of reply.venues) {
         const within = venues.get(`${name} ${address}`)!;
         const volume = sum(within.map(({ usdcE9 }) => usdcE9));
         expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: decimal(volume, 9) });
         expect(share).toBeCloseTo(Number(volume) / Number(usdc), 3);
+        expect(volumeShare).toBe(share);
+      }
+      const pools = Map.groupBy(counted, ({ pool }) => pool);
+      expect(reply.pools.map(({ id }: { id: string }) => id).sort()).toEqual([...pools.keys()].sort());
+      for (const { id, venue, trades: count, volumeUsdc, state } of reply.pools) {
+        const within = pools.get(id)!;
+        const newest = all.findLast(({ pool }) => pool === id)!;
+        expect({ venue, count }).toEqual({ venue: within[0]!.venue, count: within.length });
+        expect(volumeUsdc).toBe(decimal(sum(within.map(({ usdcE9 }) => usdcE9)), 9));
+        expect(Number(state.rate) / newest.after).toBeCloseTo(1, 6);
+        expect(state.at).toBe(newest.at);
+        expect(Number(state.usdcToMove10Bps) / (newest.reserve * (Math.sqrt(1.001) - 1))).toBeCloseTo(1, 5);
       }
     },
   );

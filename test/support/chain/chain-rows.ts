@@ -76,10 +76,18 @@ export interface TradeFixture {
   pool?: Buffer;
   logIndex?: number;
   excluded?: string | null;
+  side?: 'buy' | 'sell' | null;
+  priceBefore?: number | null;
+  priceAfter?: number | null;
+  usdcReserve?: number | null;
 }
 
 export function putTrades(db: Sqlite, trades: readonly TradeFixture[]): void {
-  const insert = db.prepare('INSERT INTO trades VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const insert = db.prepare(
+    `INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded,
+                         side, price_before, price_after, usdc_reserve)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
   for (const {
     block,
     at,
@@ -89,7 +97,13 @@ export function putTrades(db: Sqlite, trades: readonly TradeFixture[]): void {
     pool = account(1),
     logIndex = 0,
     excluded = null,
+    ...priced
   } of trades) {
-    insert.run(block, logIndex, hash(block), at, pool, token, BigInt(baseE9), BigInt(usdcE9), excluded);
+    const { side = null, priceBefore = null, priceAfter = null, usdcReserve = null } = priced;
+    const amounts = [BigInt(baseE9), BigInt(usdcE9)];
+    insert.run(
+      ...[block, logIndex, hash(block), at, pool, token, ...amounts, excluded],
+      ...[side, priceBefore, priceAfter, usdcReserve],
+    );
   }
 }

@@ -111,6 +111,7 @@ const SWAPS = parseAbi([
   'event Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out, uint256 amount1Out, address indexed to)',
   'event Swap(address indexed sender, address indexed recipient, int256 amount0, int256 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick)',
   'event Swap(bytes32 indexed id, address indexed sender, int128 amount0, int128 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick, uint24 fee)',
+  'event Sync(uint112 reserve0, uint112 reserve1)',
 ]);
 
 export interface Trade {
@@ -122,6 +123,28 @@ export interface Trade {
   transaction: Hex;
   baseE9: bigint;
   usdcE9: bigint;
+  /** The pool's address or v4 id. */
+  pool: string;
+  side: 'buy' | 'sell';
+  /** Whole USDC for a whole token at which the pool stood before and after; null when nothing before it said so. */
+  before: number | null;
+  after: number;
+  /** Whole USDC in the pool (v2), or in one of constant product that is as deep. */
+  reserve: number;
+}
+
+interface Depth {
+  price: number;
+  reserve: number;
+}
+
+/** The pool as its own reserves, or its price and liquidity, describe it. */
+function depthOf(args: Record<string, bigint>, pool: { usdc: number; base: number; usdcFirst: boolean }): Depth {
+  const root = Number(args.sqrtPriceX96 ?? 0n) / 2 ** 96;
+  const zero = args.reserve0 === undefined ? Number(args.liquidity) / root : Number(args.reserve0);
+  const one = args.reserve1 === undefined ? Number(args.liquidity) * root : Number(args.reserve1);
+  const [usdc, base] = pool.usdcFirst ? [zero, one] : [one, zero];
+  return { price: usdc / 10 ** pool.usdc / (base / 10 ** pool.base), reserve: usdc / 10 ** pool.usdc };
 }
 
 /** To 10^-9, half up. */
@@ -143,12 +166,14 @@ export function tradesIn(network: EmbeddedNetwork, blocks: readonly Block[]): Tr
       [projectV3, { symbol: 'CALL', venue: 'Uniswap v3', usdc: 6, base: 18, usdcFirst: false }],
     ].map(([id, pool]) => [String(id).toLowerCase(), pool as never]),
   );
+  // A v2 pair writes its new reserves right before its swap, so those before it are two events back.
+  const stood = new Map<string, Depth>();
+  const reserves = new Map<string, Depth>();
   return blocks.flatMap(({ number, at, receipts }) =>
     receipts.flatMap(({ logs, transactionHash }) =>
       logs.flatMap((log): Trade[] => {
-        const pool = pools.get(
-          (log.address === poolManager.toLowerCase() ? log.topics[1] : log.address)?.toLowerCase() ?? '',
-        );
+        const id = (log.address === poolManager.toLowerCase() ? log.topics[1] : log.address)?.toLowerCase() ?? '';
+        const pool = pools.get(id);
         if (!pool) return [];
         let args: Record<string, bigint>;
         try {
@@ -156,13 +181,27 @@ export function tradesIn(network: EmbeddedNetwork, blocks: readonly Block[]): Tr
         } catch {
           return [];
         }
+        if (args.reserve0 !== undefined) {
+          const before = reserves.get(id);
+          if (before) stood.set(id, before);
+          reserves.set(id, depthOf(args, pool));
+          return [];
+        }
+        const before = stood.get(id)?.price ?? null;
+        const { price, reserve } = reserves.get(id) ?? depthOf(args, pool);
+        stood.set(id, { price, reserve });
         const [zero, one] =
           args.amount0In === undefined
             ? [args.amount0!, args.amount1!]
             : [args.amount0In - args.amount0Out!, args.amount1In! - args.amount1Out!];
         const [usdc, base] = pool.usdcFirst ? [zero, one] : [one, zero];
         const amounts = { usdcE9: e9(usdc, pool.usdc), baseE9: e9(base, pool.base) };
-        return [{ ...pool, address: log.address, at, block: number, transaction: transactionHash, ...amounts }];
+        // v4 writes what the swapper got, the others what the pool got.
+        const gotBase = log.topics.length === 3 && args.fee !== undefined ? base! > 0n : base! < 0n;
+        const state = { pool: id, side: gotBase ? ('buy' as const) : ('sell' as const), before, after: price, reserve };
+        return [
+          { ...pool, ...state, address: log.address, at, block: number, transaction: transactionHash, ...amounts },
+        ];
       }),
     ),
   );

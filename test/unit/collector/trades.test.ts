@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type PoolKind, SWAP_TOPIC } from '../../../src/chain/dex.ts';
 import { CREATION_TOPIC } from '../../../src/chain/dex-pools.ts';
+import { SYNC_TOPIC } from '../../../src/chain/dex-price.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { LogScanner, ScanLog, ScanWrites } from '../../../src/collector/log-scanner.ts';
 import { createTradeScanner } from '../../../src/collector/trades.ts';
@@ -189,6 +190,70 @@ describe('swaps of every kind, both orders and both directions', () => {
   });
 });
 
+describe('the pool beside a trade', () => {
+  const priced = () =>
+    db
+      .prepare(
+        'SELECT side, price_before AS before, price_after AS after, usdc_reserve AS reserve FROM trades ORDER BY block',
+      )
+      .all();
+  const [usdc, eurc] = [1165n * MICRO, 1000n * MICRO];
+
+  test('v2: the Sync right before the swap says the price before and after it', async () => {
+    const pool = repeat('a1');
+    const sync = (block: number, reserve0: bigint, reserve1: bigint) =>
+      logOf(block, pool, [SYNC_TOPIC], data(reserve0 * MICRO, reserve1 * MICRO));
+    await take([
+      create.v2(5, USDC, EURC, pool),
+      // Liquidity that is added writes one too, and no swap follows it.
+      sync(5, 10n, 10n),
+      ...[sync(6, 1_165_000n, 1_000_000n), swap('v2', 6, pool, usdc, -eurc)],
+      ...[sync(7, 1_163_835n, 1_001_000n), swap('v2', 7, pool, -usdc, eurc)],
+    ]);
+    expect(priced()).toEqual([
+      { side: 'buy', before: 1_163_835 / 1_001_000, after: 1.165, reserve: 1_165_000 },
+      { side: 'sell', before: 1.165, after: 1_163_835 / 1_001_000, reserve: 1_163_835 },
+    ]);
+  });
+
+  test('v2: a Sync of another pair, or one that another log follows, says nothing', async () => {
+    const [pool, other] = [repeat('a1'), repeat('a9')];
+    const sync = (address: Hex) => logOf(6, address, [SYNC_TOPIC], data(1_165_000n * MICRO, 1_000_000n * MICRO));
+    const before = sync(pool);
+    count += 1;
+    await take([create.v2(5, USDC, EURC, pool), before, swap('v2', 6, pool, usdc, -eurc)]);
+    await take([sync(other), swap('v2', 7, pool, usdc, -eurc)], 7, 7);
+    expect(priced()).toMatchObject([
+      { side: 'buy', before: null, after: null },
+      { side: 'buy', before: null, after: null },
+    ]);
+  });
+
+  test.each(['v3', 'slipstream', 'v4'] as const)(
+    '%s: the price before is that after the swap before it',
+    async (kind) => {
+      const [pool, id] = kind === 'v4' ? [V4, ID('b1')] : [repeat('a3'), undefined];
+      const creation = kind === 'v4' ? create.v4(5, USDC, EURC, ID('b1')) : create[kind](5, USDC, EURC, pool);
+      // In Q64.96, with USDC first: half a token for a USDC, then a quarter.
+      const [half, quarter] = [2n ** 96n, 2n ** 95n];
+      const at = (block: number, root: bigint, sign: bigint) => {
+        const made = swap(kind, block, pool, sign * usdc, -sign * eurc, id);
+        const words = made.data.slice(2).match(/.{64}/g) ?? [];
+        const content = [...words.slice(0, 2), word(root), word(10n ** 12n), ...words.slice(4)].join('');
+        return { ...made, data: `0x${content}` as Hex };
+      };
+      await take([creation, at(6, half, 1n)], 5, 6);
+      await take([at(7, quarter, 1n)], 7, 7);
+      await take([at(8, half, -1n)], 8, 8);
+      expect(priced()).toEqual([
+        { side: 'buy', before: null, after: 1, reserve: 1_000_000 },
+        { side: 'buy', before: 1, after: 4, reserve: 2_000_000 },
+        { side: 'sell', before: 4, after: 1, reserve: 1_000_000 },
+      ]);
+    },
+  );
+});
+
 test('a log with an unknown pool, emitter, pool id or kind is no trade', async () => {
   const pool = repeat('a3');
   const id = ID('b1');
@@ -315,7 +380,9 @@ describe('the filters', () => {
 
   test('name at most eight alternatives in each position, always an address, and always the same first topics', async () => {
     const before = firstTopics();
-    expect(before).toEqual([...new Set([...Object.values(SWAP_TOPIC), ...Object.values(CREATION_TOPIC)])].sort());
+    expect(before).toEqual(
+      [...new Set([...Object.values(SWAP_TOPIC), ...Object.values(CREATION_TOPIC), SYNC_TOPIC])].sort(),
+    );
     await take(
       Array.from({ length: 40 }, (_, at) => create.v4(5, USDC, at % 2 ? EURC : COIN, ID((10 + at).toString(16)))),
     );

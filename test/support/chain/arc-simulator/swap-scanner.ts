@@ -24,6 +24,8 @@ export function createSwapScanner(): LogScanner {
             baseE9: magnitude(eurc ?? 0n) * 1000n,
             usdcE9: magnitude(usdc ?? 0n) * 1000n,
             excluded: null,
+            side: 'buy',
+            pricing: null,
           },
         ];
       }),

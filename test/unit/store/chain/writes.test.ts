@@ -41,6 +41,8 @@ const trade = (number: number): TradeRow => ({
   token: bytes(3, 20),
   baseE9: 5n,
   usdcE9: 6n,
+  side: 'buy',
+  pricing: null,
   excluded: null,
 });
 const rows = (trades: readonly TradeRow[]) => ({ trades, tokenEvents: [], pools: [] });
@@ -198,5 +200,65 @@ describe('the file', () => {
     writes.reset();
     for (const table of ['blocks', 'deploys', 'trades', 'facts', 'hours']) expect(count(table)).toBe(0);
     expect(writes.coverage().full).toEqual([]);
+  });
+});
+
+describe('the price before a trade', () => {
+  const priced = (number: number, priceAfter: number, pool = 2, priceBefore: number | null = null): TradeRow => ({
+    ...trade(number),
+    ...{ pool: bytes(pool), pricing: { priceAfter, priceBefore, usdcReserve: 1 } },
+  });
+  const scan = (from: number, to: number, trades: readonly TradeRow[]) =>
+    writes.storeLogs({ from, to }, () => rows(trades));
+  const pricesBefore = () =>
+    db.prepare('SELECT block, price_before FROM trades ORDER BY block').raw().all() as [number, number | null][];
+
+  test('is the price after the one before it in the same pool, whichever span is stored first', () => {
+    scan(20, 29, [priced(21, 1.2), priced(25, 1.3), priced(26, 9, 7)]);
+    expect(pricesBefore()).toEqual([
+      [21, null],
+      [25, 1.2],
+      [26, null],
+    ]);
+    scan(10, 19, [priced(12, 1.1), priced(13, 8, 7)]);
+    expect(pricesBefore()).toEqual([
+      [12, null],
+      [13, null],
+      [21, 1.1],
+      [25, 1.2],
+      [26, 8],
+    ]);
+  });
+
+  test('is unknown while blocks between the two were not scanned', () => {
+    scan(10, 19, [priced(12, 1.1)]);
+    scan(30, 39, [priced(31, 1.4)]);
+    expect(pricesBefore()).toEqual([
+      [12, null],
+      [31, null],
+    ]);
+    scan(20, 29, []);
+    expect(pricesBefore()).toEqual([
+      [12, null],
+      [31, 1.1],
+    ]);
+  });
+
+  test('is what the trade’s own events say, where they do', () => {
+    scan(10, 19, [priced(12, 1.1), priced(13, 1.5, 2, 1.45)]);
+    expect(pricesBefore()).toEqual([
+      [12, null],
+      [13, 1.45],
+    ]);
+  });
+
+  test('is set again when a span is scanned again', () => {
+    scan(10, 19, [priced(12, 1.1), priced(14, 1.2)]);
+    scan(14, 19, [priced(14, 1.2), priced(15, 1.3)]);
+    expect(pricesBefore()).toEqual([
+      [12, null],
+      [14, 1.1],
+      [15, 1.2],
+    ]);
   });
 });
