@@ -11,6 +11,14 @@ export function decimal(description: string) {
     .meta({ description });
 }
 
+/** An amount of USDC. USDC has six decimals, so none is shown with more. */
+export function usdcField(description: string) {
+  return z
+    .string()
+    .regex(/^\d+(\.\d{1,6})?$/)
+    .meta({ description });
+}
+
 /** A whole number as digits, because it may exceed 2^53. */
 export function bigInteger(description: string) {
   return z.string().regex(/^\d+$/).meta({ description });

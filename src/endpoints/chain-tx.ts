@@ -7,7 +7,7 @@ import { kindOf, type Receipt, readTransaction } from '../chain/transaction.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/transfers.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatNative, formatUnits, NATIVE_DECIMALS } from '../lib/units.ts';
+import { formatCost, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../lib/units.ts';
 import {
   addressField,
   asOfBlock,
@@ -17,6 +17,7 @@ import {
   decimal,
   hashField,
   hashParam,
+  usdcField,
 } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 
@@ -48,11 +49,13 @@ const result = z.strictObject({
   kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
     description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
   }),
-  valueUsdc: decimal('Native value sent along, in USDC (18 decimals)'),
+  valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
+  valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
   gasUsed: z.int().nullable().meta({ description: 'null while pending' }),
-  feeUsdc: decimal('Fee in USDC')
+  feeUsdc: usdcField('Fee in USDC')
     .nullable()
-    .meta({ description: 'Gas used at its price in USDC, exact; null while pending' }),
+    .meta({ description: 'Gas used at its price in USDC, rounded up to six decimals; null while pending' }),
+  feeWei: bigInteger('The same, exact, in 10^-18 USDC').nullable(),
   transfers: z.array(transfer).meta({
     description:
       "Every ERC-20 movement, each once: where Arc logs one USDC movement twice, the token's own log is listed. ERC-721 is left out",
@@ -84,8 +87,10 @@ export const chainTx = defineEndpoint({
       contractCreated: null,
       kind: 'tokenTransfer',
       valueUsdc: '0',
+      valueWei: '0',
       gasUsed: 51000,
-      feeUsdc: '0.00102663',
+      feeUsdc: '0.001027',
+      feeWei: '1026630000000000',
       transfers: [
         {
           token: '0x3600000000000000000000000000000000000000',
@@ -119,7 +124,8 @@ export const chainTx = defineEndpoint({
       from: transaction.from,
       to: transaction.to ?? null,
       kind: kindOf(transaction),
-      valueUsdc: formatNative(transaction.value),
+      valueUsdc: formatUsdc(transaction.value, NATIVE_DECIMALS),
+      valueWei: transaction.value.toString(),
       transfers,
       transfersTruncated: moved.length > listed.length,
       asOfBlock: head,
@@ -135,19 +141,22 @@ const PENDING = {
   contractCreated: null,
   gasUsed: null,
   feeUsdc: null,
+  feeWei: null,
 };
 
 async function describeMining(chain: ChainClient, receipt: Receipt | null, options: RpcOptions) {
   if (receipt === null) return PENDING;
   const { blockNumber, status, gasUsed, effectiveGasPrice, contractAddress } = receipt;
   const [outcome] = await chain.batch([headerCall(blockNumber)], options);
+  const fee = BigInt(gasUsed) * effectiveGasPrice;
   return {
     status: status === '0x1' ? ('success' as const) : ('reverted' as const),
     block: blockNumber,
     at: readHeader(outcome, blockNumber).at,
     contractCreated: contractAddress ?? null,
     gasUsed,
-    feeUsdc: formatNative(BigInt(gasUsed) * effectiveGasPrice),
+    feeUsdc: formatCost(fee),
+    feeWei: fee.toString(),
   };
 }
 

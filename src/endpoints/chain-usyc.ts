@@ -21,6 +21,8 @@ const growthField = (days: number) =>
     `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / earlier)^(365 / days between the two) - 1; null when the history is too short`,
   ).nullable();
 
+const oldGrowth = percentField('The same, under its old name').nullable();
+
 const roundField = bigInteger("The oracle's round id; behind a proxy it holds the phase in its upper bits");
 
 const result = z.strictObject({
@@ -28,11 +30,17 @@ const result = z.strictObject({
   round: roundField,
   updatedAt: atField('When it was published: about once a business day in the US'),
   growth: z
-    .strictObject({ annualised7d: growthField(WEEK_DAYS), annualised30d: growthField(MONTH_DAYS) })
+    .strictObject({
+      annualised7dPercent: growthField(WEEK_DAYS),
+      annualised30dPercent: growthField(MONTH_DAYS),
+      annualised7d: oldGrowth,
+      annualised30d: oldGrowth,
+    })
     .meta({ description: 'How fast the price rises, by past rounds; no promise' }),
   supplyOnChain: decimal('Total supply of the token on this chain alone')
     .nullable()
     .meta({ description: 'Total supply on this chain alone, in whole tokens; null when the token does not answer' }),
+  supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
   history: z
     .array(z.strictObject({ round: roundField, at: atField('When it was published'), usd: decimal('The price then') }))
     .meta({ description: `At most ${MAX_ROUNDS} rounds, newest first, the last price included` }),
@@ -60,8 +68,12 @@ export const chainUsyc = defineEndpoint({
       priceUsd: '1.138264511832907115',
       round: '65',
       updatedAt: 1795122000,
-      growth: { annualised7d: '3.3921', annualised30d: '3.4107' },
+      growth: {
+        ...{ annualised7dPercent: '3.3921', annualised30dPercent: '3.4107' },
+        ...{ annualised7d: '3.3921', annualised30d: '3.4107' },
+      },
       supplyOnChain: '18250433.120977',
+      supplyUnit: 'USYC',
       history: [
         { round: '65', at: 1795122000, usd: '1.138264511832907115' },
         { round: '64', at: 1795035600, usd: '1.138160273004418209' },
@@ -82,15 +94,17 @@ export const chainUsyc = defineEndpoint({
     const { decimals, rounds, supply } = await readOracle(chain, usyc, block, MAX_ROUNDS, { signal });
     const show = ({ id, at, answer }: Round) => ({ round: `${id}`, at, usd: formatUnits(answer, decimals) });
     const last = show(rounds[0]);
+    const [week, month] = [annualisedGrowth(rounds, WEEK_DAYS), annualisedGrowth(rounds, MONTH_DAYS)];
     return {
       priceUsd: last.usd,
       round: last.round,
       updatedAt: last.at,
       growth: {
-        annualised7d: annualisedGrowth(rounds, WEEK_DAYS),
-        annualised30d: annualisedGrowth(rounds, MONTH_DAYS),
+        ...{ annualised7dPercent: week, annualised30dPercent: month },
+        ...{ annualised7d: week, annualised30d: month },
       },
       supplyOnChain: supply && formatUnits(supply.units, supply.decimals),
+      supplyUnit: 'USYC' as const,
       history: rounds.map(show),
       contracts: { token: usyc.token.toLowerCase(), oracle: usyc.oracle.toLowerCase() },
       asOfBlock: block,

@@ -7,7 +7,7 @@ import { data, index, quantity, readOutcome, toQuantity } from '../chain/rpc/wir
 import { UpstreamFailed } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatNative, formatUnits } from '../lib/units.ts';
-import { addressField, addressParam, asOfBlock, chainSource, decimal } from './chain-fields.ts';
+import { addressField, addressParam, asOfBlock, chainSource, decimal, usdcField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 
 /** USDC's ERC-20 interface has 6 decimals; the native balance has 18. */
@@ -20,8 +20,10 @@ const result = z.strictObject({
   type: z.enum(['wallet', 'contract']).meta({
     description: 'contract when it has code; a wallet that delegates by EIP-7702 (23 bytes of code) stays a wallet',
   }),
-  usdc: decimal('Balance through the ERC-20 face of USDC (6 decimals)'),
-  nativeUsdc: decimal('Balance of the native currency (18 decimals). On Arc it is the same money: never add both'),
+  usdc: usdcField('Balance through the ERC-20 face of USDC (6 decimals)'),
+  nativeUsdc: decimal(
+    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the same money as `usdc`: never add both',
+  ),
   projectToken: z
     .strictObject({
       address: addressField('Contract of the token'),

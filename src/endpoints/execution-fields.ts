@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { CostTotals, PoolTotals } from '../store/chain/execution-reads.ts';
-import { addressField, atField, decimal } from './chain-fields.ts';
-import { rate, showE9 } from './fx-fields.ts';
+import { addressField, atField, usdcField } from './chain-fields.ts';
+import { rate, showUsdc } from './fx-fields.ts';
 
 /** The move for which a pool's depth is given. Over ten hundredths of a percent the liquidity at the price is nearly all that a trade meets. */
 const DEPTH_BPS = 10;
@@ -41,7 +41,7 @@ export const poolsField = z
       venue: z.string().meta({ description: 'The place of trade' }),
       address: addressField('The contract that executed'),
       trades: z.int().positive(),
-      volumeUsdc: decimal('In USDC'),
+      volumeUsdc: usdcField('In USDC'),
       volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
       state: z
         .strictObject({
@@ -49,7 +49,7 @@ export const poolsField = z
             description: 'USDC for one whole token at which the pool stood after its newest trade, without its fee',
           }),
           at: atField('Time of that trade'),
-          usdcToMove10Bps: decimal('In USDC').meta({
+          depth10BpsUsdc: usdcField('In USDC').meta({
             description:
               'USDC that moves the pool’s rate by 0.1 %, by its reserves or by its liquidity at that rate; what lies further from the rate is not known',
           }),
@@ -72,11 +72,11 @@ export function showPool(
   total: bigint,
 ): z.output<typeof poolsField>[number] {
   return {
-    ...{ id, venue, address: emitter, trades, volumeUsdc: showE9(usdcE9), volumeShare: shareOf(usdcE9, total) },
+    ...{ id, venue, address: emitter, trades, volumeUsdc: showUsdc(usdcE9), volumeShare: shareOf(usdcE9, total) },
     state: state && {
       rate: showRate(state.price),
       at: state.at,
-      usdcToMove10Bps: formatUnits(BigInt(Math.round(state.usdcReserve * DEPTH_SHARE * 1e6)), USDC_DECIMALS),
+      depth10BpsUsdc: formatUnits(BigInt(Math.round(state.usdcReserve * DEPTH_SHARE * 1e6)), USDC_DECIMALS),
     },
   };
 }

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatGwei, formatNative } from '../lib/units.ts';
+import { formatCost, formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
-import { asOfBlock, decimal } from './chain-fields.ts';
+import { asOfBlock, bigInteger, decimal, usdcField } from './chain-fields.ts';
 import { type Collected, provenance } from './freshness.ts';
 import { MAX_BEHIND, readLastHour } from './last-hour.ts';
 import { ageOf, readNewestFee } from './newest-fee.ts';
@@ -22,7 +22,8 @@ const params = z.object({
 const current = {
   gas: z.int().positive().meta({ description: 'The gas that was priced' }),
   baseFeeGwei: decimal('Base fee of the newest block in gwei, exact'),
-  costUsdc: decimal('That gas at that base fee in USDC (18 decimals), exact; a priority fee comes on top'),
+  costUsdc: usdcField('That gas at that base fee in USDC, rounded up to six decimals; a priority fee comes on top'),
+  costWei: bigInteger('The same, exact, in 10^-18 USDC'),
 };
 
 /** How old the figures are. */
@@ -45,7 +46,7 @@ const lastHour = z
       z.strictObject({
         percentile: z.int(),
         baseFeeGwei: decimal('Base fee in gwei that this share of the blocks did not exceed'),
-        costUsdc: decimal('The gas at that base fee in USDC'),
+        costUsdc: usdcField('The gas at that base fee in USDC, rounded up to six decimals'),
       }),
     ),
   })
@@ -54,7 +55,8 @@ const lastHour = z
 const example = {
   gas: 51_000,
   baseFeeGwei: '20.13',
-  costUsdc: '0.00102663',
+  costUsdc: '0.001027',
+  costWei: '1026630000000000',
   asOfBlock: 32250000,
   ageSeconds: 1,
   source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
@@ -94,7 +96,8 @@ export const feesEstimatePaid = defineEndpoint({
   result: z.strictObject({
     ...current,
     nextBaseFeeGwei: decimal('Base fee of the next block in gwei'),
-    costNextUsdc: decimal('The gas at the next base fee in USDC'),
+    costNextUsdc: usdcField('The gas at the next base fee in USDC, rounded up to six decimals'),
+    costNextWei: bigInteger('The same, exact, in 10^-18 USDC'),
     nextBaseFeeExact: z.boolean().meta({
       description: "true: the newest header announces it (as Arc's do); false: computed by EIP-1559's rule",
     }),
@@ -108,7 +111,8 @@ export const feesEstimatePaid = defineEndpoint({
     result: {
       ...example,
       nextBaseFeeGwei: '20.08',
-      costNextUsdc: '0.00102408',
+      costNextUsdc: '0.001025',
+      costNextWei: '1024080000000000',
       nextBaseFeeExact: true,
       lastHour: {
         blocks: 7186,
@@ -117,8 +121,8 @@ export const feesEstimatePaid = defineEndpoint({
           { percentile: 5, baseFeeGwei: '20', costUsdc: '0.00102' },
           { percentile: 25, baseFeeGwei: '20', costUsdc: '0.00102' },
           { percentile: 50, baseFeeGwei: '20', costUsdc: '0.00102' },
-          { percentile: 75, baseFeeGwei: '20.09', costUsdc: '0.00102459' },
-          { percentile: 95, baseFeeGwei: '21.4', costUsdc: '0.0010914' },
+          { percentile: 75, baseFeeGwei: '20.09', costUsdc: '0.001025' },
+          { percentile: 95, baseFeeGwei: '21.4', costUsdc: '0.001092' },
         ],
       },
     },
@@ -131,6 +135,7 @@ export const feesEstimatePaid = defineEndpoint({
       ...priced(gas, baseFee),
       nextBaseFeeGwei: formatGwei(next.wei),
       costNextUsdc: costOf(gas, next.wei),
+      costNextWei: String(BigInt(gas) * next.wei),
       nextBaseFeeExact: next.exact,
       lastHour: {
         blocks,
@@ -158,10 +163,15 @@ function currentFee({ clock, collector, reads }: Collected): LatestFee | null {
 }
 
 function priced(gas: number, baseFeeWei: bigint) {
-  return { gas, baseFeeGwei: formatGwei(baseFeeWei), costUsdc: costOf(gas, baseFeeWei) };
+  return {
+    gas,
+    baseFeeGwei: formatGwei(baseFeeWei),
+    costUsdc: costOf(gas, baseFeeWei),
+    costWei: String(BigInt(gas) * baseFeeWei),
+  };
 }
 
 /** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
 function costOf(gas: number, wei: bigint): string {
-  return formatNative(BigInt(gas) * wei);
+  return formatCost(BigInt(gas) * wei);
 }

@@ -4,7 +4,7 @@ import { percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatCost, formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
-import { atField, decimal } from './chain-fields.ts';
+import { atField, decimal, usdcField } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
 import {
   type Collected,
@@ -17,6 +17,7 @@ import {
 } from './freshness.ts';
 import { percentField, percentOf } from './percent-fields.ts';
 import { EXAMPLE_SUGGESTED, suggestedFees, suggestFees, tipsOf } from './suggested-fees.ts';
+import { showUtilisation, utilisation } from './utilisation-fields.ts';
 
 /** Gas of a plain value transfer by the EVM's rule (Ethereum yellow paper, appendix G: Gtransaction). */
 const NATIVE_GAS = 21_000;
@@ -36,10 +37,10 @@ const result = z.strictObject({
   suggested: suggestedFees,
   transferCostUsdc: z
     .strictObject({
-      native: decimal('A native transfer, without a tip'),
-      erc20: decimal('A token transfer, without a tip'),
-      nativeWithTip: decimal('A native transfer with the tip').nullable(),
-      erc20WithTip: decimal('A token transfer with the tip').nullable(),
+      native: usdcField('A native transfer, without a tip'),
+      erc20: usdcField('A token transfer, without a tip'),
+      nativeWithTip: usdcField('A native transfer with the tip').nullable(),
+      erc20WithTip: usdcField('A token transfer with the tip').nullable(),
     })
     .nullable()
     .meta({
@@ -63,7 +64,7 @@ const result = z.strictObject({
         minGwei: decimal('Lowest base fee in gwei'),
         avgGwei: decimal('Mean over the blocks in gwei'),
         maxGwei: decimal('Highest base fee in gwei'),
-        utilisation: z.number().meta({ description: 'Mean share of the gas limit that blocks used, 0 to 1' }),
+        ...utilisation('Mean share of the gas limit that blocks used'),
       }),
     )
     .meta({
@@ -100,7 +101,16 @@ export const fees = defineEndpoint({
         erc20WithTip: '0.001028',
       },
       transferGas: { native: 21_000, erc20: 51_000, erc20Measured: true },
-      hours: [{ at: 1795197600, minGwei: '20', avgGwei: '20.013', maxGwei: '21.4', utilisation: 0.067 }],
+      hours: [
+        {
+          at: 1795197600,
+          minGwei: '20',
+          avgGwei: '20.013',
+          maxGwei: '21.4',
+          utilisationShare: 0.067,
+          utilisation: 0.067,
+        },
+      ],
       ...EXAMPLE_PROVENANCE,
     },
   },
@@ -130,7 +140,7 @@ export const fees = defineEndpoint({
         minGwei: formatGwei(hour.minBaseFee),
         avgGwei: formatGwei(hour.avgBaseFee),
         maxGwei: formatGwei(hour.maxBaseFee),
-        utilisation: Math.round(hour.utilisation * 1e6) / 1e6,
+        ...showUtilisation(hour.utilisation),
       })),
       ...provenance(sources),
     };

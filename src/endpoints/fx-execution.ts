@@ -2,18 +2,20 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../store/chain/fx-reads.ts';
-import { addressField, decimal } from './chain-fields.ts';
+import { addressField, usdcField } from './chain-fields.ts';
 import { poolsField, shareOf, showCost, showPool, sideCosts } from './execution-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   EXAMPLE_FX,
   fxParams,
+  fxUnits,
   lastTrade,
   rate,
   rateOf,
-  showE9,
   showLast,
+  showUsdc,
   showWindow,
+  unitsOf,
   watchedToken,
   windowField,
   windowOf,
@@ -30,13 +32,14 @@ const deviation = z.number().nullable().meta({
 
 const result = z.strictObject({
   symbol: z.string(),
+  ...fxUnits,
   last: lastTrade,
   window: windowField,
   sizes: z
     .array(
       z.strictObject({
-        fromUsdc: decimal('Trades of at least so much USDC'),
-        toUsdc: decimal('and of less than this')
+        fromUsdc: usdcField('Trades of at least so much USDC'),
+        toUsdc: usdcField('and of less than this')
           .nullable()
           .meta({ description: 'and of less than this; null: no bound' }),
         trades: z.int().nonnegative(),
@@ -57,7 +60,7 @@ const result = z.strictObject({
           'The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools',
         ),
         trades: z.int().positive(),
-        volumeUsdc: decimal('In USDC'),
+        volumeUsdc: usdcField('In USDC'),
         volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
         share: z.number().meta({ description: 'The same, under its old name' }),
       }),
@@ -113,7 +116,7 @@ export const fxExecution = defineEndpoint({
           trades: 1702,
           volumeUsdc: '451022.917731',
           volumeShare: 0.9379,
-          state: { rate: '1.1651207', at: 1795199395, usdcToMove10Bps: '1024.380112' },
+          state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
         },
       ],
       ...EXAMPLE_PROVENANCE,
@@ -132,6 +135,7 @@ export const fxExecution = defineEndpoint({
     const costs = reads.tradeCosts(asked, BOUNDS);
     return {
       symbol: token.symbol,
+      ...unitsOf(token.symbol),
       last: showLast(reads.lastTrade(token.address)),
       window: showWindow(window, totals),
       sizes: sizes.map((size, at) => ({
@@ -150,8 +154,8 @@ function showSize([fromE9, toE9]: readonly [bigint, bigint | null], size: SizeTo
   const fair = Number(size.baseE9) * vwap;
   const deviationBps = fair > 0 ? Math.round((size.distanceE9 / fair) * 1e6) / 100 : null;
   return {
-    fromUsdc: showE9(fromE9),
-    toUsdc: toE9 === null ? null : showE9(toE9),
+    fromUsdc: showUsdc(fromE9),
+    toUsdc: toE9 === null ? null : showUsdc(toE9),
     trades: size.trades,
     vwap: rateOf(size),
     deviationFromVwapBps: deviationBps,
@@ -161,5 +165,5 @@ function showSize([fromE9, toE9]: readonly [bigint, bigint | null], size: SizeTo
 
 function showVenue({ name, address, trades, usdcE9 }: VenueTotals, totals: WindowTotals) {
   const share = shareOf(usdcE9, totals.usdcE9);
-  return { name, address, trades, volumeUsdc: showE9(usdcE9), volumeShare: share, share };
+  return { name, address, trades, volumeUsdc: showUsdc(usdcE9), volumeShare: share, share };
 }

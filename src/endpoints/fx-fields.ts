@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
 import { BadParameter } from '../errors.ts';
 import { divide, formatDecimal } from '../lib/decimal.ts';
-import { formatUnits } from '../lib/units.ts';
+import { formatUnits, formatUsdc } from '../lib/units.ts';
 import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../store/chain/fx-reads.ts';
-import { atField, decimal, hashField } from './chain-fields.ts';
+import { atField, decimal, hashField, usdcField } from './chain-fields.ts';
 import type { CollectedSettings, WatchedToken } from './collected-settings.ts';
 
 /** Amounts are collected in 10^-9 of a whole token. */
@@ -48,7 +48,7 @@ export const windowField = z
       description: 'Trades left out: dust, and rates too far from the running median of their neighbours',
     }),
     volumeBase: decimal('Sum in whole base tokens'),
-    volumeUsdc: decimal('Sum in USDC'),
+    volumeUsdc: usdcField('Sum in USDC'),
     vwap: nullableRate('Volume-weighted rate: all USDC by all base tokens'),
     low: nullableRate('Lowest rate of a trade'),
     high: nullableRate('Highest rate of a trade'),
@@ -76,7 +76,17 @@ export function rateOf(amounts: Amounts | null): string | null {
   return usdc && base ? formatDecimal(divide(usdc, base, PRECISION)) : null;
 }
 
-export const showE9 = (amount: bigint): string => formatUnits(amount, DECIMALS);
+const showE9 = (amount: bigint): string => formatUnits(amount, DECIMALS);
+/** USDC, to six decimals. */
+export const showUsdc = (amountE9: bigint): string => formatUsdc(amountE9, DECIMALS);
+
+/** The units of an answer's rates and base amounts. */
+export const fxUnits = {
+  rateUnit: z.string().meta({ description: 'The unit of every rate here: USDC for one whole base token' }),
+  baseUnit: z.string().meta({ description: 'The unit of base amounts: whole base tokens' }),
+};
+
+export const unitsOf = (symbol: string) => ({ rateUnit: `USDC/${symbol}`, baseUnit: symbol });
 
 export function showLast(trade: LastTrade | null): z.output<typeof lastTrade> {
   const price = rateOf(trade);
@@ -90,7 +100,7 @@ export function showWindow(minutes: number, totals: WindowTotals): z.output<type
     trades: totals.trades,
     excluded: totals.excluded,
     volumeBase: showE9(totals.baseE9),
-    volumeUsdc: showE9(totals.usdcE9),
+    volumeUsdc: showUsdc(totals.usdcE9),
     vwap: rateOf(totals),
     low: rateOf(totals.low),
     high: rateOf(totals.high),
@@ -100,6 +110,7 @@ export function showWindow(minutes: number, totals: WindowTotals): z.output<type
 
 export const EXAMPLE_FX = {
   symbol: 'EURC',
+  ...unitsOf('EURC'),
   last: { rate: '1.16512', at: 1795199395, block: 32249990, transaction: `0x${'3e'.repeat(32)}` },
   window: {
     minutes: 60,

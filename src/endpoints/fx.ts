@@ -13,9 +13,11 @@ import {
 import {
   EXAMPLE_FX,
   fxParams,
+  fxUnits,
   lastTrade,
   showLast,
   showWindow,
+  unitsOf,
   watchedToken,
   windowField,
   windowOf,
@@ -30,6 +32,7 @@ export const fx = defineEndpoint({
   params: fxParams,
   result: z.strictObject({
     symbol: z.string(),
+    ...fxUnits,
     last: lastTrade,
     window: windowField,
     freshness,
@@ -43,6 +46,7 @@ export const fx = defineEndpoint({
     const asked = windowOf(token, window, collectedUntil(sources));
     return {
       symbol: token.symbol,
+      ...unitsOf(token.symbol),
       last: showLast(sources.reads.lastTrade(token.address)),
       window: showWindow(window, sources.reads.tradesIn(asked)),
       ...provenance(sources),

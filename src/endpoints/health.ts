@@ -20,9 +20,10 @@ const result = z.strictObject({
     headCheckedSecondsAgo: seconds('Since a provider last answered; null before the first in this run'),
     lagBlocks: z.int().nullable().meta({ description: 'As in freshness' }),
     lagSeconds: z.int().nullable().meta({ description: 'As in freshness' }),
-    windowCollected: z.number().meta({
+    windowCollectedShare: z.number().meta({
       description: 'Share of the window of past blocks that is collected, 0 to 1; does not count towards the status',
     }),
+    windowCollected: z.number().meta({ description: 'The same, under its old name' }),
   }),
   freshness,
   source: sourceSchema,
@@ -42,7 +43,10 @@ export const health = defineEndpoint({
     result: {
       status: 'ok',
       thresholds: { stalledSeconds: 30, lagBlocks: 60, lagSeconds: 30 },
-      readings: { headMovedSecondsAgo: 0, headCheckedSecondsAgo: 0, lagBlocks: 0, lagSeconds: 0, windowCollected: 1 },
+      readings: {
+        ...{ headMovedSecondsAgo: 0, headCheckedSecondsAgo: 0, lagBlocks: 0, lagSeconds: 0 },
+        ...{ windowCollectedShare: 1, windowCollected: 1 },
+      },
       ...EXAMPLE_PROVENANCE,
     },
   },
@@ -52,12 +56,14 @@ export const health = defineEndpoint({
     const current = provenance(sources);
     const { lagBlocks, lagSeconds } = current.freshness;
     const since = (ms: number | null) => (ms === null ? null : Math.max(Math.floor((clock.nowMs() - ms) / 1000), 0));
+    const windowCollected = Math.round(backfill.share * 1e4) / 1e4;
     const readings = {
       headMovedSecondsAgo: since(headAdvancedMs),
       headCheckedSecondsAgo: since(headCheckedMs),
       lagBlocks,
       lagSeconds,
-      windowCollected: Math.round(backfill.share * 1e4) / 1e4,
+      windowCollectedShare: windowCollected,
+      windowCollected,
     };
     const status = statusOf(head !== null, readings, collected.health);
     return { status, thresholds: { ...collected.health }, readings, ...current };

@@ -4,11 +4,11 @@ import { Unavailable } from '../errors.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { Amounts } from '../store/chain/fx-reads.ts';
-import { addressField, atField, decimal } from './chain-fields.ts';
+import { addressField, atField, usdcField } from './chain-fields.ts';
 import type { WatchedToken } from './collected-settings.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
-import { rate, rateOf, showE9, showLast, windowOf } from './fx-fields.ts';
+import { fxUnits, rate, rateOf, showLast, showUsdc, unitsOf, windowOf } from './fx-fields.ts';
 import { percentField, percentOf } from './percent-fields.ts';
 
 const WINDOW_MINUTES = 60;
@@ -21,6 +21,7 @@ const nullableRate = (description: string) =>
 const pair = z.strictObject({
   symbol: z.string().meta({ description: 'The base token; the quote is USDC' }),
   token: addressField('Its contract'),
+  rateUnit: fxUnits.rateUnit,
   last: z
     .strictObject({ rate, at: atField('Time of its block') })
     .nullable()
@@ -30,11 +31,12 @@ const pair = z.strictObject({
   low1h: nullableRate('Lowest rate of a trade of the hour'),
   high1h: nullableRate('Highest rate of a trade of the hour'),
   trades1h: z.int().nonnegative().meta({ description: 'Trades of the hour that count: no dust, no outliers' }),
-  volumeUsdc1h: decimal('USDC traded in the hour'),
+  volumeUsdc1h: usdcField('USDC traded in the hour'),
   complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
-  change24h: percentField(
+  change24hPercent: percentField(
     'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since then were not searched',
   ).nullable(),
+  change24h: percentField('The same, under its old name').nullable(),
 });
 
 /** The prices of all watched tokens. */
@@ -62,6 +64,7 @@ export const marketPrices = defineEndpoint({
         {
           symbol: 'EURC',
           token: '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1',
+          rateUnit: 'USDC/EURC',
           last: { rate: '1.16512', at: 1795199395 },
           ageSeconds: 6,
           vwap1h: '1.16518742',
@@ -70,6 +73,7 @@ export const marketPrices = defineEndpoint({
           trades1h: 1840,
           volumeUsdc1h: '480911.442907',
           complete1h: true,
+          change24hPercent: '-0.1823',
           change24h: '-0.1823',
         },
       ],
@@ -91,18 +95,21 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
   const hour = reads.tradesIn(windowOf(token, WINDOW_MINUTES, until));
   const newest = reads.lastTrade(token.address);
   const last = showLast(newest);
+  const change = changeOf(reads.tradeAsOf(token.address, until - DAY_SECONDS), newest);
   return {
     symbol: token.symbol,
     token: token.address,
+    rateUnit: unitsOf(token.symbol).rateUnit,
     last: last && { rate: last.rate, at: last.at },
     ageSeconds: last && Math.max(nowSeconds(clock) - last.at, 0),
     vwap1h: rateOf(hour),
     low1h: rateOf(hour.low),
     high1h: rateOf(hour.high),
     trades1h: hour.trades,
-    volumeUsdc1h: showE9(hour.usdcE9),
+    volumeUsdc1h: showUsdc(hour.usdcE9),
     complete1h: hour.complete,
-    change24h: changeOf(reads.tradeAsOf(token.address, until - DAY_SECONDS), newest),
+    change24hPercent: change,
+    change24h: change,
   };
 }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
-import { formatNative, formatUnits } from '../lib/units.ts';
+import { formatCost } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import type { CostReads, OperationKind } from '../store/chain/operation-costs.ts';
-import { decimal } from './chain-fields.ts';
+import { usdcField } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 
 const KINDS: readonly OperationKind[] = ['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy'];
@@ -16,13 +16,13 @@ export const operations = z
     z.strictObject({
       type: z.enum(['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy']),
       gas: z.int().nonnegative().nullable().meta({ description: 'Median gas used, to three digits' }),
-      costUsdc: decimal('In USDC')
+      costUsdc: usdcField('In USDC')
         .nullable()
-        .meta({ description: 'That gas at the base fee of now; a priority fee comes on top' }),
-      p50Usdc: decimal('In USDC')
+        .meta({ description: 'That gas at the base fee of now, rounded up; a priority fee comes on top' }),
+      p50Usdc: usdcField('In USDC')
         .nullable()
         .meta({ description: 'Median of the fees paid, priority fee included, to three digits' }),
-      p95Usdc: decimal('In USDC').nullable().meta({ description: '95 % paid no more' }),
+      p95Usdc: usdcField('In USDC').nullable().meta({ description: '95 % paid no more' }),
       samples: z.int().nonnegative().meta({ description: 'Transactions measured' }),
     }),
   )
@@ -41,9 +41,9 @@ export function priceOperations(
     return {
       type,
       gas: gas === undefined ? null : Number(gas),
-      costUsdc: gas === undefined || latest === null ? null : formatNative(gas * latest.baseFee),
-      p50Usdc: p50 === undefined ? null : formatUnits(p50, FEE_DECIMALS),
-      p95Usdc: p95 === undefined ? null : formatUnits(p95, FEE_DECIMALS),
+      costUsdc: gas === undefined || latest === null ? null : formatCost(gas * latest.baseFee),
+      p50Usdc: p50 === undefined ? null : formatCost(p50, FEE_DECIMALS),
+      p95Usdc: p95 === undefined ? null : formatCost(p95, FEE_DECIMALS),
       samples: countOf(used),
     };
   });
@@ -53,7 +53,7 @@ export const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   {
     type: 'nativeTransfer',
     gas: 21_000,
-    costUsdc: '0.00042273',
+    costUsdc: '0.000423',
     p50Usdc: '0.00042',
     p95Usdc: '0.000525',
     samples: 9120,
@@ -61,7 +61,7 @@ export const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   {
     type: 'tokenTransfer',
     gas: 51_000,
-    costUsdc: '0.00102663',
+    costUsdc: '0.001027',
     p50Usdc: '0.00102',
     p95Usdc: '0.00158',
     samples: 17_406,
@@ -69,10 +69,10 @@ export const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   {
     type: 'contractCall',
     gas: 148_000,
-    costUsdc: '0.00297924',
+    costUsdc: '0.00298',
     p50Usdc: '0.00298',
     p95Usdc: '0.0121',
     samples: 24_500,
   },
-  { type: 'deploy', gas: 1_840_000, costUsdc: '0.0370392', p50Usdc: '0.0371', p95Usdc: '0.0998', samples: 214 },
+  { type: 'deploy', gas: 1_840_000, costUsdc: '0.03704', p50Usdc: '0.0371', p95Usdc: '0.0998', samples: 214 },
 ];

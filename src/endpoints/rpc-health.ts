@@ -19,7 +19,8 @@ const result = z.strictObject({
       headLagBlocks: z
         .strictObject({ avg: z.number().nullable(), max: z.int().nullable() })
         .meta({ description: 'Behind the best head of the same round; null without any' }),
-      errorRate: z.number().nullable().meta({ description: 'Failed probes by all, 0 to 1; null without any' }),
+      errorShare: z.number().nullable().meta({ description: 'Failed probes by all, 0 to 1; null without any' }),
+      errorRate: z.number().nullable().meta({ description: 'The same, under its old name' }),
       errors: z.strictObject({ timeout: count, rateLimited: count, rpcError: count, transport: count }).meta({
         description: 'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
       }),
@@ -50,6 +51,7 @@ export const rpcHealth = defineEndpoint({
           url: 'https://rpc.mainnet.arc.io',
           latencyMs: { p50: 41.2, p95: 96.8 },
           headLagBlocks: { avg: 0.11, max: 2 },
+          errorShare: 0.0167,
           errorRate: 0.0167,
           errors: { timeout: 0, rateLimited: 3, rpcError: 0, transport: 0 },
           probes: 180,
@@ -77,13 +79,15 @@ function summarise(probes: readonly StoredProbe[]) {
   const errors: Record<ProbeError, number> = { timeout: 0, rateLimited: 0, rpcError: 0, transport: 0 };
   for (const { error } of probes) if (error !== null) errors[error] += 1;
   const failed = probes.filter(({ ok }) => !ok).length;
+  const errorShare = probes.length === 0 ? null : rounded(failed / probes.length);
   return {
     latencyMs: { p50: percentileOf(latencies, 50), p95: percentileOf(latencies, 95) },
     headLagBlocks: {
       avg: lags.length === 0 ? null : rounded(lags.reduce((sum, lag) => sum + lag, 0) / lags.length),
       max: lags.length === 0 ? null : Math.max(...lags),
     },
-    errorRate: probes.length === 0 ? null : rounded(failed / probes.length),
+    errorShare,
+    errorRate: errorShare,
     errors,
     probes: probes.length,
   };

@@ -4,10 +4,10 @@ import { readTokens } from '../chain/erc20.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatUnits } from '../lib/units.ts';
 import type { TokenEvent } from '../store/chain/token-reads.ts';
-import { addressField, atField, decimal, hashField } from './chain-fields.ts';
+import { addressField, atField, decimal, hashField, usdcField } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
-import { lastTrade, showLast } from './fx-fields.ts';
+import { fxUnits, lastTrade, showLast, unitsOf } from './fx-fields.ts';
 import type { Sources } from './sources.ts';
 
 /** Payouts are collected in base units of USDC's ERC-20 interface. */
@@ -22,6 +22,14 @@ const NOTES = {
   noDistributor: 'No distributor is configured: payouts are not known.',
 };
 
+const sinceField = z
+  .strictObject({
+    block: z.int().nonnegative().meta({ description: 'The first block that was searched' }),
+    at: atField('Its time, or its hour once older than the retention').nullable(),
+  })
+  .nullable()
+  .meta({ description: 'From where on the sums count; earlier events are not in them. null before the first block' });
+
 const result = z.strictObject({
   token: z
     .strictObject({
@@ -35,7 +43,9 @@ const result = z.strictObject({
     .strictObject({
       total: decimal('In whole tokens').nullable(),
       last24h: decimal('In whole tokens').nullable(),
+      unit: z.string().nullable().meta({ description: 'The unit of both: the token’s symbol; null when it says none' }),
       events: z.int().nonnegative(),
+      since: sinceField,
     })
     .nullable()
     .meta({
@@ -44,18 +54,21 @@ const result = z.strictObject({
     }),
   payouts: z
     .strictObject({
-      totalUsdc: decimal('In USDC'),
-      last24hUsdc: decimal('In USDC'),
+      totalUsdc: usdcField('In USDC'),
+      last24hUsdc: usdcField('In USDC'),
       recipients: z.int().nonnegative().meta({ description: 'Distinct accounts' }),
+      since: sinceField,
     })
     .nullable()
     .meta({ description: "The distributor's USDC payouts, as far as collected; null when none is configured" }),
   price: lastTrade,
+  rateUnit: fxUnits.rateUnit.nullable(),
   recent: z
     .array(
       z.strictObject({
         kind: z.enum(['burn', 'payout']),
         amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
+        unit: z.string().nullable().meta({ description: 'USDC, or the token’s symbol' }),
         account: addressField('Who burned, or who was paid'),
         block: z.int().nonnegative(),
         at: atField('Time of the block'),
@@ -67,6 +80,8 @@ const result = z.strictObject({
   freshness,
   source: sourceSchema,
 });
+
+const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
 type Read = Collected & Pick<Sources, 'projectToken'>;
 
@@ -83,13 +98,15 @@ export const token = defineEndpoint({
     params: {},
     result: {
       token: { address: '0x1ca1100000000000000000000000000000000001', symbol: 'CALL', decimals: 18 },
-      burned: { total: '182733.5', last24h: '912.25', events: 214 },
-      payouts: { totalUsdc: '40211.482', last24hUsdc: '310.5', recipients: 87 },
+      burned: { total: '182733.5', last24h: '912.25', unit: 'CALL', events: 214, since: EXAMPLE_SINCE },
+      payouts: { totalUsdc: '40211.482', last24hUsdc: '310.5', recipients: 87, since: EXAMPLE_SINCE },
       price: { rate: '0.05012', at: 1795199395, block: 32249990, transaction: `0x${'3e'.repeat(32)}` },
+      rateUnit: 'USDC/CALL',
       recent: [
         {
           kind: 'burn',
           amount: '4.25',
+          unit: 'CALL',
           account: '0x50a2b0b577ec24d7ce1aed372a8a6fd14ce1be57',
           block: 32249990,
           at: 1795199395,
@@ -104,22 +121,32 @@ export const token = defineEndpoint({
     const { reads, collected } = sources;
     const described = await describeToken(sources, signal);
     const decimals = described?.decimals ?? null;
-    const since = collectedUntil(sources) - DAY_SECONDS;
+    const yesterday = collectedUntil(sources) - DAY_SECONDS;
     const whole = (amount: bigint) => (decimals === null ? null : formatUnits(amount, decimals));
-    const burns = reads.tokenTotals('burn', since);
-    const payouts = reads.tokenTotals('payout', since);
+    const since = reads.searchedSince();
+    const burns = reads.tokenTotals('burn', yesterday);
+    const payouts = reads.tokenTotals('payout', yesterday);
     return {
       token: described,
-      burned: described && { total: whole(burns.total), last24h: whole(burns.recent), events: burns.events },
+      burned: described && {
+        ...{ total: whole(burns.total), last24h: whole(burns.recent), unit: described.symbol },
+        ...{ events: burns.events, since },
+      },
       payouts: collected.hasDistributor
         ? {
             totalUsdc: formatUnits(payouts.total, USDC_DECIMALS),
             last24hUsdc: formatUnits(payouts.recent, USDC_DECIMALS),
             recipients: payouts.accounts,
+            since,
           }
         : null,
       price: described && showLast(reads.lastTrade(described.address)),
-      recent: reads.tokenEvents(RECENT).map((event) => ({ ...event, amount: amountOf(event, whole) })),
+      rateUnit: described?.symbol ? unitsOf(described.symbol).rateUnit : null,
+      recent: reads.tokenEvents(RECENT).map((event) => ({
+        ...event,
+        amount: amountOf(event, whole),
+        unit: event.kind === 'burn' ? (described?.symbol ?? null) : 'USDC',
+      })),
       note: noteOf(described !== null, collected.hasDistributor),
       ...provenance(sources),
     };

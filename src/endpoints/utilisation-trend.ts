@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { FeeReads } from '../store/chain/fee-reads.ts';
 import { atField } from './chain-fields.ts';
+import { roundedShare, showUtilisation, utilisation } from './utilisation-fields.ts';
 
 /** Two hours: long enough to show a trend, short enough to show the present one. */
 const TREND_SECONDS = 2 * 3600;
@@ -13,20 +14,22 @@ export const trend = z
     points: z.array(
       z.strictObject({
         at: atField('Beginning of five minutes'),
-        utilisation: z.number().meta({ description: 'Mean share of the gas limit that their blocks used, 0 to 1' }),
+        ...utilisation('Mean share of the gas limit that their blocks used'),
       }),
     ),
-    slopePerHour: z.number().nullable().meta({
+    slopeSharePerHour: z.number().nullable().meta({
       description: 'Change of the share an hour, by least squares over the points; null with fewer than two',
     }),
+    slopePerHour: z.number().nullable().meta({ description: 'The same, under its old name' }),
   })
   .meta({ description: 'The last two hours in steps of five minutes, oldest first, the current step included' });
 
 export const EXAMPLE_TREND = {
   points: [
-    { at: 1795198800, utilisation: 0.064 },
-    { at: 1795199100, utilisation: 0.068 },
+    { at: 1795198800, utilisationShare: 0.064, utilisation: 0.064 },
+    { at: 1795199100, utilisationShare: 0.068, utilisation: 0.068 },
   ],
+  slopeSharePerHour: 0.048,
   slopePerHour: 0.048,
 };
 
@@ -40,11 +43,12 @@ export function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.outp
     const blocks = minutes.reduce((sum, minute) => sum + minute.blocks, 0);
     return {
       at,
-      utilisation: rounded(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
+      ...showUtilisation(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
     };
   });
-  const slope = slopeOf(points.map(({ at, utilisation }) => [(at - begin) / HOUR, utilisation]));
-  return { points, slopePerHour: slope === null ? null : rounded(slope) };
+  const slope = slopeOf(points.map(({ at, utilisationShare }) => [(at - begin) / HOUR, utilisationShare]));
+  const perHour = slope === null ? null : roundedShare(slope);
+  return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
 }
 
 /** The slope of the least-squares line through the points; null when the points determine none. */
@@ -54,9 +58,4 @@ export function slopeOf(points: readonly (readonly [number, number])[]): number 
   const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
   if (points.length < 2 || spread === 0) return null;
   return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
-}
-
-/** Six decimals: a millionth of a block's gas limit is less gas than any transaction uses. */
-function rounded(value: number): number {
-  return Math.round(value * 1e6) / 1e6;
 }

@@ -29,8 +29,14 @@ export function formatNative(wei: bigint): string {
 /** Decimals of USDC's ERC-20 interface, and the most that an amount in USDC is shown with. */
 export const USDC_DECIMALS = 6;
 
-/** A cost in wei as USDC with at most six decimals, rounded up: who has that much can pay it, and what costs something is never shown as 0. */
-export function formatCost(wei: bigint): string {
-  const scale = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
-  return formatUnits((wei + scale - 1n) / scale, USDC_DECIMALS);
+/** An amount in 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
+export function formatUsdc(amount: bigint, decimals: number): string {
+  const scale = 10n ** BigInt(decimals - USDC_DECIMALS);
+  return formatUnits((2n * amount + scale) / (2n * scale), USDC_DECIMALS);
+}
+
+/** The same of a cost, rounded up: who has that much can pay it, and what costs something is never shown as 0. */
+export function formatCost(amount: bigint, decimals = NATIVE_DECIMALS): string {
+  const scale = 10n ** BigInt(decimals - USDC_DECIMALS);
+  return formatUnits((amount + scale - 1n) / scale, USDC_DECIMALS);
 }

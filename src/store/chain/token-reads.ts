@@ -1,5 +1,6 @@
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Sqlite } from '../sqlite/database.ts';
+import { createChainFacts } from './facts.ts';
 
 /** A burn of the project token, or a payout of its distributor; `amount` in base units of the token, or of USDC's ERC-20 face. */
 export interface TokenEvent {
@@ -24,6 +25,8 @@ export interface TokenTotals {
 }
 
 export interface TokenReads {
+  /** The first block whose logs were ever searched, with its time. Null before the first; the time is that of its hour once its row is rolled up. */
+  searchedSince(): { readonly block: number; readonly at: number | null } | null;
   tokenTotals(kind: TokenEvent['kind'], since: number): TokenTotals;
   /** Newest first. */
   tokenEvents(limit: number): TokenEvent[];
@@ -38,7 +41,17 @@ export function createTokenReads(db: Sqlite): TokenReads {
   const amounts = db.prepare('SELECT amount, at FROM token_events WHERE kind = ?').raw();
   const accounts = db.prepare('SELECT count(DISTINCT account) FROM token_events WHERE kind = ?').pluck();
   const recent = db.prepare(RECENT);
+  const facts = createChainFacts(db);
+  const timeOf = db
+    .prepare('SELECT coalesce((SELECT at FROM blocks WHERE number = ?), (SELECT min(at) FROM hours))')
+    .pluck();
   return {
+    searchedSince() {
+      const starts = [facts.first(), facts.coverage('logs')[0]?.from ?? null].filter((block) => block !== null);
+      if (starts.length === 0) return null;
+      const block = Math.min(...starts);
+      return { block, at: timeOf.get(block) as number | null };
+    },
     tokenTotals(kind, since) {
       let [total, later, events] = [0n, 0n, 0];
       // Amounts with 18 decimals do not fit SQLite's integers.

@@ -25,6 +25,7 @@ import {
   tipsIn,
   tradesIn,
   transfersIn,
+  usdcAmount,
   usdcCost,
 } from '../../support/chain/recount.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
@@ -36,6 +37,7 @@ import { type Service, startService } from '../../support/service/service.ts';
 type Reply = ReturnType<typeof JSON.parse>;
 type Json = Record<string, never>;
 
+const meanUse = (own: readonly Block[]) => own.reduce((sum, { utilisation }) => sum + utilisation, 0) / own.length;
 const total = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
 
 const POLL_MS = 250;
@@ -203,6 +205,7 @@ describe('fees', () => {
         const mean = (2n * sum + BigInt(wei.length)) / (2n * BigInt(wei.length));
         return {
           ...{ at, minGwei: gwei(wei[0]!), avgGwei: gwei(mean), maxGwei: gwei(wei.at(-1)!) },
+          utilisationShare: expect.closeTo(use, 5),
           utilisation: expect.closeTo(use, 5),
         };
       }),
@@ -221,7 +224,8 @@ describe('fees', () => {
     expect(reply.utilisationTrend.points).toEqual(
       [...steps].map(([at, own]) => ({
         at,
-        utilisation: expect.closeTo(own.reduce((sum, { utilisation }) => sum + utilisation, 0) / own.length, 5),
+        utilisationShare: expect.closeTo(meanUse(own), 5),
+        utilisation: expect.closeTo(meanUse(own), 5),
       })),
     );
     const taken = blocks.flatMap(({ transactions, receipts }) =>
@@ -238,8 +242,14 @@ describe('fees', () => {
       expect(samples).toBe(own.length);
       // Three digits: an error of half a percent.
       expect(Math.abs(gas / rank(used, 50) - 1)).toBeLessThan(0.0051);
-      expect(Math.abs(Number(p50Usdc) / rank(paid, 50) - 1)).toBeLessThan(0.0051);
-      expect(Math.abs(Number(p95Usdc) / rank(paid, 95) - 1)).toBeLessThan(0.0051);
+      // Three digits, then up to the sixth decimal.
+      for (const [shown, percent] of [
+        [p50Usdc, 50],
+        [p95Usdc, 95],
+      ] as const) {
+        const exact = rank(paid, percent);
+        expect(Math.abs(Number(shown) - exact)).toBeLessThan(exact * 0.0051 + 1e-6);
+      }
     }
   });
 });
@@ -260,7 +270,7 @@ describe('fx', () => {
       expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
       expect(reply.window).toEqual({
         ...{ minutes: 1440, trades: counted.length, excluded: all.length - counted.length, complete: true },
-        ...{ volumeBase: decimal(base, 9), volumeUsdc: decimal(usdc, 9), vwap: rateOf(usdc, base) },
+        ...{ volumeBase: decimal(base, 9), volumeUsdc: usdcAmount(usdc), vwap: rateOf(usdc, base) },
         ...{ low: rate(rates[0]!), high: rate(rates.at(-1)!) },
       });
       const free = await get(`/v1/fx?symbol=${symbol}&window=1440`);
@@ -300,7 +310,7 @@ describe('fx', () => {
       for (const { name, address, trades: count, volumeUsdc, share, volumeShare } of reply.venues) {
         const within = venues.get(`${name} ${address}`)!;
         const volume = sum(within.map(({ usdcE9 }) => usdcE9));
-        expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: decimal(volume, 9) });
+        expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: usdcAmount(volume) });
         expect(share).toBeCloseTo(Number(volume) / Number(usdc), 3);
         expect(volumeShare).toBe(share);
       }
@@ -310,10 +320,10 @@ describe('fx', () => {
         const within = pools.get(id)!;
         const newest = all.findLast(({ pool }) => pool === id)!;
         expect({ venue, count }).toEqual({ venue: within[0]!.venue, count: within.length });
-        expect(volumeUsdc).toBe(decimal(sum(within.map(({ usdcE9 }) => usdcE9)), 9));
+        expect(volumeUsdc).toBe(usdcAmount(sum(within.map(({ usdcE9 }) => usdcE9))));
         expect(Number(state.rate) / newest.after).toBeCloseTo(1, 6);
         expect(state.at).toBe(newest.at);
-        expect(Number(state.usdcToMove10Bps) / (newest.reserve * (Math.sqrt(1.001) - 1))).toBeCloseTo(1, 5);
+        expect(Number(state.depth10BpsUsdc) / (newest.reserve * (Math.sqrt(1.001) - 1))).toBeCloseTo(1, 5);
       }
     },
   );
@@ -334,10 +344,13 @@ test('token sums the burns and payouts, and shows the last price', async () => {
   const burned = decimal(sum(burns.map(({ amount }) => amount)), 18);
   const paid = decimal(sum(payouts.map(({ amount }) => amount)), 6);
   const last = tradesIn(network, blocks).findLast(({ symbol, usdcE9 }) => symbol === 'CALL' && usdcE9 >= ONE);
+  // The collector reads from the chain's first block on.
+  const since = { block: 1, at: blocks[0]!.at };
   expect(await get('/v1/token')).toMatchObject({
     token: { address: network.projectToken, symbol: 'CALL', decimals: 18 },
-    burned: { total: burned, last24h: burned, events: burns.length },
-    payouts: { totalUsdc: paid, last24hUsdc: paid, recipients: new Set(payouts.map(({ to }) => to)).size },
+    burned: { total: burned, last24h: burned, unit: 'CALL', events: burns.length, since },
+    payouts: { totalUsdc: paid, last24hUsdc: paid, recipients: new Set(payouts.map(({ to }) => to)).size, since },
+    rateUnit: 'USDC/CALL',
     price: last ? { rate: rateOf(last.usdcE9, last.baseE9), block: last.block } : null,
     note: null,
   });
@@ -358,7 +371,8 @@ test('rpc names both providers, and shows that one fails', async () => {
   expect(report[0]).toMatchObject({ errors: { rpcError: 0 } });
   expect(report[1].errors.rpcError).toBeGreaterThan(0);
   const failed = Object.values(report[1].errors as Record<string, number>).reduce((sum, count) => sum + count, 0);
-  expect(report[1].errorRate).toBeCloseTo(failed / report[1].probes, 3);
+  expect(report[1].errorShare).toBeCloseTo(failed / report[1].probes, 3);
+  expect(report[1].errorRate).toBe(report[1].errorShare);
 });
 
 test('a free answer keeps its bytes and ETag until the collector writes, and changes with the next block', async () => {

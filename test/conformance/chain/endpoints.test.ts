@@ -13,6 +13,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { usdcCost } from '../../support/chain/recount.ts';
 import { type ChainSources, SETTINGS } from '../../unit/endpoints/fixture.ts';
 
 // Compares figures with the node's own answers, which are read by other code than the service's client and computed again.
@@ -125,12 +126,15 @@ test('network gives the chain’s own genesis, head, block time and rate of tran
 
 describe('fees/estimate', () => {
   test.each(['/v1/fees/estimate', '/v1/paid/fees/estimate'])(
-    '%s multiplies the gas by the base fee exactly',
+    '%s multiplies the gas by the base fee: exact in base units, rounded up in USDC',
     async (path) => {
-      const reply = await ask<{ asOfBlock: number; baseFeeGwei: string; costUsdc: string }>(path, { gas: '112519' });
+      const reply = await ask<{ asOfBlock: number; baseFeeGwei: string; costUsdc: string; costWei: string }>(path, {
+        gas: '112519',
+      });
       const baseFee = BigInt((await blockAt(reply.asOfBlock)).baseFeePerGas);
       expect(units(reply.baseFeeGwei, 9)).toBe(baseFee);
-      expect(units(reply.costUsdc, 18)).toBe(112_519n * baseFee);
+      expect(BigInt(reply.costWei)).toBe(112_519n * baseFee);
+      expect(reply.costUsdc).toBe(usdcCost(112_519n * baseFee));
     },
   );
 
@@ -140,10 +144,12 @@ describe('fees/estimate', () => {
       gas: number;
       nextBaseFeeGwei: string;
       costNextUsdc: string;
+      costNextWei: string;
       lastHour: { blocks: number; percentiles: { percentile: number; baseFeeGwei: string; costUsdc: string }[] };
     }>('/v1/paid/fees/estimate');
     expect(reply.gas).toBe(21_000);
-    expect(units(reply.costNextUsdc, 18)).toBe(21_000n * units(reply.nextBaseFeeGwei, 9));
+    expect(BigInt(reply.costNextWei)).toBe(21_000n * units(reply.nextBaseFeeGwei, 9));
+    expect(reply.costNextUsdc).toBe(usdcCost(BigInt(reply.costNextWei)));
     expect(reply.lastHour.blocks).toBe(reply.asOfBlock + 1);
     const fees: bigint[] = [];
     for (let block = 0; block <= reply.asOfBlock; block++) fees.push(BigInt((await blockAt(block)).baseFeePerGas));
@@ -151,7 +157,7 @@ describe('fees/estimate', () => {
     for (const { percentile, baseFeeGwei, costUsdc } of reply.lastHour.percentiles) {
       const fee = fees[Math.ceil((percentile * fees.length) / 100) - 1]!;
       expect(units(baseFeeGwei, 9)).toBe(fee);
-      expect(units(costUsdc, 18)).toBe(21_000n * fee);
+      expect(costUsdc).toBe(usdcCost(21_000n * fee));
     }
   });
 });
@@ -228,6 +234,8 @@ describe('chain/tx', () => {
     valueUsdc: string;
     gasUsed: number | null;
     feeUsdc: string | null;
+    feeWei: string | null;
+    valueWei: string;
     transfers: {
       token: string;
       symbol: string | null;
@@ -247,7 +255,8 @@ describe('chain/tx', () => {
     expect(reply.block).toBe(Number(receipt.blockNumber));
     expect(reply.at).toBe(Number((await blockAt(Number(receipt.blockNumber))).timestamp));
     expect(reply.gasUsed).toBe(Number(receipt.gasUsed));
-    expect(units(reply.feeUsdc!, 18)).toBe(BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice));
+    const fee = BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice);
+    expect([reply.feeWei, reply.feeUsdc]).toEqual([String(fee), usdcCost(fee)]);
     expect(reply.from).toBe(holder.toLowerCase());
     return receipt;
   }
@@ -283,7 +292,8 @@ describe('chain/tx', () => {
     await checkMined(nativeHash, sent);
     expect(sent).toMatchObject({
       kind: 'nativeTransfer',
-      valueUsdc: '1.000000000000000001',
+      valueUsdc: '1',
+      valueWei: '1000000000000000001',
       to: recipient.toLowerCase(),
     });
 
@@ -305,7 +315,14 @@ describe('chain/tx', () => {
     const hash = await chainNode.rpc<Hex>('eth_sendTransaction', [
       { from: holder, to: recipient, value: '0x1', ...AMPLE_FEE },
     ]);
-    expect(await read(hash)).toMatchObject({ status: 'pending', block: null, at: null, gasUsed: null, feeUsdc: null });
+    expect(await read(hash)).toMatchObject({
+      status: 'pending',
+      block: null,
+      at: null,
+      gasUsed: null,
+      feeUsdc: null,
+      feeWei: null,
+    });
     await chainNode.mine();
     await checkMined(hash, await read(hash));
     await chainNode.resumeMining();

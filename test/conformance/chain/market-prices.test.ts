@@ -2,7 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { marketPrices } from '../../../src/endpoints/market-prices.ts';
-import { ascending, decimal, ONE, rateOf, readChain, sum, type Trade, tradesIn } from '../../support/chain/recount.ts';
+import {
+  ascending,
+  ONE,
+  rateOf,
+  readChain,
+  sum,
+  type Trade,
+  tradesIn,
+  usdcAmount,
+} from '../../support/chain/recount.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
 // Two periods of trading, a day of chain time apart. Each figure is recomputed from the node's own receipts.
@@ -41,6 +50,8 @@ interface Pair {
   symbol: string;
   token: string;
   trades1h: number;
+  rateUnit: string;
+  change24hPercent: string | null;
   change24h: string | null;
 }
 
@@ -63,11 +74,14 @@ test('market/prices gives for every pair what a recount of the chain gives', asy
     const [usdc, base] = [sum(hour.map(({ usdcE9 }) => usdcE9)), sum(hour.map(({ baseE9 }) => baseE9))];
     const [last, dayAgo] = [counted.at(-1), counted.findLast(({ at }) => at <= until - DAY)];
     const change = dayAgo ? expect.closeTo((Number(rate(last)) / Number(rate(dayAgo)) - 1) * 100, 3) : null;
-    expect({ ...pair, change24h: pair.change24h === null ? null : Number(pair.change24h) }).toEqual({
+    expect(pair.change24h).toBe(pair.change24hPercent);
+    const moved = pair.change24hPercent === null ? null : Number(pair.change24hPercent);
+    expect({ ...pair, change24hPercent: moved, change24h: moved }).toEqual({
+      rateUnit: `USDC/${pair.symbol}`,
       ...{ symbol: pair.symbol, token: pair.token, last: last ? { rate: rate(last), at: last.at } : null },
-      ...{ ageSeconds: last ? expect.any(Number) : null, trades1h: hour.length, volumeUsdc1h: decimal(usdc, 9) },
+      ...{ ageSeconds: last ? expect.any(Number) : null, trades1h: hour.length, volumeUsdc1h: usdcAmount(usdc) },
       ...{ vwap1h: base > 0n ? rateOf(usdc, base) : null, low1h: rate(rates[0]), high1h: rate(rates.at(-1)) },
-      ...{ complete1h: true, change24h: change },
+      ...{ complete1h: true, change24hPercent: change, change24h: change },
     });
   }
   // The most traded pair has trades in both periods.

@@ -25,7 +25,7 @@ interface Reply {
   priceUsd: string;
   round: string;
   updatedAt: number;
-  growth: { annualised7d: string | null; annualised30d: string | null };
+  growth: Record<'annualised7dPercent' | 'annualised30dPercent' | 'annualised7d' | 'annualised30d', string | null>;
   supplyOnChain: string | null;
   history: { round: string; at: number; usd: string }[];
   asOfBlock: number;
@@ -83,7 +83,8 @@ test('usyc shows the last 35 rounds, the growth and the supply as the contracts 
     expect(shown).toEqual(await roundData(usyc.oracle, 45n - BigInt(back), reply.asOfBlock));
   }
   expect(reply.supplyOnChain).toBe('18250433.120977');
-  const { annualised7d, annualised30d } = reply.growth;
+  const { annualised7dPercent: annualised7d, annualised30dPercent: annualised30d, ...old } = reply.growth;
+  expect(old).toEqual({ annualised7d, annualised30d });
   expect(Number(annualised7d)).toBeCloseTo(growthOver(reply.history, 7), 3);
   expect(Number(annualised30d)).toBeCloseTo(growthOver(reply.history, 30), 3);
   // The configured growth of the price: 0.0137 % on five days of seven.
@@ -114,7 +115,9 @@ describe('usyc over another oracle', () => {
       { round: `${first + 1n}`, at: T + DAY, usd: '1.13000001' },
       { round: `${first}`, at: T, usd: '1.13' },
     ]);
-    expect(reply.growth).toEqual({ annualised7d: null, annualised30d: null });
+    expect(reply.growth).toEqual({
+      ...{ annualised7dPercent: null, annualised30dPercent: null, annualised7d: null, annualised30d: null },
+    });
   });
 
   test('ends the history at a round without a price', async () => {
@@ -125,7 +128,7 @@ describe('usyc over another oracle', () => {
   test('shows a negative growth for a price that falls', async () => {
     const oracle = await deploy(18, 0, [E18, (E18 * 999n) / 1000n], [T, T + 7 * DAY]);
     const { growth } = await ask({ ...usyc, oracle });
-    expect(Number(growth.annualised7d)).toBeCloseTo(Math.expm1(Math.log(0.999) * (365 / 7)) * 100, 3);
+    expect(Number(growth.annualised7dPercent)).toBeCloseTo(Math.expm1(Math.log(0.999) * (365 / 7)) * 100, 3);
   });
 
   test.each([

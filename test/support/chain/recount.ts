@@ -57,6 +57,8 @@ export function decimal(units: bigint, decimals: number): string {
 }
 /** A cost in wei as USDC, to the next sixth decimal. */
 export const usdcCost = (wei: bigint) => decimal((wei + 10n ** 12n - 1n) / 10n ** 12n, 6);
+/** 10^-9 USDC to the nearest sixth decimal. */
+export const usdcAmount = (e9Amount: bigint) => decimal((e9Amount + 500n) / 1000n, 6);
 /** What successful transactions of this hour and the one before paid above the base fee, in wei a gas, ascending. */
 export function tipsIn(blocks: readonly Block[]): bigint[] {
   const since = hourOf(blocks.at(-1)!.at - 3600);

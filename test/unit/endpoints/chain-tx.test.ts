@@ -50,8 +50,10 @@ describe('chain/tx', () => {
       contractCreated: null,
       kind: 'tokenTransfer',
       valueUsdc: '0',
+      valueWei: '0',
       gasUsed: 51_001,
-      feeUsdc: '0.001026650130051001',
+      feeUsdc: '0.001027',
+      feeWei: '1026650130051001',
       transfers: [
         { token: USDC, symbol: 'USDC', decimals: 6, ...parties, amount: '12.5', amountRaw: '12500000', logIndex: 4 },
         {
@@ -90,14 +92,17 @@ describe('chain/tx', () => {
       at: null,
       gasUsed: null,
       feeUsdc: null,
+      feeWei: null,
       kind: 'nativeTransfer',
-      valueUsdc: '1.000000000000000001',
+      valueUsdc: '1',
+      valueWei: '1000000000000000001',
       transfers: [],
     });
     answers(transaction, { ...receipt, status: '0x0' });
     expect(await run(chainTx, given().sources, { hash: HASH })).toMatchObject({
       status: 'reverted',
-      feeUsdc: '0.001026650130051001',
+      feeUsdc: '0.001027',
+      feeWei: '1026650130051001',
     });
   });
 

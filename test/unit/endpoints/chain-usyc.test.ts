@@ -81,8 +81,9 @@ test('price, round, supply, history and contracts, exact and at one block', asyn
     priceUsd: '1.000000000000000003',
     round: '3',
     updatedAt: NOW_SECONDS - 7 * DAY,
-    growth: { annualised7d: null, annualised30d: null },
+    growth: { annualised7dPercent: null, annualised30dPercent: null, annualised7d: null, annualised30d: null },
     supplyOnChain: '18250433.120977',
+    supplyUnit: 'USYC',
     history: [
       { round: '3', at: NOW_SECONDS - 7 * DAY, usd: '1.000000000000000003' },
       { round: '2', at: NOW_SECONDS - 8 * DAY, usd: '1.000000000000000002' },
@@ -230,5 +231,10 @@ test('growth is annualised over 7 and 30 days by the rounds that were read', asy
   const [week, month] = [(1.002 / 1.001) ** (365 / 7), 1.002 ** (365 / 30)].map((times) =>
     ((times - 1) * 100).toFixed(4),
   );
-  expect(await reply()).toMatchObject({ growth: { annualised7d: week, annualised30d: month } });
+  expect(await reply()).toMatchObject({
+    growth: {
+      ...{ annualised7dPercent: week, annualised30dPercent: month },
+      ...{ annualised7d: week, annualised30d: month },
+    },
+  });
 });

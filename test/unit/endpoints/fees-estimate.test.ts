@@ -10,11 +10,12 @@ import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';
 const given = useFixture();
 
 describe('fees/estimate', () => {
-  test('free: the exact cost at the current base fee', async () => {
+  test('free: the cost at the current base fee, rounded up in USDC and exact in base units', async () => {
     expect(await run(feesEstimateFree, given().sources, { gas: 51_000 })).toEqual({
       gas: 51_000,
       baseFeeGwei: '20.130000001',
-      costUsdc: '0.001026630000051',
+      costUsdc: '0.001027',
+      costWei: '1026630000051000',
       asOfBlock: 1000,
       ageSeconds: 0,
       source: given().source,
@@ -54,7 +55,12 @@ describe('fees/estimate', () => {
       extraData: `0x${(20_080_000_000).toString(16).padStart(16, '0')}`,
     });
     const reply = await run(feesEstimatePaid, given().sources, { gas: 21_000 });
-    expect(reply).toMatchObject({ nextBaseFeeGwei: '20.08', costNextUsdc: '0.00042168', nextBaseFeeExact: true });
+    expect(reply).toMatchObject({
+      nextBaseFeeGwei: '20.08',
+      costNextUsdc: '0.000422',
+      costNextWei: '421680000000000',
+      nextBaseFeeExact: true,
+    });
     expect(reply.lastHour).toMatchObject({ blocks: 1001, seconds: 500 });
     expect((reply.lastHour as { percentiles: unknown[] }).percentiles[2]).toEqual({
       percentile: 50,

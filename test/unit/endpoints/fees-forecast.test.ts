@@ -54,15 +54,21 @@ describe('fees/forecast', () => {
   test('the trend’s slope is the rise of a tenth per hour', async () => {
     fill();
     const { utilisationTrend } = (await run(feesForecast, given().sources)) as {
-      utilisationTrend: { points: { at: number; utilisation: number }[]; slopePerHour: number };
+      utilisationTrend: {
+        points: { at: number; utilisation: number }[];
+        slopeSharePerHour: number;
+        slopePerHour: number;
+      };
     };
     // The last step has one block instead of thirty, which moves the line a little.
-    expect(utilisationTrend.slopePerHour).toBeCloseTo(0.1, 2);
+    expect(utilisationTrend.slopeSharePerHour).toBeCloseTo(0.1, 2);
+    expect(utilisationTrend.slopePerHour).toBe(utilisationTrend.slopeSharePerHour);
     expect(utilisationTrend.points).toHaveLength(24);
-    expect(utilisationTrend.points.at(-1)).toEqual({ at: UNTIL, utilisation: 0.4 });
+    expect(utilisationTrend.points.at(-1)).toEqual({ at: UNTIL, utilisationShare: 0.4, utilisation: 0.4 });
     // Thirty blocks from 25 minutes after the hour: the mean is the middle of the fifteenth and sixteenth.
     expect(utilisationTrend.points.at(-2)).toEqual({
       at: UNTIL - 300,
+      utilisationShare: expect.closeTo(0.4 - 0.1 * (155 / HOUR), 5),
       utilisation: expect.closeTo(0.4 - 0.1 * (155 / HOUR), 5),
     });
     const xs = utilisationTrend.points.map(({ at }) => at / HOUR);

@@ -27,12 +27,20 @@ describe('fees', () => {
       transferCostUsdc: { native: '0.000423', erc20: '0.001027', nativeWithTip: null, erc20WithTip: null },
       transferGas: { native: 21_000, erc20: 51_000, erc20Measured: false },
       hours: [
-        { at: UNTIL - 1800 - HOUR, minGwei: '20', avgGwei: '22.5', maxGwei: '25', utilisation: 0.5 },
+        {
+          at: UNTIL - 1800 - HOUR,
+          minGwei: '20',
+          avgGwei: '22.5',
+          maxGwei: '25',
+          utilisationShare: 0.5,
+          utilisation: 0.5,
+        },
         {
           at: UNTIL - 1800,
           minGwei: '20.130000001',
           avgGwei: '20.130000001',
           maxGwei: '20.130000001',
+          utilisationShare: 0.5,
           utilisation: 0.5,
         },
       ],

@@ -44,6 +44,8 @@ describe('fx', () => {
     fill();
     expect(await run(fx, given().sources, DEFAULTS)).toEqual({
       symbol: 'EURC',
+      rateUnit: 'USDC/EURC',
+      baseUnit: 'EURC',
       last: LAST,
       window: WINDOW,
       ...PROVENANCE,
@@ -106,6 +108,8 @@ describe('fx/execution', () => {
     });
     expect(reply).toEqual({
       symbol: 'EURC',
+      rateUnit: 'USDC/EURC',
+      baseUnit: 'EURC',
       last: LAST,
       window: WINDOW,
       sizes: [
@@ -161,7 +165,7 @@ describe('fx/execution', () => {
         ...{ id: toHex(account(1)), venue: 'Uniswap v3', address: toHex(account(1)), trades: 10 },
         ...{ volumeUsdc: expect.any(String), volumeShare: 1 },
         // 2,000,000 x (sqrt(1.001) - 1)
-        state: { rate: '1.25', at: UNTIL, usdcToMove10Bps: '999.750125' },
+        state: { rate: '1.25', at: UNTIL, depth10BpsUsdc: '999.750125' },
       },
     ]);
   });

@@ -28,6 +28,7 @@ describe('health', () => {
         headCheckedSecondsAgo: 0,
         lagBlocks: 0,
         lagSeconds: 0,
+        windowCollectedShare: 0.1235,
         windowCollected: 0.1235,
       },
       ...PROVENANCE,

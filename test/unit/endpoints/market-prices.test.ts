@@ -14,13 +14,16 @@ interface Pair {
   ageSeconds: number | null;
   trades1h: number;
   complete1h: boolean;
+  change24hPercent: string | null;
   change24h: string | null;
 }
 const pairs = async () => (await run(marketPrices, given().sources)).pairs as [Pair, Pair];
-const change = async () => (await pairs())[0].change24h;
+const change = async () => (await pairs())[0].change24hPercent;
 
 const UNKNOWN = {
   ...{ last: null, ageSeconds: null, vwap1h: null, low1h: null, high1h: null, trades1h: 0, volumeUsdc1h: '0' },
+  rateUnit: 'USDC/cirBTC',
+  change24hPercent: null,
   change24h: null,
 };
 
@@ -58,6 +61,8 @@ test('every watched token, exact: the last trade, the hour, the change of a day'
         volumeUsdc1h: '2514.5',
         complete1h: true,
         // 1.17 / 1.25 - 1
+        rateUnit: 'USDC/EURC',
+        change24hPercent: '-6.4',
         change24h: '-6.4',
       },
       { symbol: 'cirBTC', token: USDC, ...UNKNOWN, complete1h: true },

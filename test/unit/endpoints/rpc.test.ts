@@ -76,6 +76,7 @@ test('rpc/health: percentiles, lag and errors of fifteen minutes', async () => {
         // 10, 20.5, 30, 40; lags 0, 1, 0, 3.
         latencyMs: { p50: 20.5, p95: 40 },
         headLagBlocks: { avg: 1, max: 3 },
+        errorShare: 0,
         errorRate: 0,
         errors: none,
       },
@@ -83,6 +84,7 @@ test('rpc/health: percentiles, lag and errors of fifteen minutes', async () => {
         ...{ name: 'b.example', url: 'https://b.example', probes: 4 },
         latencyMs: { p50: 70, p95: 90 },
         headLagBlocks: { avg: 0, max: 0 },
+        errorShare: 0.5,
         errorRate: 0.5,
         errors: { ...none, timeout: 1, rateLimited: 1 },
       },

@@ -2,7 +2,15 @@ import { expect, test } from 'vitest';
 import { token } from '../../../src/endpoints/token.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { account, emptyChainDatabase, hash, putTrades, toHex } from '../../support/chain/chain-rows.ts';
+import {
+  account,
+  emptyChainDatabase,
+  hash,
+  putBlocks,
+  putCoverage,
+  putTrades,
+  toHex,
+} from '../../support/chain/chain-rows.ts';
 import { collectedStatus, UNTIL } from './collected-fixture.ts';
 import { run, TOKEN, useFixture } from './fixture.ts';
 
@@ -39,8 +47,9 @@ test('burns, payouts and price of the configured token', async () => {
   const reply = await run(token, sources);
   expect(reply).toMatchObject({
     token: { address: TOKEN, symbol: 'TKN', decimals: 18 },
-    burned: { total: '502.5', last24h: '2.5', events: 2 },
+    burned: { total: '502.5', last24h: '2.5', unit: 'TKN', events: 2, since: null },
     payouts: { totalUsdc: '1.75', last24hUsdc: '0.25', recipients: 1 },
+    rateUnit: 'USDC/TKN',
     price: { rate: '0.05', at: UNTIL - 9, block: 9, transaction: toHex(hash(9)) },
     note: null,
   });
@@ -49,14 +58,37 @@ test('burns, payouts and price of the configured token', async () => {
     {
       kind: 'payout',
       amount: '1.5',
+      unit: 'USDC',
       account: toHex(account(0xc)),
       block: 3,
       at: UNTIL - DAY - 1,
       transaction: toHex(hash(3)),
     },
-    expect.objectContaining({ kind: 'burn', amount: '2.5', block: 2 }),
+    expect.objectContaining({ kind: 'burn', amount: '2.5', unit: 'TKN', block: 2 }),
     expect.objectContaining({ kind: 'burn', amount: '500', block: 1 }),
   ]);
+});
+
+test('the sums say from where on they count, also once that block is rolled up', async () => {
+  const { db, sources } = configured();
+  fill(db);
+  const since = async () => {
+    const { burned, payouts } = (await run(token, sources)) as Record<'burned' | 'payouts', { since: unknown }>;
+    expect(burned.since).toEqual(payouts.since);
+    return burned.since;
+  };
+  expect(await since()).toBeNull();
+  putCoverage(db, 'logs', [
+    [400, 500],
+    [700, 900],
+  ]);
+  putBlocks(db, [{ number: 400, at: UNTIL - 1000 }]);
+  expect(await since()).toEqual({ block: 400, at: UNTIL - 1000 });
+  // Whole blocks were stored before: their logs were searched, and are rolled up now.
+  db.prepare("INSERT INTO facts VALUES ('first', '12')").run();
+  expect(await since()).toEqual({ block: 12, at: null });
+  db.prepare('INSERT INTO hours VALUES (?, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)').run(UNTIL - 9 * DAY);
+  expect(await since()).toEqual({ block: 12, at: UNTIL - 9 * DAY });
 });
 
 test('a token that does not return its decimals has no amounts', async () => {

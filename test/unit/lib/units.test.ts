@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatGwei, formatNative, formatUnits } from '../../../src/lib/units.ts';
+import { formatCost, formatGwei, formatNative, formatUnits, formatUsdc } from '../../../src/lib/units.ts';
 
 test.each([
   [0n, 6, '0'],
@@ -17,4 +17,16 @@ test.each([
 test('gwei and native amounts are exact where a float would round', () => {
   expect(formatGwei(20_000_000_001n)).toBe('20.000000001');
   expect(formatNative(9_007_199_254_740_993_000_000_001n)).toBe('9007199.254740993000000001');
+});
+
+test.each([
+  [0n, '0', '0'],
+  [1n, '0', '0.000001'],
+  [499_999_999_999n, '0', '0.000001'],
+  [500_000_000_000n, '0.000001', '0.000001'],
+  [1_000_000_000_000n, '0.000001', '0.000001'],
+  [1_000_000_000_001n, '0.000001', '0.000002'],
+  [10n ** 18n, '1', '1'],
+])('%i wei are %s USDC to the nearest sixth decimal, and cost %s', (wei, nearest, cost) => {
+  expect([formatUsdc(wei, 18), formatCost(wei)]).toEqual([nearest, cost]);
 });
