@@ -3,7 +3,14 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { DEPLOYS_NOTE, deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-fields.ts';
+import { deploysHistory } from './deploys-history.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, KEEP_MS, provenance, untilWritten } from './freshness.ts';
+import { detailField, paidDetail } from './paid-detail.ts';
+
+const DETAIL = paidDetail(
+  deploysHistory,
+  'up to 1,000 deploys, and how many there were by how many accounts in each hour',
+);
 
 /** The newest contracts. */
 export const deploys = defineEndpoint({
@@ -16,13 +23,14 @@ export const deploys = defineEndpoint({
   }),
   result: z.strictObject({
     deploys: z.array(deployField).meta({ description: DEPLOYS_NOTE }),
+    detail: detailField,
     freshness,
     source: sourceSchema,
   }),
   cacheMs: KEEP_MS,
   version: untilWritten,
-  example: { params: { limit: '1' }, result: { deploys: [EXAMPLE_DEPLOY], ...EXAMPLE_PROVENANCE } },
+  example: { params: { limit: '1' }, result: { deploys: [EXAMPLE_DEPLOY], detail: DETAIL, ...EXAMPLE_PROVENANCE } },
   async run({ limit }, sources: Collected) {
-    return { deploys: sources.reads.deploys(limit).map(showDeploy), ...provenance(sources) };
+    return { deploys: sources.reads.deploys(limit).map(showDeploy), detail: DETAIL, ...provenance(sources) };
   },
 });

@@ -8,6 +8,7 @@ import { asOfBlock, bigInteger, decimal, usdcField } from './chain-fields.ts';
 import { type Collected, provenance } from './freshness.ts';
 import { MAX_BEHIND, readLastHour } from './last-hour.ts';
 import { ageOf, readNewestFee } from './newest-fee.ts';
+import { detailField, paidDetail } from './paid-detail.ts';
 
 const params = z.object({
   gas: integerParam({
@@ -61,27 +62,6 @@ const example = {
   ageSeconds: 1,
   source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
 };
-
-/** The cost of a transaction at this moment. */
-export const feesEstimateFree = defineEndpoint({
-  path: '/fees/estimate',
-  access: 'free',
-  label: 'Fee estimate',
-  summary: 'Cost in USDC of a transaction with the given gas at the current base fee.',
-  params,
-  result: z.strictObject({ ...current, asOfBlock, ageSeconds, source: sourceSchema }),
-  cacheMs: 500,
-  example: { params: { gas: '51000' }, result: example },
-  async run({ gas }, sources: Collected) {
-    const { clock } = sources;
-    // Answers from collected data where they are current. The route is free and takes any gas value, so its requests must not each cost a request to the
-    // chain.
-    const collected = currentFee(sources);
-    const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
-    const { number, baseFee, source } = fee;
-    return { ...priced(gas, baseFee), asOfBlock: number, ageSeconds: ageOf(fee, clock), source };
-  },
-});
 
 /** The cost now and in the next block, compared with the last hour. */
 export const feesEstimatePaid = defineEndpoint({
@@ -150,6 +130,32 @@ export const feesEstimatePaid = defineEndpoint({
       ageSeconds: ageOf(fee, sources.clock),
       source,
     };
+  },
+});
+
+const DETAIL = paidDetail(
+  feesEstimatePaid,
+  'the next block’s base fee and the cost at it, and the percentiles of the last hour',
+);
+
+/** The cost of a transaction at this moment. */
+export const feesEstimateFree = defineEndpoint({
+  path: '/fees/estimate',
+  access: 'free',
+  label: 'Fee estimate',
+  summary: 'Cost in USDC of a transaction with the given gas at the current base fee.',
+  params,
+  result: z.strictObject({ ...current, asOfBlock, ageSeconds, detail: detailField, source: sourceSchema }),
+  cacheMs: 500,
+  example: { params: { gas: '51000' }, result: { ...example, detail: DETAIL } },
+  async run({ gas }, sources: Collected) {
+    const { clock } = sources;
+    // Answers from collected data where they are current. The route is free and takes any gas value, so its requests must not each cost a request to the
+    // chain.
+    const collected = currentFee(sources);
+    const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
+    const { number, baseFee, source } = fee;
+    return { ...priced(gas, baseFee), asOfBlock: number, ageSeconds: ageOf(fee, clock), detail: DETAIL, source };
   },
 });
 

@@ -6,6 +6,7 @@ import { formatCost, formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { atField, decimal, usdcField } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
+import { feesForecast } from './fees-forecast.ts';
 import {
   type Collected,
   collectedUntil,
@@ -15,6 +16,7 @@ import {
   provenance,
   untilWritten,
 } from './freshness.ts';
+import { detailField, paidDetail } from './paid-detail.ts';
 import { percentField, percentOf } from './percent-fields.ts';
 import { EXAMPLE_SUGGESTED, suggestedFees, suggestFees, tipsOf } from './suggested-fees.ts';
 import { showUtilisation, utilisation } from './utilisation-fields.ts';
@@ -23,6 +25,11 @@ import { showUtilisation, utilisation } from './utilisation-fields.ts';
 const NATIVE_GAS = 21_000;
 /** Gas of a USDC transfer on Arc, used until one was measured (`arc.md` of the project's facts, 1.9). */
 const ERC20_GAS = 51_000;
+
+const DETAIL = paidDetail(
+  feesForecast,
+  'the band of 24 hours, the utilisation trend, an outlook to one hour by the chain’s own fee rule, and the cost of each type of operation',
+);
 
 const result = z.strictObject({
   baseFee,
@@ -71,6 +78,7 @@ const result = z.strictObject({
       description:
         'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
     }),
+  detail: detailField,
   freshness,
   source: sourceSchema,
 });
@@ -111,6 +119,7 @@ export const fees = defineEndpoint({
           utilisation: 0.067,
         },
       ],
+      detail: DETAIL,
       ...EXAMPLE_PROVENANCE,
     },
   },
@@ -142,6 +151,7 @@ export const fees = defineEndpoint({
         maxGwei: formatGwei(hour.maxBaseFee),
         ...showUtilisation(hour.utilisation),
       })),
+      detail: DETAIL,
       ...provenance(sources),
     };
   },

@@ -10,6 +10,7 @@ import {
   provenance,
   untilWritten,
 } from './freshness.ts';
+import { fxExecution } from './fx-execution.ts';
 import {
   EXAMPLE_FX,
   fxParams,
@@ -22,6 +23,12 @@ import {
   windowField,
   windowOf,
 } from './fx-fields.ts';
+import { detailField, paidDetail } from './paid-detail.ts';
+
+const DETAIL = paidDetail(
+  fxExecution,
+  'what buys and sells of each size cost against their pool’s price, the venues, and how deep each pool is',
+);
 
 /** The rate at which a watched token was traded. */
 export const fx = defineEndpoint({
@@ -35,12 +42,16 @@ export const fx = defineEndpoint({
     ...fxUnits,
     last: lastTrade,
     window: windowField,
+    detail: detailField,
     freshness,
     source: sourceSchema,
   }),
   cacheMs: KEEP_MS,
   version: untilWritten,
-  example: { params: { window: '60', symbol: 'EURC' }, result: { ...EXAMPLE_FX, ...EXAMPLE_PROVENANCE } },
+  example: {
+    params: { window: '60', symbol: 'EURC' },
+    result: { ...EXAMPLE_FX, detail: DETAIL, ...EXAMPLE_PROVENANCE },
+  },
   async run({ window, symbol }, sources: Collected) {
     const token = watchedToken(sources.collected, symbol);
     const asked = windowOf(token, window, collectedUntil(sources));
@@ -49,6 +60,7 @@ export const fx = defineEndpoint({
       ...unitsOf(token.symbol),
       last: showLast(sources.reads.lastTrade(token.address)),
       window: showWindow(window, sources.reads.tradesIn(asked)),
+      detail: DETAIL,
       ...provenance(sources),
     };
   },

@@ -3,7 +3,11 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { atField } from './chain-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, KEEP_MS, provenance, untilWritten } from './freshness.ts';
+import { detailField, paidDetail } from './paid-detail.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
+import { rpcHealth } from './rpc-health.ts';
+
+const DETAIL = paidDetail(rpcHealth, 'percentiles of latency, head lag and errors by kind over the last 15 minutes');
 
 const result = z.strictObject({
   endpoints: z
@@ -20,6 +24,7 @@ const result = z.strictObject({
       }),
     )
     .meta({ description: 'Each configured endpoint, asked for its newest block every few seconds; the last probe' }),
+  detail: detailField,
   freshness,
   source: sourceSchema,
 });
@@ -47,6 +52,7 @@ export const rpc = defineEndpoint({
           checkedAt: 1795199398,
         },
       ],
+      detail: DETAIL,
       ...EXAMPLE_PROVENANCE,
     },
   },
@@ -65,6 +71,7 @@ export const rpc = defineEndpoint({
           checkedAt: last ? Math.floor(last.atMs / 1000) : null,
         };
       }),
+      detail: DETAIL,
       ...provenance(sources),
     };
   },

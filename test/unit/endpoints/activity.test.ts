@@ -52,6 +52,7 @@ test('deploys: the newest, in the requested number', async () => {
         ...{ block: 201, at: THIS_HOUR - 1, codeBytes: null, label: null },
       },
     ],
+    detail: expect.any(Object),
     ...PROVENANCE,
   });
 });

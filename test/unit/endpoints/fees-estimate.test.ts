@@ -18,6 +18,7 @@ describe('fees/estimate', () => {
       costWei: '1026630000051000',
       asOfBlock: 1000,
       ageSeconds: 0,
+      detail: expect.any(Object),
       source: given().source,
     });
   });

@@ -44,6 +44,7 @@ describe('fees', () => {
           utilisation: 0.5,
         },
       ],
+      detail: expect.any(Object),
       ...PROVENANCE,
     });
   });

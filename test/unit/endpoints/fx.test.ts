@@ -48,6 +48,7 @@ describe('fx', () => {
       baseUnit: 'EURC',
       last: LAST,
       window: WINDOW,
+      detail: expect.any(Object),
       ...PROVENANCE,
     });
   });

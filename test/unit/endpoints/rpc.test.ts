@@ -49,6 +49,7 @@ test('rpc: the last probe of each endpoint', async () => {
       { name: 'a.example', url: 'https://a.example', latencyMs: 30, headLagBlocks: 3, ok: true, checkedAt },
       { name: 'b.example', url: 'https://b.example', latencyMs: 70, headLagBlocks: 0, ok: true, checkedAt },
     ],
+    detail: expect.any(Object),
     ...PROVENANCE,
   });
 });
