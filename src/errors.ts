@@ -46,8 +46,13 @@ export class AppError extends Error {
 /** 400: the request cannot be served as written. `errors` names each parameter. */
 export class BadParameter extends AppError {
   constructor(errors: ParameterError[], code = 'bad_parameter') {
-    super(400, code, errors.map((error) => `${error.path}: ${error.message}`).join('; '), { errors });
+    super(400, code, errors.map(sentenceOf).join('; '), { errors });
   }
+}
+
+/** A fault of the whole request has no path. */
+function sentenceOf({ path, message }: ParameterError): string {
+  return path === '' ? message : `${path}: ${message}`;
 }
 
 /** 404: the thing that was asked for does not exist in the source that was read. */

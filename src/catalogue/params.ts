@@ -5,15 +5,22 @@ import type { Endpoint } from './endpoint.ts';
 /** Query parameters as the router gives them. A repeated parameter is an array. */
 export type Query = Record<string, unknown>;
 
+/** Faulty names that one answer lists. A URL has room for thousands, and each fault is longer than its name. */
+const MOST_NAMED = 10;
+
+/** What is parsed: the parameters, and the example from which a missing one is explained. */
+type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
+
 /**
- * Parses an endpoint's query parameters, or throws BadParameter with every fault.
+ * Parses an endpoint's query parameters, or throws BadParameter with every fault, of which at most ten are unknown or repeated names.
  * Unknown and repeated names are faults, so that no typing error is paid for, or answered with something else.
  */
-export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Query): unknown {
+export function parseParams(endpoint: Parsed, query: Query): unknown {
   const errors: ParameterError[] = [];
   const known = endpoint.params.shape;
   const given: Query = {};
   for (const [path, value] of Object.entries(query)) {
+    if (errors.length === MOST_NAMED) break;
     if (!Object.hasOwn(known, path)) {
       errors.push({ path, message: unknownName(Object.keys(known)) });
     } else if (Array.isArray(value)) {
@@ -25,11 +32,23 @@ export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Qu
   const parsed = endpoint.params.safeParse(given);
   if (!parsed.success) {
     for (const issue of parsed.error.issues) {
-      errors.push({ path: String(issue.path[0] ?? ''), message: issue.message });
+      const path = String(issue.path[0] ?? '');
+      const isThere = Object.hasOwn(query, path);
+      // It is repeated, and named above.
+      if (isThere && !Object.hasOwn(given, path)) continue;
+      const isMissing = Object.hasOwn(known, path) && !isThere;
+      errors.push({ path, message: isMissing ? missing(endpoint.example?.params[path]) : issue.message });
     }
   }
   if (errors.length > 0 || !parsed.success) throw new BadParameter(errors);
   return parsed.data;
+}
+
+/** How the message of a required parameter that is not there begins. */
+export const MISSING = 'missing';
+
+function missing(example: string | undefined): string {
+  return example === undefined ? MISSING : `${MISSING}, for example ${example}`;
 }
 
 /** Says which names there are, because most unknown names are typing errors. */

@@ -1,27 +1,27 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { chainTitle } from '../lib/named-chain.ts';
+import type { Place, Requested } from './protocol.ts';
 
 /**
- * Prepares the hint of a route, for people who read its 402: the route's content, the free summary if there is one, missing parameters, and
- * `howToPay`. `write` makes the protocol's form of it. It is text and not bytes, because Node sends text with the head in one write.
+ * Prepares the hint of a route that is sold in USDC, for people who read its 402. It says what is wrong, or what the route sells; the price; what to do
+ * next; and where to read more. `howToPay` says what the client does to pay. The hint of a request without a fault is made once.
  */
 export function createHint(
-  endpoint: Endpoint<never>,
+  { summary, price, freeSummary }: Endpoint<never>,
   howToPay: string,
-  write: (hint: string) => string,
-): (query: Readonly<Record<string, unknown>>) => string {
-  const required = Object.entries(endpoint.params.shape)
-    .filter(([, schema]) => !schema.safeParse(undefined).success)
-    .map(([name]) => name);
-  const free = endpoint.freeSummary ? ` A free summary is at GET ${endpoint.freeSummary}.` : '';
-  const body = (missing: readonly string[]) => {
-    const lacks = missing.length > 0 ? ` Missing: ${missing.join(', ')}.` : '';
-    return write(`${endpoint.summary}${free}${lacks} ${howToPay}`);
+  { publicOrigin, chain }: Place,
+): (request: Pick<Requested, 'fault' | 'refusal'>) => string {
+  const cost = `This answer costs ${price?.usd} USDC on ${chainTitle(chain)}: ${howToPay}`;
+  const free = freeSummary ? ` Free summary: GET ${freeSummary}.` : '';
+  const terms = `${cost} How to pay: ${publicOrigin}/docs.${free}`;
+  const usual = `${summary} ${terms}`;
+  return ({ fault, refusal }) => {
+    if (fault === null && refusal === null) return usual;
+    return [refusal, fault && wouldBeRefused(fault), terms].filter(Boolean).join(' ');
   };
-  const none = body([]);
-  const all = body(required);
-  return (query) => {
-    const missing = required.filter((name) => query[name] === undefined || query[name] === '');
-    if (missing.length === 0) return none;
-    return missing.length === required.length ? all : body(missing);
-  };
+}
+
+/** A request without a payment gets its price whatever its parameters are. Its client must not learn of a fault after it has signed. */
+function wouldBeRefused(fault: string): string {
+  return `With a payment this request would be a 400, uncharged: ${fault}. Mend it before you sign.`;
 }

@@ -5,22 +5,22 @@ import type { Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import { usdcProtocol } from './open-protocols.ts';
 import { RAILS, type RailList, railsUnder } from './open-rails.ts';
+import { wordsOfRefusal } from './open-refusal-words.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
-import type { PreparedProtocol } from './protocol.ts';
+import type { Place, PreparedProtocol } from './protocol.ts';
 import type { RailInfo } from './rail.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
 import type { RailProbes } from './settling.ts';
 
-/** The chain, token and recipient of a USDC payment, with the rails and the origin that an offer names. */
-export interface Terms extends PayTo {
-  readonly publicOrigin: string;
+/** The chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin that an offer names. */
+export interface Terms extends PayTo, Place {
   readonly rails: RailsConfig;
 }
 
 /** Reads the terms from a configuration. */
 export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): Terms {
   const { caip2, usdc } = network;
-  return { network: caip2, usdc, payTo: seller, publicOrigin, rails };
+  return { network: caip2, usdc, payTo: seller, publicOrigin, chain: network, rails };
 }
 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
@@ -37,9 +37,8 @@ export function createOffer(
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
-  const { rails, publicOrigin } = terms;
-  const accepts = infos.map(({ entry }) => entry(requirement, rails));
-  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, publicOrigin) };
+  const accepts = infos.map(({ entry }) => entry(requirement, terms.rails));
+  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, terms) };
 }
 
 /** The rails that may be offered, and the last probes of their services. */
@@ -75,9 +74,14 @@ export function offersUnder(
 
 type OfferOf = (endpoint: Endpoint<never>) => Offer;
 
-/** The counters of the endpoints that are sold in USDC for these offers. */
-export function usdcCounters<S>(offerOf: OfferOf, purchase: Purchase<S>): (endpoint: Endpoint<S>) => Counter<unknown> {
-  return (endpoint) => createPreparedCounter(endpoint, () => offerOf(endpoint), purchase);
+/** The counters of the endpoints that are sold in USDC for these offers. `sources` are those that judge a request's parameters. */
+export function usdcCounters<S>(
+  offerOf: OfferOf,
+  purchase: Purchase<S>,
+  sources: S,
+): (endpoint: Endpoint<S>) => Counter<unknown> {
+  const words = wordsOfRefusal;
+  return (endpoint) => createPreparedCounter(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
 }
 
 /** The offers of the plain rail alone, in a protocol that knows no other one. */

@@ -5,19 +5,14 @@ const EXTENSION = 'payment-identifier';
 /** x402's: 16 to 128 characters that only the buyer knows. */
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** How a challenge declares the extension. Stock clients send an identifier only to a seller that declares it. */
+/**
+ * How a challenge declares the extension. Stock clients send an identifier only to a seller that declares it. The schema is as short as it can be,
+ * because every 402 has it.
+ */
 export const IDENTIFIER_EXTENSION = {
   [EXTENSION]: {
     info: { required: false },
-    schema: {
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      type: 'object',
-      properties: {
-        required: { type: 'boolean' },
-        id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
-      },
-      required: ['required'],
-    },
+    schema: { properties: { id: { pattern: '^[\\w-]{16,128}$' } } },
   },
 };
 

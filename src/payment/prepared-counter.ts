@@ -2,9 +2,10 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Ask, Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import type { Presentation } from './order.ts';
-import type { Demand } from './protocol.ts';
+import { createFaultFinder } from './parameter-fault.ts';
+import type { Demand, Requested } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
-import { corrected } from './refusal.ts';
+import { corrected, type RefusalWords } from './refusal.ts';
 
 /** Sells an endpoint for a presented payment. */
 export type Purchase<S> = (
@@ -13,13 +14,28 @@ export type Purchase<S> = (
   presentation: Presentation,
 ) => Promise<Delivery>;
 
-/** The counter of an endpoint whose terms are known before a request. `offer` returns the terms of now. A request gets the price before its parameters are checked. */
+interface PreparedCounterOptions<S> {
+  /** Returns the terms of now. */
+  offer(): Offer;
+  readonly purchase: Purchase<S>;
+  readonly sources: S;
+  readonly words: RefusalWords;
+}
+
+/**
+ * The counter of an endpoint whose terms are known before a request. A request gets the price whatever its parameters are, and hears what is wrong with
+ * them beside it.
+ */
 export function createPreparedCounter<S>(
   endpoint: Endpoint<S>,
-  offer: () => Offer,
-  purchase: Purchase<S>,
+  { offer, purchase, sources, words }: PreparedCounterOptions<S>,
 ): Counter<Ask> {
-  const demand = (ask: Ask, error?: string): Demand => offer().demand(ask, error);
+  const faultOf = createFaultFinder(endpoint, sources);
+  const requested = ({ method, target, query }: Ask, refusal: string | null): Requested => ({
+    ...{ method, target, refusal },
+    fault: faultOf(query),
+  });
+  const demand = (ask: Ask, error?: string): Demand => offer().demand(requested(ask, null), error);
 
   return {
     read: (ask) => ask,
@@ -30,9 +46,11 @@ export function createPreparedCounter<S>(
         ...{ client: client(), identity: identity(), signal: signal() },
       }),
     refusalReceipt: ({ settlement }) => settlement,
-    demandAgain: (ask, { reason, correction }) => {
+    demandAgain: (ask, refusal) => {
+      const { reason, correction } = refusal;
       const { demand: prepared, accepts } = offer();
-      return prepared(ask, reason, correction ? corrected(accepts, correction) : undefined);
+      const entries = correction ? corrected(accepts, correction) : undefined;
+      return prepared(requested(ask, words(refusal)), reason, entries);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { NamedChain } from '../lib/named-chain.ts';
 
 /** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;
@@ -95,6 +96,8 @@ export interface QuoteSubject {
   readonly endpoint: Endpoint<never>;
   /** The resource URL that the payment is bound to. */
   readonly url: string;
+  /** What the demand says to people about itself, after the description of what is sold. */
+  readonly hint: string;
 }
 
 /** How a payment is asked for and presented over HTTP. It knows no rail. */
@@ -112,7 +115,13 @@ export interface HttpProtocol {
 /** A protocol that asks for terms that are known at start. */
 export interface PreparedProtocol extends HttpProtocol {
   /** Prepares the demand of an endpoint. The result makes the demand of one request. */
-  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: string): Prepared;
+  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], place: Place): Prepared;
+}
+
+/** Where an endpoint is sold: the service's public origin, and the chain that its payments are made on. */
+export interface Place {
+  readonly publicOrigin: string;
+  readonly chain: NamedChain;
 }
 
 /** A protocol that asks for the terms of a quote. */
@@ -139,7 +148,10 @@ export interface Requested {
   readonly method: string;
   /** As received. */
   readonly target: string;
-  readonly query: Readonly<Record<string, unknown>>;
+  /** What is wrong with its parameters, for people. Null when it can be sold. */
+  readonly fault: string | null;
+  /** Why its payment was refused, in a sentence. Null for a request without a payment. */
+  readonly refusal: string | null;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Authorization } from './authorization.ts';
 import type { ContractCall } from './operation.ts';
 import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
-import type { PaymentRefused } from './refusal.ts';
+import type { PaymentRefused, RefusalSentences } from './refusal.ts';
 import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
 
 /** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
@@ -26,6 +26,8 @@ export interface RailInfo {
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
   readonly isOfferedOnceProven?: boolean;
+  /** A sentence for each reason of its own for which it refuses a payment. */
+  readonly refusals?: RefusalSentences;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
 }

@@ -77,11 +77,12 @@ export class Underpaid extends AppError {
 export function refusedSettlement(payment: Payment, rail: { reasonOf?(reason: string): string } = {}): PaymentRefused {
   const stored = payment.reason ?? 'unexpected_settle_error';
   const reason = rail.reasonOf?.(stored) ?? stored;
-  return new PaymentRefused(reason, {
+  const settlement = {
     success: false,
     errorReason: reason,
     payer: bytesToHex(payment.payer),
     transaction: '',
     network: payment.network as Network,
-  });
+  };
+  return new PaymentRefused(reason, { settlement });
 }

@@ -19,6 +19,7 @@ import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
 import { openProtocols } from '../payment/open-protocols.ts';
 import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
+import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
@@ -78,6 +79,7 @@ export async function createDeps(
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, protocol: protocols.lightning, clock, bootId, log },
+    words: wordsOfRefusal,
     ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
     sells: part.kind !== 'primary',
     runsMaintenance: ledger.leads,

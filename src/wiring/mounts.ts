@@ -84,16 +84,16 @@ export function createMounts(parts: MountsParts) {
 }
 
 /** Makes each priced mount with its gate. */
-function openSurfaces({ config, catalogue, purchase, offerOf, lightning, protocols, log }: MountsParts) {
+function openSurfaces({ config, catalogue, sources, purchase, offerOf, lightning, protocols, log }: MountsParts) {
   const { segment: chainSegment } = config.network;
   const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
     createGate<Sources>({ counterOf, protocol, log });
   const surfaces: PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase), usdcProtocol), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase, sources), usdcProtocol), catalogue, chainSegment },
     { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
   ];
   if (protocols.mpp) {
-    const counters = usdcCounters(plainOffers(config, protocols.mpp), purchase);
+    const counters = usdcCounters(plainOffers(config, protocols.mpp), purchase, sources);
     surfaces.push({ surface: 'mpp', gate: gateOf(counters, protocols.mpp), catalogue, chainSegment });
   }
   return surfaces;

@@ -93,7 +93,7 @@ export async function createTestApp(options: Options = {}) {
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
-    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('this test sells nothing'))),
+    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('this test sells nothing')), {}),
     protocol: usdcProtocol,
     log: createLogger(config.logLevel, destination),
   });

@@ -2,20 +2,30 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Accepted } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 
+const SAME = ['scheme', 'network', 'amount', 'maxTimeoutSeconds'] as const;
+const SAME_ADDRESS = ['asset', 'payTo'] as const;
+
 /** Throws PaymentRefused when a payment's `accepted` is not the offer's requirement. A client may add to `extra` but may not change it. */
 export function checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void {
-  const same = (key: 'scheme' | 'network' | 'amount' | 'maxTimeoutSeconds') => accepted[key] === requirement[key];
-  const sameAddress = (key: 'asset' | 'payTo') => lower(accepted[key]) === lower(requirement[key]);
-  if (accepted.network !== requirement.network && typeof accepted.network === 'string') {
-    throw new PaymentRefused('invalid_exact_evm_network_mismatch');
+  const { network } = requirement;
+  if (accepted.network !== network && typeof accepted.network === 'string') {
+    const detail = `The payment is for another network. Sign for ${network}, the network of the entries of accepts.`;
+    throw new PaymentRefused('invalid_exact_evm_network_mismatch', { detail });
   }
   const extra = (accepted.extra ?? {}) as Record<string, unknown>;
   const extraHolds =
     typeof extra === 'object' && Object.entries(requirement.extra).every(([key, value]) => extra[key] === value);
-  const core = same('scheme') && same('network') && same('amount') && same('maxTimeoutSeconds');
-  if (!core || !sameAddress('asset') || !sameAddress('payTo') || !extraHolds) {
-    throw new PaymentRefused('No matching payment requirements');
-  }
+  const differing = [
+    ...SAME.filter((key) => accepted[key] !== requirement[key]),
+    ...SAME_ADDRESS.filter((key) => lower(accepted[key]) !== lower(requirement[key])),
+    ...(extraHolds ? [] : ['extra']),
+  ];
+  if (differing.length > 0)
+    throw new PaymentRefused('No matching payment requirements', { detail: otherTerms(differing) });
+}
+
+function otherTerms(differing: readonly string[]): string {
+  return `The accepted terms are not the offered ones: ${differing.join(', ')} differ. Send back an entry of accepts unchanged, and sign for it.`;
 }
 
 function lower(value: unknown): unknown {

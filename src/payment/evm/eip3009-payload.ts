@@ -31,7 +31,7 @@ const eip3009 = z.object({
 export function decodeEip3009(payload: Credential['payload']): Authorization {
   const parsed = eip3009.safeParse(payload);
   if (!parsed.success)
-    throw new PaymentRefused('authorization' in payload ? 'invalid_payload' : 'unsupported_payload_type');
+    throw 'authorization' in payload ? misspelt(parsed.error.issues) : new PaymentRefused('unsupported_payload_type');
   const { signature, authorization } = parsed.data;
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   const numbers = { value, validAfter, validBefore };
@@ -42,6 +42,12 @@ export function decodeEip3009(payload: Credential['payload']): Authorization {
     nonce: hexToBytes(nonce),
     signature: hexToBytes(signature),
   };
+}
+
+function misspelt(issues: readonly { path: PropertyKey[] }[]): PaymentRefused {
+  const members = [...new Set(issues.map(({ path }) => ['payload', ...path.map(String)].join('.')))];
+  const detail = `The payload lacks or misspells ${members.join(', ')}. Write addresses, nonce and signature as hex with 0x, and numbers as decimal strings.`;
+  return new PaymentRefused('invalid_payload', { detail });
 }
 
 /**

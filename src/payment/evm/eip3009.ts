@@ -71,11 +71,19 @@ export function checkAuthorization(
   }
   const left = authorization.validBefore - seconds;
   if (left < BigInt(least) || (most !== Number.POSITIVE_INFINITY && left > BigInt(most))) {
-    throw new PaymentRefused(EXPIRED);
+    throw new PaymentRefused(EXPIRED, { detail: wrongValidity(left, least, most) });
   }
   // 4. A wallet that we would have to pay to deploy is refused with a reason of its own.
   if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))
     throw new PaymentRefused('eip6492_factory_not_allowed');
+}
+
+/** Says why a validity of `left` seconds is refused. */
+function wrongValidity(left: bigint, least: number, most: number): string {
+  if (left <= 0n) return 'The authorization has expired. Sign a new one.';
+  return left < BigInt(least)
+    ? `The authorization expires too soon to be settled. Sign a new one that is valid for at least ${least} seconds more.`
+    : `The authorization is valid for too long. Sign a new one that is valid for at most ${most} seconds.`;
 }
 
 /**

@@ -114,7 +114,7 @@ export async function openRailBench(choices: Choices = {}) {
     const quote = await offers(of).finally(() => {
       node.twist = {};
     });
-    const { header, body } = quotedChallenge(of, quote);
+    const { header, body } = quotedChallenge({ ...of, hint: '' }, quote);
     const [requirement] = JSON.parse(body).accepts as [LightningRequirement];
     const paymentHash = createHash('sha256').update(preimage).digest();
     return { header, body, requirement, preimage: preimage.toString('hex'), paymentHash };

@@ -7,6 +7,7 @@ export const TERMS: Terms = {
   usdc: `0x36${'0'.repeat(38)}`,
   payTo: `0x${'5e'.repeat(20)}`,
   publicOrigin: 'https://data.percall.example',
+  chain: { name: 'Arc', isPlayMoney: false },
   rails: withGateway(`0x${'77'.repeat(20)}`),
 };
 

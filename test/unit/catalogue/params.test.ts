@@ -46,6 +46,22 @@ describe('parseParams', () => {
     expect(faults({ q: ['a', 'b'] })).toContain('q');
   });
 
+  it('says that a required parameter is missing, and shows an example where there is one', () => {
+    const example = { params: { q: 'tea' }, result: {} };
+    expect(() => parseParams(endpoint, {})).toThrow(/^q: missing$/);
+    expect(() => parseParams({ ...endpoint, example }, {})).toThrow(/^q: missing, for example tea$/);
+    expect(() => parseParams({ ...endpoint, example }, { q: '' })).toThrow(/^q: not empty$/);
+  });
+
+  it('names a repeated parameter once', () => {
+    expect(() => parseParams(endpoint, { q: ['a', 'b'] })).toThrow(/^q: given more than once$/);
+  });
+
+  it('lists ten unknown names and no more, because a URL has room for thousands', () => {
+    const query = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`x${n}`, '1']));
+    expect(faults({ ...query, q: 'a' })).toHaveLength(10);
+  });
+
   it('handles names that every object has', () => {
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const query = Object.assign(Object.create(null), { q: 'a' });

@@ -12,6 +12,7 @@ import { withGateway } from '../../support/service/terms.ts';
 const publicOrigin = 'https://here.example';
 const TERMS: Terms = {
   ...{ network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, payTo: `0x${'5e'.repeat(20)}`, publicOrigin },
+  chain: { name: 'Arc', isPlayMoney: false },
   rails: withGateway(`0x${'77'.repeat(20)}`),
 };
 const acceptsOf = (endpoint: (typeof catalogue)[number]) => createOffer(endpoint, TERMS).accepts;

@@ -25,6 +25,7 @@ const PAY_TO = `0x${'5e'.repeat(20)}` as const;
 const USDC = `0x36${'0'.repeat(38)}` as const;
 const TERMS: Terms = {
   ...{ network: 'eip155:5042', usdc: USDC, payTo: PAY_TO, publicOrigin: 'https://api.example.com' },
+  chain: { name: 'Arc', isPlayMoney: false },
   rails: PLAIN_RAILS,
 };
 const LIGHTNING = 'lnbtc:000000000019d6689c085ae165831e93';

@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { AppError } from '../../../src/errors.ts';
+import { AppError, BadParameter } from '../../../src/errors.ts';
 import { createGate } from '../../../src/payment/gate.ts';
 import { createOffer, usdcCounters } from '../../../src/payment/open-offers.ts';
 import { usdcProtocol } from '../../../src/payment/open-protocols.ts';
@@ -15,14 +15,19 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';
-const HOW = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
+const HOW =
+  'This answer costs 0.001 USDC on Arc: pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE. How to pay: https://data.percall.example/docs.';
 const RECEIPT = {
   ...{ success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount: '1000' },
 } as const;
 const endpoint = defineEndpoint({
   ...{ path: '/test/gate', access: 'paid', priceUsd: '0.001', label: 'Gate', summary: 'Tells a thing.' },
-  ...{ params: z.object({ a: z.string(), b: z.string(), c: z.string().optional() }), result: z.object({}) },
+  ...{ params: z.object({ a: z.string(), b: z.string() }), result: z.object({}) },
   ...{ freeSummary: '/v1/test/free', example: { params: { a: 'x', b: 'y' }, result: {} } },
+  checkParams: ({ b }) => {
+    if (b === 'unwatched') throw new BadParameter([{ path: 'b', message: 'is not sold' }]);
+    if (b === 'away') throw new AppError(503, 'away', 'cannot be judged now');
+  },
   run: async () => {
     throw new Error('the gate never runs an endpoint itself');
   },
@@ -44,7 +49,7 @@ beforeEach(async () => {
   };
   const log = { error: () => {} };
   gate = createGate<unknown>({
-    counterOf: usdcCounters((of) => createOffer(of, TERMS), purchase),
+    counterOf: usdcCounters((of) => createOffer(of, TERMS), purchase, null),
     protocol: usdcProtocol,
     log,
   });
@@ -77,19 +82,30 @@ describe('without a payment', () => {
     expect(decoded(answer.headers['payment-required'])).toMatchObject({
       ...{ error: 'Payment required', resource: { url: `${TERMS.publicOrigin}${PATH}?a=1&b=2` } },
     });
-    expect(answer.json()).toEqual({ hint: `Tells a thing. A free summary is at GET /v1/test/free. ${HOW}` });
+    expect(answer.json()).toEqual({ hint: `Tells a thing. ${HOW} Free summary: GET /v1/test/free.` });
   });
 
   test.each([
-    ['', ' Missing: a, b.'],
-    ['?c=1', ' Missing: a, b.'],
-    ['?a=1', ' Missing: b.'],
-    ['?a=1&b=', ' Missing: b.'],
-    ['?a=1&b=2', ''],
-  ])('the hint names what is missing in %j', async (query, missing) => {
-    expect((await ask(PATH + query)).json().hint).toBe(
-      `Tells a thing. A free summary is at GET /v1/test/free.${missing} ${HOW}`,
-    );
+    ['', 'a is missing, for example x; b is missing, for example y'],
+    ['?a=1', 'b is missing, for example y'],
+    ['?a=1&b=2&c=3', 'c: no such parameter; there are a, b'],
+    ['?a=1&a=2&b=2', 'a: given more than once'],
+    ['?a=1&b=unwatched', 'b: is not sold'],
+  ])('the hint names what is wrong with %j, for which a payment would get 400', async (query, fault) => {
+    const answer = await ask(PATH + query);
+    expect([answer.statusCode, answer.json().hint]).toEqual([
+      402,
+      `With a payment this request would be a 400, uncharged: ${fault}. Mend it before you sign. ${HOW} Free summary: GET /v1/test/free.`,
+    ]);
+  });
+
+  test('the hint stays short for a URL of thousands of unknown names', async () => {
+    const names = Array.from({ length: 900 }, (_, n) => `x${n}=1`).join('&');
+    expect((await ask(`${PATH}?${names}`)).payload.length).toBeLessThan(2000);
+  });
+
+  test('the hint names nothing while the parameters cannot be judged', async () => {
+    expect((await ask(`${PATH}?a=1&b=away`)).json().hint).toMatch(/^Tells a thing\. /);
   });
 
   test('the hint of a route without a free summary names none', async () => {
@@ -141,7 +157,7 @@ describe('a payment', () => {
 
   test('whose settlement was refused says so in PAYMENT-RESPONSE as well', async () => {
     const settlement = { success: false, errorReason: 'x', transaction: '', network: TERMS.network } as const;
-    sell = () => Promise.reject(new PaymentRefused('x', settlement));
+    sell = () => Promise.reject(new PaymentRefused('x', { settlement }));
     const answer = await ask(`${PATH}?a=1&b=2`, PAID);
     expect([answer.statusCode, decoded(answer.headers['payment-response'])]).toEqual([402, settlement]);
   });

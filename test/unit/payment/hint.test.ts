@@ -1,35 +1,44 @@
 import { expect, test } from 'vitest';
-import { z } from 'zod';
-import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { createHint } from '../../../src/payment/hint.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 
-const endpoint = defineEndpoint({
-  path: '/test/hint',
-  access: 'paid',
-  priceUsd: '0.001',
-  label: 'Hint',
-  summary: 'Tells the distance.',
-  params: z.object({ from: z.string(), to: z.string(), unit: z.enum(['km', 'mi']).default('km') }),
-  result: z.strictObject({ km: z.number() }),
-  example: { params: { from: 'a', to: 'b' }, result: { km: 1 } },
-  run: async () => ({ km: 1 }),
-});
-const HOW = 'Pay and repeat the request.';
-const hint = (query: Record<string, unknown>, of = endpoint) => createHint(of, HOW, (text) => text)(query);
+const endpoint = { ...moodyEndpoint().endpoint, summary: 'Tells the distance.' } as never as Parameters<
+  typeof createHint
+>[0];
+const usd = endpoint.price?.usd;
+const PLACE = { publicOrigin: 'https://data.example', chain: { name: 'Arc', isPlayMoney: false } };
+const TERMS = `This answer costs ${usd} USDC on Arc: pay and repeat the request. How to pay: https://data.example/docs.`;
+const NONE = { fault: null, refusal: null };
+const hint = (request: Parameters<ReturnType<typeof createHint>>[0], of = endpoint, place = PLACE) =>
+  createHint(of, 'pay and repeat the request.', place)(request);
 
-test('the hint says what the route sells and how it is paid for, and nothing else', () => {
-  expect(hint({ from: 'a', to: 'b' })).toBe(`Tells the distance. ${HOW}`);
+test('the hint says what the route sells, the price, the currency and the chain by name, what to do and where to read', () => {
+  expect(hint(NONE)).toBe(`Tells the distance. ${TERMS}`);
 });
 
-test('the hint names the required parameters that are missing or empty, and no optional one', () => {
-  expect(hint({})).toBe(`Tells the distance. Missing: from, to. ${HOW}`);
-  expect(hint({ from: 'a' })).toBe(`Tells the distance. Missing: to. ${HOW}`);
-  expect(hint({ from: '', to: 'b' })).toBe(`Tells the distance. Missing: from. ${HOW}`);
+test('the hint says that the money is play money where it is', () => {
+  const chain = { name: 'Arc', isPlayMoney: true };
+  expect(hint(NONE, endpoint, { ...PLACE, chain })).toContain(`costs ${usd} USDC on Arc (demo, play money):`);
 });
 
 test('the hint says where a free summary is', () => {
   const freeSummary = '/v1/test/free';
-  expect(hint({ from: 'a', to: 'b' }, { ...endpoint, freeSummary })).toBe(
-    `Tells the distance. A free summary is at GET /v1/test/free. ${HOW}`,
+  expect(hint(NONE, { ...endpoint, freeSummary })).toBe(
+    `Tells the distance. ${TERMS} Free summary: GET /v1/test/free.`,
+  );
+});
+
+test('the hint says first what is wrong with the parameters, and that a payment would be refused with 400', () => {
+  const fault = 'from is missing';
+  expect(hint({ ...NONE, fault })).toBe(
+    `With a payment this request would be a 400, uncharged: from is missing. Mend it before you sign. ${TERMS}`,
+  );
+});
+
+test('the hint says first why a payment was refused, and then what is wrong with the parameters', () => {
+  const refusal = 'The authorization has expired. Sign a new one.';
+  expect(hint({ ...NONE, refusal })).toBe(`${refusal} ${TERMS}`);
+  expect(hint({ refusal, fault: 'to is missing' })).toBe(
+    `${refusal} With a payment this request would be a 400, uncharged: to is missing. Mend it before you sign. ${TERMS}`,
   );
 });

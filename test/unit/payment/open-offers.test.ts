@@ -45,12 +45,15 @@ describe('an offer', () => {
 
 describe('the terms of a configuration', () => {
   const config = {
-    network: { caip2: TERMS.network, usdc: TERMS.usdc },
+    network: { caip2: TERMS.network, usdc: TERMS.usdc, ...TERMS.chain },
     ...{ seller: TERMS.payTo, publicOrigin: TERMS.publicOrigin },
   };
 
-  test('are its network, token, seller, origin and rails', () => {
-    expect(termsOf({ ...config, rails: TERMS.rails } as never)).toEqual(TERMS);
+  test('are its network, token, seller, origin, chain and rails', () => {
+    expect(termsOf({ ...config, rails: TERMS.rails } as never)).toEqual({
+      ...TERMS,
+      chain: config.network,
+    });
   });
 });
 

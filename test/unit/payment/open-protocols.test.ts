@@ -24,7 +24,7 @@ test('all header fields of a Lightning 402 stay within 8 KiB, with a URL of 1,02
     const requirement = lightningRequirement(terms) as never;
     const url = `${ORIGIN}${pathOn(endpoint, 'lightning')}?q=`.padEnd(1024, 'x');
     const quote = { requirement, priceUsd: '0.0005', btcUsd: '64000.12', invoice };
-    const { fields } = protocol.quote({ endpoint, url }, quote);
+    const { fields } = protocol.quote({ endpoint, url, hint: 'x'.repeat(500) }, quote);
     const lines = fields.flatMap(([name, value]) => [value].flat().map((one) => name.length + one.length + 4));
     return lines.reduce((sum, length) => sum + length, OTHER_FIELDS);
   });

@@ -34,7 +34,7 @@ const CHALLENGE_SECONDS = 600;
 /** How long after a start the last secret is accepted. It is longer than a challenge lives. */
 const PREVIOUS_SECONDS = 3600;
 const NONCE_BYTES = 16;
-const HOW_TO_PAY = 'Pay with any MPP client that has the method evm, and repeat the request with its credential.';
+const HOW_TO_PAY = 'pay with any MPP client that has the method evm, and repeat the request with its credential.';
 const OTHER_MOUNT = 'x402_not_here';
 
 interface MppEvmOptions {
@@ -85,11 +85,11 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
       };
     },
     unpaidReason: ({ headers }) => (headers['payment-signature'] === undefined ? undefined : OTHER_MOUNT),
-    prepare: (endpoint, [requirement]) => {
+    prepare: (endpoint, [requirement], place) => {
       if (!requirement) throw new Error(`${endpoint.path} has no terms`);
       const request = encodeTerms(requirement);
-      const hint = createHint(endpoint, HOW_TO_PAY, (text) => text);
-      return ({ method, target, query }, error) => {
+      const hint = createHint(endpoint, HOW_TO_PAY, place);
+      return ({ method, target, fault }, error) => {
         const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
         const challenge = withId(secrets.current, {
           ...{ realm, method: METHOD, intent: INTENT, request, opaque: encodeCanonical(opaque) },
@@ -97,7 +97,7 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
         });
         return {
           fields: [['www-authenticate', challengeLine(challenge)]],
-          body: JSON.stringify({ ...problemOf(error, hint(query)), challengeId: challenge.id }),
+          body: JSON.stringify({ ...problemOf(error, hint({ fault, refusal: null })), challengeId: challenge.id }),
           contentType: 'application/problem+json',
         };
       };

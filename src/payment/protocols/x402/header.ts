@@ -19,14 +19,13 @@ const envelope = z.object({
 
 /** Reads a PAYMENT-SIGNATURE header. Throws PaymentRefused for anything but base64 JSON of an x402 version 2 payment. Throws no other error. */
 export function decodePayment(header: string): Credential {
-  if (header.length > MAX_HEADER_CHARS || header.length % 4 !== 0 || !BASE64.test(header)) {
-    throw new PaymentRefused('invalid_payload');
-  }
+  if (header.length > MAX_HEADER_CHARS) throw unreadable(`is longer than ${MAX_HEADER_CHARS} characters`);
+  if (header.length % 4 !== 0 || !BASE64.test(header)) throw unreadable('is not base64');
   let json: unknown;
   try {
     json = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
   } catch {
-    throw new PaymentRefused('invalid_payload');
+    throw unreadable('is base64, but not JSON');
   }
   const parsed = envelope.safeParse(json);
   if (parsed.success) {
@@ -34,7 +33,14 @@ export function decodePayment(header: string): Credential {
     return { protocol: 'x402', accepted, payload, ...(extensions !== undefined && { extensions }) };
   }
   const version = (json as { x402Version?: unknown } | null)?.x402Version;
-  throw new PaymentRefused(version === 2 ? 'invalid_payload' : 'invalid_x402_version');
+  if (version === 2)
+    throw unreadable(`lacks or misspells ${parsed.error.issues.map(({ path }) => path[0]).join(' and ')}`);
+  throw new PaymentRefused('invalid_x402_version');
+}
+
+function unreadable(what: string): PaymentRefused {
+  const detail = `PAYMENT-SIGNATURE ${what}. Send the base64 of { "x402Version": 2, "accepted": an entry of accepts, "payload": what you signed or paid }.`;
+  return new PaymentRefused('invalid_payload', { detail });
 }
 
 /** Encodes a JSON value in base64, as in every x402 header. */

@@ -1,34 +1,58 @@
 import { createHint } from '../../hint.ts';
-import type { PreparedProtocol, QuotedProtocol } from '../../protocol.ts';
+import type { PreparedProtocol, QuotedProtocol, RequestMessage } from '../../protocol.ts';
 import { createChallenge } from './challenge.ts';
 import { decodePayment, encodeHeader } from './header.ts';
 import { quotedChallenge } from './quoted-challenge.ts';
 
 const PAYMENT = 'payment-signature';
-const V1_PAYMENT = 'x-payment';
-const V1_REFUSED = 'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE';
+/** Header fields in which no payment of version 2 comes, and what to do instead. */
+const OTHER_HEADERS: readonly (readonly [name: string, refusal: string])[] = [
+  ['x-payment', 'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE'],
+  ['x-payment-signature', 'X-PAYMENT-SIGNATURE is no field of x402: send the payment in PAYMENT-SIGNATURE'],
+];
 /** Added to every route's hint: stock clients refuse assets that they do not know until they are allowed. */
-const HOW_TO_PAY = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
+const HOW_TO_PAY =
+  'pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE.';
+const CONTENT_TYPE = 'application/json; charset=utf-8';
 
 /** x402 version 2 over HTTP: PAYMENT-REQUIRED, PAYMENT-SIGNATURE and PAYMENT-RESPONSE. */
 export const x402Http: PreparedProtocol & QuotedProtocol = {
   carries: ({ headers }) => headers[PAYMENT] !== undefined,
   read: ({ headers }) => decodePayment(String(headers[PAYMENT])),
-  unpaidReason: ({ headers }) => (headers[V1_PAYMENT] === undefined ? undefined : V1_REFUSED),
-  prepare: (endpoint, accepts, origin) => {
-    const challenge = createChallenge(endpoint, accepts, origin);
-    const body = createHint(endpoint, HOW_TO_PAY, (hint) => JSON.stringify({ hint }));
-    return ({ target, query }, error, corrected) => ({
-      fields: [['payment-required', challenge(target, error, corrected)]],
-      body: body(query),
-      contentType: 'application/json',
-    });
+  unpaidReason,
+  prepare: (endpoint, accepts, place) => {
+    const challenge = createChallenge(endpoint, accepts, place.publicOrigin);
+    const hint = createHint(endpoint, HOW_TO_PAY, place);
+    const usual = bodyOf(hint({ fault: null, refusal: null }));
+    return ({ target, fault, refusal }, error, corrected) => {
+      const isUsual = fault === null && error === undefined;
+      return {
+        fields: [['payment-required', challenge(target, error, corrected)]],
+        body: isUsual ? usual : bodyOf(hint({ fault, refusal: refusal ?? sentence(error) })),
+        contentType: CONTENT_TYPE,
+      };
+    };
   },
   quote: (of, quote, error) => {
     const { header, body } = quotedChallenge(of, quote, error);
-    return { fields: [['payment-required', header]], body, contentType: 'application/json; charset=utf-8' };
+    return { fields: [['payment-required', header]], body, contentType: CONTENT_TYPE };
   },
   // A refusal without an offer is a PaymentRequired with its reason and an empty `accepts`.
   needsQuote: () => false,
   receipt: ({ receipt }) => [['payment-response', encodeHeader(receipt)]],
 };
+
+function unpaidReason({ headers }: RequestMessage): string | undefined {
+  for (const [name, refusal] of OTHER_HEADERS) if (headers[name] !== undefined) return refusal;
+  return undefined;
+}
+
+/** The reason why a request without a payment is refused is a sentence without its full stop. */
+function sentence(error: string | undefined): string | null {
+  return error === undefined ? null : `${error}.`;
+}
+
+/** The body is text and not bytes, because Node sends text with the head in one write. */
+function bodyOf(hint: string): string {
+  return JSON.stringify({ hint });
+}

@@ -1,6 +1,5 @@
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import type { SoldTool } from '../../protocol.ts';
-import { discoveryForm } from './bazaar.ts';
 
 /**
  * x402's discovery extension for a tool: how to call it, and an example of its answer. A facilitator that sees the tool's payments can list the tool
@@ -26,8 +25,23 @@ export function toolBazaarExtension(
     inputSchema: { type: 'object' },
     example: { type: 'object' },
   };
-  const info = { input, output: { type: 'json', example: endpoint.example.result } };
+  const required = ['type', 'toolName', 'inputSchema'];
   return {
-    bazaar: discoveryForm(info, { properties, required: ['type', 'toolName', 'inputSchema'] }, { type: 'object' }),
+    bazaar: {
+      info: { input, output: { type: 'json', example: endpoint.example.result } },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: {
+          input: { type: 'object', properties, required, additionalProperties: false },
+          output: {
+            type: 'object',
+            properties: { type: { type: 'string' }, example: { type: 'object' } },
+            required: ['type'],
+          },
+        },
+        required: ['input'],
+      },
+    },
   };
 }

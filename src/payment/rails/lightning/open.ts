@@ -9,6 +9,7 @@ import { createRateSource } from '../../../upstream/rates/exchanges.ts';
 import { MAINNET, TESTNET } from '../../lnbtc/networks.ts';
 import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
 import type { QuotedProtocol } from '../../protocol.ts';
+import type { RefusalWords } from '../../refusal.ts';
 import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
@@ -42,6 +43,7 @@ interface LightningOptions<S> {
   /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
   sourcesAtRankOffer: S;
   protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
+  words: RefusalWords;
   clock: Clock;
   bootId: string;
   /** Whether this process sells. A process that does not sell only runs maintenance. */
@@ -89,7 +91,9 @@ export function createLightning<S>(options: LightningOptions<S>) {
     ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
   });
   const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
-  const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };
+  const { protocol, words } = options;
+  const chain = config.network;
+  const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol, words, chain };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 

@@ -4,6 +4,7 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf } from '../../../lib/secp256k1.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
+import { CHANNEL_REFUSALS } from './refusal-sentences.ts';
 import { SETTLEMENT } from './scheme.ts';
 
 /** The scheme's name in a requirement. */
@@ -40,5 +41,6 @@ export const channelsInfo: RailInfo = {
     return channelEntry(channels)(plain);
   },
   isOfferedOnceProven: true,
+  refusals: CHANNEL_REFUSALS,
   service: ({ channels }) => channels && { name: 'channels', isVital: false },
 };

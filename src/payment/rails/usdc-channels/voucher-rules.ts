@@ -24,7 +24,7 @@ export class StaleVoucher extends PaymentRefused {
   readonly code: string;
   constructor(channel: Channel, more: StaleDetail = {}) {
     const { code = 'cumulative_amount_mismatch', settlement = null, isForgiven = channel.charged > 0n } = more;
-    super(reason(code), settlement, correctionOf(channel, isForgiven));
+    super(reason(code), { settlement, correction: correctionOf(channel, isForgiven) });
     this.charged = channel.charged;
     this.code = code;
   }

@@ -14,6 +14,8 @@ const secrets = { current: Buffer.alloc(32, 1), previous: Buffer.alloc(32, 2) };
 const requirement = plainRequirement(`0x${'11'.repeat(20)}`);
 const { privateKey } = newKey();
 
+const PLACE = { publicOrigin: 'http://percall.example', chain: { name: 'Arc', isPlayMoney: false } };
+
 let clock: ReturnType<typeof createManualClock>;
 let protocol: PreparedProtocol;
 beforeEach(() => {
@@ -22,8 +24,8 @@ beforeEach(() => {
 });
 
 const open = (signedBy = protocol, method = 'GET') => {
-  const demand = signedBy.prepare(moodyEndpoint().endpoint as never, [requirement], 'http://percall.example');
-  const { fields } = demand({ method, target: TARGET, query: {} });
+  const demand = signedBy.prepare(moodyEndpoint().endpoint as never, [requirement], PLACE);
+  const { fields } = demand({ method, target: TARGET, fault: null, refusal: null });
   return challengeIn({ headers: { 'www-authenticate': String(fields[0]?.[1]) } });
 };
 const message = (authorization: string, more: Partial<RequestMessage> = {}): RequestMessage => ({

@@ -6,11 +6,13 @@ import type { Ask } from '../../../../../src/payment/counter.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
+import { wordsOfRefusal } from '../../../../../src/payment/open-refusal-words.ts';
 import { createLightningCounter } from '../../../../../src/payment/rails/lightning/counter.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 
 const ORIGIN = 'https://api.example.com';
+const CHAIN = { name: 'Arc', isPlayMoney: false };
 const PATH = '/v1/lightning/test/rail';
 
 let bench: RailBench;
@@ -29,7 +31,7 @@ beforeEach(async () => {
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
   needsQuote = false;
   const protocol = { ...usdcProtocol, needsQuote: () => needsQuote };
-  counterOf = (of) => createLightningCounter(of, { ...selling, protocol });
+  counterOf = (of) => createLightningCounter(of, { ...selling, protocol, words: wordsOfRefusal, chain: CHAIN });
   gate = createGate<null>({ counterOf: counterOf as never, protocol: usdcProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
@@ -117,9 +119,9 @@ describe('without a payment,', () => {
   });
 
   test('a refusal says in words what is wrong', async () => {
-    expect((await get(`${PATH}?tag=%zz`)).json().detail).toBe(': this request target cannot be bound into an invoice');
+    expect((await get(`${PATH}?tag=%zz`)).json().detail).toBe('this request target cannot be bound into an invoice');
     expect((await get(`${PATH}?tag=a`, { 'transfer-encoding': 'chunked' })).json().detail).toBe(
-      ': a data route takes no body',
+      'a data route takes no body; send parameters in the query',
     );
     expect((await get('/v1/lightning/test/judged?tag=a')).json().detail).toBe('tag: is not sold');
   });

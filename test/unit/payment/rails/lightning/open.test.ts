@@ -8,6 +8,7 @@ import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
+import { wordsOfRefusal } from '../../../../../src/payment/open-refusal-words.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
@@ -76,6 +77,7 @@ function open(
     sourcesAtRankAdmit: null,
     sourcesAtRankOffer: null,
     protocol: usdcProtocol,
+    words: wordsOfRefusal,
     clock,
     bootId: 'boot',
     log,
