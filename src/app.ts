@@ -10,6 +10,7 @@ import { guardRequests } from './http/guard-requests.ts';
 import { acceptEveryMethod } from './http/methods.ts';
 import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
+import { createRouteAdvice } from './http/route-advice.ts';
 import { serverOptions } from './http/server-options.ts';
 import { mountDiscovery } from './routes/discovery.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
@@ -55,7 +56,10 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
 
   const observer = observeRequests(app, log, metrics);
   guardRequests(app, log);
-  installErrorHandlers(app, log, observer.unmatched);
+  const adviceOn = createRouteAdvice({
+    ...{ catalogue: deps.catalogue, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
+  });
+  installErrorHandlers(app, log, observer.unmatched, adviceOn);
 
   mountOperations(app, deps);
   await app.register(async (free) => {

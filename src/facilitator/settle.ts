@@ -6,6 +6,7 @@ import { SKEW_SECONDS } from '../payment/lnbtc/terms.ts';
 import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 import type { Barrier, Limits } from './limits.ts';
+import { type FacilitatorReason, MESSAGES } from './messages.ts';
 
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
@@ -20,7 +21,14 @@ const STORE_RETRY_SECONDS = 5;
 /** x402's answer to a settle call. It has no `payer`, because nothing shows who paid a Lightning invoice. */
 export type SettleBody =
   | { readonly success: true; readonly transaction: string; readonly network: string }
-  | { readonly success: false; readonly errorReason: string; readonly transaction: ''; readonly network: string };
+  | {
+      readonly success: false;
+      readonly errorReason: string;
+      /** What is wrong, and what mends it, in words. */
+      readonly message: string;
+      readonly transaction: '';
+      readonly network: string;
+    };
 
 /** The answer to a settle call, on any transport. `status` is the HTTP status. */
 export interface SettleAnswer {
@@ -29,9 +37,13 @@ export interface SettleAnswer {
   readonly retryAfterSeconds?: number;
 }
 
-/** A refusal in x402's shape. */
-export function refusal(status: number, errorReason: string, network = ''): SettleAnswer {
-  return { status, body: { success: false, errorReason, transaction: '', network } };
+/** A refusal in x402's shape. Each reason has its own words; `message` is better where it is known what is wrong with this call. */
+export function refusal(
+  status: number,
+  errorReason: FacilitatorReason,
+  { network = '', message = MESSAGES[errorReason] }: { network?: string; message?: string } = {},
+): SettleAnswer {
+  return { status, body: { success: false, errorReason, message, transaction: '', network } };
 }
 
 /** The network in a body's requirement, else an empty text. */
@@ -64,7 +76,7 @@ export interface Settle {
 export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log }: SettleOptions): Settle {
   function storeUnavailable(error: unknown, network = ''): SettleAnswer {
     log.error({ err: error }, 'the store of claims did not answer; nothing was settled');
-    return { ...refusal(503, 'replay_store_unavailable', network), retryAfterSeconds: STORE_RETRY_SECONDS };
+    return { ...refusal(503, 'replay_store_unavailable', { network }), retryAfterSeconds: STORE_RETRY_SECONDS };
   }
 
   async function claim(proof: Proof, client: string): Promise<SettleAnswer> {
@@ -74,7 +86,7 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
         counts.claimed();
         return { status: 200, body: { success: true, transaction: hex(paymentHash), network } };
       case 'duplicate':
-        return refusal(200, 'duplicate_settlement', network);
+        return refusal(200, 'duplicate_settlement', { network });
       case 'daily_cap':
       case 'client_cap':
       case 'new_payee_cap':
@@ -85,11 +97,11 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   async function checkAndClaim(body: unknown, client: string): Promise<SettleAnswer> {
     const network = networkOf(body);
     const [payload, requirement] = [own(body, 'paymentPayload'), own(body, 'paymentRequirements')];
-    const isRequest = [body, payload, requirement].every(isRecord) && own(body, 'x402Version') === 2;
-    if (!isRequest) return refusal(400, 'invalid_request', network);
+    const fault = faultOf(body);
+    if (fault !== null) return refusal(400, 'invalid_request', { network, message: fault });
     const options = { now: nowSeconds(clock), skewSeconds: SKEW_SECONDS, maxTimeoutSeconds };
     const verdict = checkProof(payload, requirement, options);
-    if (!verdict.ok) return refusal(200, verdict.reason, network);
+    if (!verdict.ok) return refusal(200, verdict.reason, { network });
     return claim(verdict.proof, client).catch((error) => storeUnavailable(error, network));
   }
 
@@ -102,13 +114,13 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
     settle: (body, client) =>
       checkAndClaim(body, client).catch((error: unknown) => {
         log.error({ at: framesOf(error) }, 'a settle call failed on a bug; nothing was settled');
-        return refusal(500, 'unexpected_settle_error', networkOf(body));
+        return refusal(500, 'unexpected_settle_error', { network: networkOf(body) });
       }),
   };
 }
 
 function blocked({ status, reason, retryAfterSeconds }: Barrier, network = ''): SettleAnswer {
-  return { ...refusal(status, reason, network), retryAfterSeconds };
+  return { ...refusal(status, reason, { network }), retryAfterSeconds };
 }
 
 function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
@@ -122,6 +134,16 @@ function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
 function framesOf(error: unknown): string[] {
   const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
   return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '));
+}
+
+const CALL = '{ "x402Version": 2, "paymentPayload": { … }, "paymentRequirements": { … } }';
+
+/** Which member of a call is not what it must be, in words. Null when the call has the right form. */
+function faultOf(body: unknown): string | null {
+  if (!isRecord(body)) return `The body is no JSON object. Send ${CALL}.`;
+  if (own(body, 'x402Version') !== 2) return 'x402Version is not 2. Send x402Version 2.';
+  const wrong = ['paymentPayload', 'paymentRequirements'].find((member) => !isRecord(own(body, member)));
+  return wrong === undefined ? null : `${wrong} is missing or no JSON object. Send ${CALL}.`;
 }
 
 function isRecord(value: unknown): boolean {

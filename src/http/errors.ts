@@ -7,12 +7,14 @@ import { problemHeaders, renderProblem } from './problem.ts';
 
 /**
  * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
- * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count.
+ * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count. `adviceOn` says what a client that asked for
+ * such a target can do.
  */
 export function installErrorHandlers(
   app: FastifyInstance,
   log: Logger,
   onUnmatched: (request: FastifyRequest, status: number) => void,
+  adviceOn: (target: string) => string,
 ): void {
   app.setErrorHandler((error, request, reply) => {
     const problem = asAppError(error);
@@ -21,11 +23,7 @@ export function installErrorHandlers(
   });
   app.setNotFoundHandler((request, reply) => {
     onUnmatched(request, 404);
-    sendProblem(
-      request,
-      reply,
-      new NotFound('There is no such route; /openapi.json lists those that are.', 'no_such_route'),
-    );
+    sendProblem(request, reply, new NotFound(adviceOn(request.raw.url ?? ''), 'no_such_route'));
   });
 }
 

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http';
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 
 /** CONNECT never reaches a route (Node closes the connection); OPTIONS is CORS's. */
@@ -19,9 +19,12 @@ export function acceptEveryMethod(app: FastifyInstance): void {
  */
 export function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
   const allow = [...allowed, 'OPTIONS'].join(', ');
-  const refusal = new AppError(405, 'method_not_allowed', `This path answers ${allow}.`, { headers: { allow } });
-  const refuse: onRequestHookHandler = (_request, _reply, done) => done(refusal);
+  const refusalOf = (used: string) =>
+    new AppError(405, 'method_not_allowed', `This path does not answer ${used}; it answers ${allow}.`, {
+      headers: { allow },
+    });
+  const refuse: onRequestHookHandler = (request, _reply, done) => done(refusalOf(request.method));
   const method = app.supportedMethods.filter((name) => !allowed.includes(name) && !NEVER_REFUSED.includes(name));
-  const handler = () => Promise.reject(refusal);
+  const handler = (request: FastifyRequest) => Promise.reject(refusalOf(request.method));
   app.route({ method, url, onRequest: refuse, handler });
 }

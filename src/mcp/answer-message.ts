@@ -36,7 +36,11 @@ export async function answerMessage(request: Request, parsedBody: unknown, toolb
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed] }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const called = toolbox.call(params.name);
-    if (!called) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name.slice(0, 100)}`);
+    if (!called)
+      throw new McpError(
+        ErrorCode.InvalidParams,
+        `Unknown tool: ${params.name.slice(0, 100)}. tools/list names those that there are.`,
+      );
     return called;
   });
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });

@@ -23,5 +23,5 @@ export function createHint(
 
 /** A request without a payment gets its price whatever its parameters are. Its client must not learn of a fault after it has signed. */
 function wouldBeRefused(fault: string): string {
-  return `With a payment this request would be a 400, uncharged: ${fault}. Mend it before you sign.`;
+  return `${fault}. With a payment this request would be a 400, uncharged: mend it before you sign.`;
 }

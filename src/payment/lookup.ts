@@ -31,6 +31,8 @@ interface LookupOptions {
 
 /** More payments than one batch settles. */
 const MAX_FOUND = 500;
+const NO_ID =
+  'This is no id of a payment. An id is a nonce, a transaction hash or a payment hash (64 hex digits), or the id of a Gateway transfer (a UUID).';
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
 /**
@@ -62,7 +64,7 @@ export function createLookup(options: LookupOptions) {
   return async (id: string): Promise<{ payments: FoundPayment[] }> => {
     const digits = HASH.exec(id)?.[1];
     const hash = digits === undefined ? transferIdBytes(id) : hexToBytes(`0x${digits}`);
-    if (!hash) throw unknown();
+    if (!hash) throw new NotFound(NO_ID, 'payment_not_found');
     const onChain = await payments.findByHash(hash, MAX_FOUND);
     const found = [
       ...(await Promise.all([...onChain, ...(await batchedIn(hash))].map(show))),

@@ -9,8 +9,6 @@ export const OWN_REFUSALS: RefusalSentences = {
   unsupported_payload_type:
     'The payload holds no authorization. Sign an EIP-3009 TransferWithAuthorization, as the entry of accepts says.',
   unexpected_settle_error: 'The settlement of this payment failed, and it can move no money any more. Sign a new one.',
-  'This rail does not sell this tool':
-    'This tool is not sold on the rail of the payment. Pay one of the entries of accepts.',
   invalid_challenge:
     'The answered challenge is not of this service, or not for this request. Answer the challenge of this 402.',
   invalid_challenge_nonce:

@@ -19,7 +19,11 @@ const DESCRIPTOR_PATHS = ['/facilitator', '/v1/facilitator/lightning'];
 
 const TOO_LARGE = new AppError(413, 'body_too_large', 'The body may have at most 64 KiB.');
 /** The payment flow is "settle, then serve". So there is no verify step, and every verify call gets this answer. */
-const NO_VERIFY = JSON.stringify({ isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' });
+const NO_VERIFY = JSON.stringify({
+  ...{ isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' },
+  message:
+    'There is no verify step: the payment flow is upfront. Settle the proof by POST /facilitator/settle, and then serve.',
+});
 
 /** Mounts the facilitator's routes. They have their own limits, so mount them outside the rate-limited groups. */
 export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator): void {
@@ -94,10 +98,11 @@ function parseJson(text: string): unknown {
 
 /** Puts a refusal by the framework into x402's shape. A bug of ours is thrown on to the service's own error handler, which logs it. */
 function refusalOf(error: unknown): SettleAnswer {
-  const { status, code } = asAppError(error);
+  const { status } = asAppError(error);
   const isCallers = status < 500 || (error as { statusCode?: unknown }).statusCode === 400;
   if (!isCallers) throw error;
-  return status === 413 || status === 414 ? refusal(status, code) : refusal(400, 'invalid_request');
+  if (status === 413) return refusal(status, 'body_too_large');
+  return status === 414 ? refusal(status, 'url_too_long') : refusal(400, 'invalid_request');
 }
 
 function send(reply: FastifyReply, { status, body, retryAfterSeconds }: SettleAnswer): FastifyReply {

@@ -11,6 +11,7 @@ import { mayReadMetrics } from '../http/metrics.ts';
 import { pricedOnly } from '../http/openapi/openapi-priced.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
+import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { Offer } from '../payment/offer.ts';
@@ -146,7 +147,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
 
 const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };
 /** A caller without the token gets the answer of an unknown route, so that nothing hints at the metrics route. */
-const NO_METRICS = new NotFound('There is no such route; /openapi.json lists those that are.', 'no_such_route');
+const NO_METRICS = new NotFound(NO_SUCH_ROUTE, 'no_such_route');
 
 function notReady(checks: Readiness['checks']): Unavailable {
   const failing = Object.keys(checks).filter((name) => !checks[name]?.ok);

@@ -37,7 +37,12 @@ const discovery = createDiscovery({
 
 beforeAll(async () => {
   acceptEveryMethod(app);
-  installErrorHandlers(app, log, () => undefined);
+  installErrorHandlers(
+    app,
+    log,
+    () => undefined,
+    () => 'no such route',
+  );
   mountDiscovery(app, discovery);
   await discovery.start();
 });

@@ -33,7 +33,7 @@ export function buildFacilitatorApp(
   acceptEveryMethod(app);
   const observer = observeRequests(app, log, createMetrics());
   guardRequests(app, log);
-  installErrorHandlers(app, log, observer.unmatched);
+  installErrorHandlers(app, log, observer.unmatched, () => 'There is no such route.');
   mountFacilitator(app, facilitator);
   return app;
 }

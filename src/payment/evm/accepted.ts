@@ -25,7 +25,7 @@ export function checkAccepted(accepted: Accepted, requirement: PaymentRequiremen
 }
 
 function otherTerms(differing: readonly string[]): string {
-  return `The accepted terms are not the offered ones: ${differing.join(', ')} differ. Send back an entry of accepts unchanged, and sign for it.`;
+  return `The accepted terms differ from the offered ones in ${differing.join(', ')}. Send back an entry of accepts unchanged, and sign for it.`;
 }
 
 function lower(value: unknown): unknown {

@@ -22,7 +22,7 @@ let network: EmbeddedNetwork;
 let service: Service;
 let bench: Bench;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork({ lightning: true });
+  network = await startEmbeddedNetwork({ lightning: true, dex: true });
   service = await startService(network, { env: { NETWORK_NAME: 'Arc', FACILITATOR_PER_MINUTE: '0' } });
   bench = { origin: service.origin, network };
 });

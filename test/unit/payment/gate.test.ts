@@ -95,7 +95,7 @@ describe('without a payment', () => {
     const answer = await ask(PATH + query);
     expect([answer.statusCode, answer.json().hint]).toEqual([
       402,
-      `With a payment this request would be a 400, uncharged: ${fault}. Mend it before you sign. ${HOW} Free summary: GET /v1/test/free.`,
+      `${fault}. With a payment this request would be a 400, uncharged: mend it before you sign. ${HOW} Free summary: GET /v1/test/free.`,
     ]);
   });
 

@@ -31,7 +31,7 @@ test('the hint says where a free summary is', () => {
 test('the hint says first what is wrong with the parameters, and that a payment would be refused with 400', () => {
   const fault = 'from is missing';
   expect(hint({ ...NONE, fault })).toBe(
-    `With a payment this request would be a 400, uncharged: from is missing. Mend it before you sign. ${TERMS}`,
+    `from is missing. With a payment this request would be a 400, uncharged: mend it before you sign. ${TERMS}`,
   );
 });
 
@@ -39,6 +39,6 @@ test('the hint says first why a payment was refused, and then what is wrong with
   const refusal = 'The authorization has expired. Sign a new one.';
   expect(hint({ ...NONE, refusal })).toBe(`${refusal} ${TERMS}`);
   expect(hint({ refusal, fault: 'to is missing' })).toBe(
-    `${refusal} With a payment this request would be a 400, uncharged: to is missing. Mend it before you sign. ${TERMS}`,
+    `${refusal} to is missing. With a payment this request would be a 400, uncharged: mend it before you sign. ${TERMS}`,
   );
 });

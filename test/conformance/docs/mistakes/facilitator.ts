@@ -165,30 +165,25 @@ export const tools: readonly Mistake[] = [
     ...{ wrong: /name: missing/, next: /for example/ },
   },
   {
-    ...{ title: 'pays for a tool in base64', status: 200 },
-    ask: calling('paid_fees_estimate', {}, { 'x402/payment': 'e30=' }),
-    ...{ wrong: /not an object/, next: /object/ },
-  },
-  {
     ...{ title: 'speaks a version of MCP that there is not', status: 400 },
-    ask: calling('free_fees', {}, undefined, { 'mcp-protocol-version': '1999-01-01' }),
+    ask: calling('free_fees', {}, { 'mcp-protocol-version': '1999-01-01' }),
     ...{ wrong: /1999-01-01/, next: /supported versions/ },
   },
   {
     ...{ title: 'accepts no form in which a tool answers', status: 406 },
-    ask: calling('free_fees', {}, undefined, { accept: 'text/html' }),
+    ask: calling('free_fees', {}, { accept: 'text/html' }),
     ...{ wrong: /accept/i, next: /application\/json/ },
   },
   {
-    ...{ title: 'reads the tools server', status: 405 },
+    ...{ title: 'reads the tools server', status: 405, charged: false },
     ask: asking('/mcp'),
     ...{ wrong: /GET/, next: /POST/ },
   },
 ];
 
 /** Calls a tool over MCP. */
-function calling(name: string, given: object = {}, meta?: object, headers: Record<string, string> = {}) {
-  const params = { name, arguments: given, ...(meta && { _meta: meta }) };
+function calling(name: string, given: object = {}, headers: Record<string, string> = {}) {
+  const params = { name, arguments: given };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
   const usual = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
   return asking('/mcp', { method: 'POST', headers: { ...usual, ...headers }, body });

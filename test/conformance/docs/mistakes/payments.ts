@@ -195,7 +195,7 @@ export const refused: readonly Mistake[] = [
   {
     ...{ title: 'shows an invoice’s proof at a route that is paid in USDC', ...REFUSED },
     ask: crossing('/v1/lightning/fees/estimate', PATH),
-    ...{ wrong: /another network/, next: /eip155:5042/ },
+    ...{ wrong: /no authorization/, next: /EIP-3009.*entry of accepts/ },
   },
 ];
 

@@ -153,7 +153,7 @@ export const parameters: readonly Mistake[] = [
     ...{ wrong: /limit/, next: /from 1 to 200/ },
   },
   {
-    ...{ title: 'looks up what is no payment’s id', ...BAD },
+    ...{ title: 'looks up what is no payment’s id', ...NOT_THERE },
     ask: asking('/v1/payments/hello'),
     ...{ wrong: /id/, next: /nonce|transaction hash/ },
   },
@@ -170,7 +170,7 @@ export const parameters: readonly Mistake[] = [
   {
     ...{ title: 'lists a route without naming it', ...BAD },
     ask: posting('/v1/market', {}),
-    ...{ wrong: /url/, next: /missing|address/ },
+    ...{ wrong: /url/, next: /send \{ "url"/ },
   },
   {
     ...{ title: 'sends a body without its type', status: 415, charged: false },

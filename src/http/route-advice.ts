@@ -1,0 +1,97 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { type Mount, PREFIX, pathOn, surfacesOf } from '../catalogue/paths.ts';
+import { editDistance } from '../lib/edit-distance.ts';
+import { pathAndQuery } from '../lib/request-target.ts';
+import { pathOf } from './problem.ts';
+
+/** A longer path is no typing error of one that is served. */
+const MAX_PATH = 100;
+/** Typing errors that a suggestion may mend. */
+const MOST_EDITS = 2;
+/** From the longest prefix to the shortest, because `/v1` begins all of them. */
+const MOUNTS = ['lightning', 'paid', 'mpp', 'free'] as const satisfies readonly Mount[];
+
+/** What a 404 says that knows no better. */
+export const NO_SUCH_ROUTE =
+  'There is no such route; /openapi.json lists those that are, and /v1/paid lists those that are sold.';
+/** Not suggested: strangers are told that it is not there. */
+const HIDDEN = '/metrics';
+
+interface AdviceOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  /** The segment that stands for `chain` in paths. */
+  readonly chainSegment: string;
+  readonly isMppOn: boolean;
+  /** The patterns of every mounted route, by the time of the first request. */
+  readonly routes: readonly { readonly url: string }[];
+}
+
+/**
+ * Returns what a 404 says about a request target that no route serves, in this order:
+ * 1. how the path is spelt, where only its letter case or its slashes are wrong;
+ * 2. under which prefix the route is free, or sold;
+ * 3. the served path that is nearest to it;
+ * 4. where all routes are listed.
+ */
+export function createRouteAdvice(options: AdviceOptions): (target: string) => string {
+  const { chainSegment, routes } = options;
+  let served: ReadonlySet<string> | undefined;
+
+  return (target) => {
+    const path = pathOf(pathAndQuery(target) ?? target);
+    if (path.length > MAX_PATH) return NO_SUCH_ROUTE;
+    served ??= new Set(routes.flatMap(({ url }) => (/[:*]/.test(url) || url === HIDDEN ? [] : [url])));
+    const tidy = tidied(path);
+    if (tidy !== path && served.has(tidy)) return `There is no such route: ${misspelt(path)}. Ask for ${tidy}.`;
+    const listed = tidy.replace(`/${chainSegment}/`, '/chain/');
+    const elsewhere = otherMounts(listed, options);
+    if (elsewhere !== null) return elsewhere;
+    const near = nearest(listed, served);
+    return near === null ? NO_SUCH_ROUTE : `There is no such route; did you mean ${near}?`;
+  };
+}
+
+/** In lower case, with single slashes, and without one at the end. */
+function tidied(path: string): string {
+  return path
+    .toLowerCase()
+    .replace(/\/{2,}/g, '/')
+    .replace(/(.)\/$/, '$1');
+}
+
+function misspelt(path: string): string {
+  const faults = [
+    ...(/\/{2,}/.test(path) ? ['has no doubled slash'] : []),
+    ...(/.\/$/.test(path) ? ['has no slash at its end'] : []),
+    ...(path === path.toLowerCase() ? [] : ['is in lower case']),
+  ];
+  return `its path ${faults.join(' and ')}`;
+}
+
+/** Says where a route is served that was asked for under another prefix. Null when no route has this path under any prefix. */
+function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): string | null {
+  const asked = MOUNTS.find((mount) => path.startsWith(`${PREFIX[mount]}/`));
+  if (asked === undefined) return null;
+  const below = path.slice(PREFIX[asked].length);
+  const entries = catalogue.filter((endpoint) => endpoint.path === below);
+  const mounts = entries.flatMap((endpoint) => surfacesOf(endpoint).map((mount) => ({ mount, endpoint })));
+  const at = (mount: Mount) =>
+    mounts.filter((one) => one.mount === mount).map(({ endpoint }) => pathOn(endpoint, mount))[0];
+  const [free, paid, lightning] = [at('free'), at('paid'), at('lightning')];
+  const off = asked === 'mpp' && !isMppOn ? 'MPP is off here. ' : '';
+  if (paid && lightning) return `${off}This route is sold: ${paid} in USDC, ${lightning} in bitcoin.`;
+  if (paid) return `${off}This route is sold in USDC only: ${paid}.`;
+  if (lightning) return `${off}This route is sold in bitcoin only: ${lightning}.`;
+  return free ? `This route is free: ${free}.` : null;
+}
+
+/** The served path that is made of this one by the fewest edits, or by what was left out before it. Null when none is near. */
+function nearest(path: string, served: ReadonlySet<string>): string | null {
+  let best: { url: string; edits: number } | null = null;
+  for (const url of served) {
+    if (url === `/v1${path}`) return url;
+    const edits = editDistance(path, url, MOST_EDITS);
+    if (edits <= MOST_EDITS && edits < (best?.edits ?? MOST_EDITS + 1)) best = { url, edits };
+  }
+  return best?.url ?? null;
+}
