@@ -36,7 +36,7 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
       const isThere = Object.hasOwn(query, path);
       // It is repeated, and named above.
       if (isThere && !Object.hasOwn(given, path)) continue;
-      const isMissing = Object.hasOwn(known, path) && !isThere;
+      const isMissing = Object.hasOwn(known, path) && !isThere && issue.message.startsWith(UNSAID);
       errors.push({ path, message: isMissing ? missing(endpoint.example?.params[path]) : issue.message });
     }
   }
@@ -44,8 +44,9 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
   return parsed.data;
 }
 
-/** How the message of a required parameter that is not there begins. */
-export const MISSING = 'missing';
+/** How zod's own message about a missing value begins. An endpoint's own message says more. */
+const UNSAID = 'Invalid input';
+const MISSING = 'missing';
 
 function missing(example: string | undefined): string {
   return example === undefined ? MISSING : `${MISSING}, for example ${example}`;

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { MISSING, parseParams, type Query } from '../catalogue/params.ts';
-import { BadParameter } from '../errors.ts';
+import { parseParams, type Query } from '../catalogue/params.ts';
+import { BadParameter, type ParameterError } from '../errors.ts';
 
 /**
  * Returns a function that says in words what is wrong with a request's parameters, so that no client signs before it hears of it. Null when nothing is
@@ -20,9 +20,13 @@ function faultOf<S>(endpoint: Endpoint<S>, query: Query, sources: S): string | n
     return null;
   } catch (error) {
     if (!(error instanceof BadParameter)) return null;
-    const words = error.errors?.map(({ path, message }) =>
-      message.startsWith(MISSING) ? `${path} is ${message}` : `${path}: ${message}`,
-    );
-    return words?.join('; ') ?? null;
+    return error.errors?.map(inWords).join('; ') ?? null;
   }
+}
+
+/** A message that says of a parameter that it is not there, such as `required: a host name`. */
+const ABSENT = /^(?:missing|required)\b/;
+
+function inWords({ path, message }: ParameterError): string {
+  return ABSENT.test(message) ? message.replace(ABSENT, `${path} is missing`) : `${path}: ${message}`;
 }

@@ -79,9 +79,8 @@ export async function createDeps(
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, protocol: protocols.lightning, clock, bootId, log },
-    words: wordsOfRefusal,
     ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
-    sells: part.kind !== 'primary',
+    ...{ sells: part.kind !== 'primary', words: wordsOfRefusal },
     runsMaintenance: ledger.leads,
     isAlone: !worker && !instance,
     windows: ledger.windows,

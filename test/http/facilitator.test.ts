@@ -51,7 +51,11 @@ const post = (payload: unknown, more: InjectOptions = {}) =>
     payload: (typeof payload === 'string' ? payload : JSON.stringify(payload)) as string,
     ...more,
   });
-const refusal = (errorReason: string, network = NETWORK) => ({ success: false, errorReason, transaction: '', network });
+/** What a member says in words. Its text is that of the reason, and tested there. */
+const SENTENCE = expect.stringMatching(/\.$/);
+const refusal = (errorReason: string, network = NETWORK) => ({
+  ...{ success: false, errorReason, message: SENTENCE, transaction: '', network },
+});
 
 describe('POST /facilitator/settle', () => {
   beforeAll(() => open({ limits: { perMinute: 0 } }));
@@ -397,7 +401,7 @@ describe('POST /facilitator/verify', () => {
       const answer = await app.inject({ method: 'POST', url: '/facilitator/verify', payload });
       expect([answer.statusCode, answer.json()]).toEqual([
         400,
-        { isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' },
+        { isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow', message: SENTENCE },
       ]);
     },
   );

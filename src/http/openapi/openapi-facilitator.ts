@@ -4,6 +4,7 @@ const SETTLEMENT = object(
   {
     success: { type: 'boolean' },
     errorReason: { ...text, description: 'The scheme\u2019s own word; only where success is false' },
+    message: { ...text, description: 'Which member is wrong, and what mends it; only where success is false' },
     transaction: { ...text, description: 'The payment hash; empty where success is false' },
     network: text,
   },
@@ -72,7 +73,9 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     schema: {
       operationId: 'facilitatorVerify',
       summary: 'Always refused: the flow of this scheme is settle, then serve.',
-      response: { 400: json(object({ isValid: { type: 'boolean' }, invalidReason: text }), 'Refused') },
+      response: {
+        400: json(object({ isValid: { type: 'boolean' }, invalidReason: text, message: text }), 'Refused'),
+      },
     },
   },
 ];

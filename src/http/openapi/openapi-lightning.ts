@@ -14,7 +14,7 @@ export const LIGHTNING_CHALLENGE: Json = {
         'What to pay: `amount` in millisatoshis, `extra.invoice` the BOLT11 invoice. Empty when a proof was refused and no new invoice can be made now.',
       items: { type: 'object' },
     },
-    extensions: { type: 'object', description: '`bazaar`: how the route is called and what it answers' },
+    extensions: { type: 'object', description: '`bazaar`: how the route is called' },
     priceUsd: { type: ['string', 'null'], description: 'Decimal USD' },
     btcUsd: { type: ['string', 'null'], description: 'The rate of the quote; null without one' },
   },

@@ -46,7 +46,10 @@ export const COMPONENT_SCHEMAS: Json = {
   Hint: {
     type: 'object',
     properties: {
-      hint: { type: 'string', description: 'What the route sells, its free summary, parameters that are missing' },
+      hint: {
+        type: 'string',
+        description: 'What is wrong, or what the route sells; the price; what to do next; where to read more',
+      },
     },
     required: ['hint'],
     additionalProperties: false,

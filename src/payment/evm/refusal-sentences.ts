@@ -25,5 +25,5 @@ export const EVM_REFUSALS: RefusalSentences = {
   invalid_exact_evm_transaction_simulation_failed:
     'The payer’s account would not let this authorization move the money. Check the wallet, or pay from another one.',
   invalid_exact_evm_transaction_failed:
-    'The settlement of this payment moved no money. Sign a new one, after a look at the payer’s balance and wallet.',
+    'The settlement moved no money, but a third party may send the authorization until it expires. Present the same payment again before you sign another.',
 };

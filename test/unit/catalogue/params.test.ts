@@ -48,9 +48,14 @@ describe('parseParams', () => {
 
   it('says that a required parameter is missing, and shows an example where there is one', () => {
     const example = { params: { q: 'tea' }, result: {} };
-    expect(() => parseParams(endpoint, {})).toThrow(/^q: missing$/);
-    expect(() => parseParams({ ...endpoint, example }, {})).toThrow(/^q: missing, for example tea$/);
-    expect(() => parseParams({ ...endpoint, example }, { q: '' })).toThrow(/^q: not empty$/);
+    const plain = { params: z.object({ q: z.string().min(1, 'not empty') }) };
+    expect(() => parseParams(plain, {})).toThrow(/^q: missing$/);
+    expect(() => parseParams({ ...plain, example }, {})).toThrow(/^q: missing, for example tea$/);
+    expect(() => parseParams({ ...plain, example }, { q: '' })).toThrow(/^q: not empty$/);
+  });
+
+  it('says that a required parameter is missing in the endpoint’s own words, where it has some', () => {
+    expect(() => parseParams(endpoint, {})).toThrow(/^q: required$/);
   });
 
   it('names a repeated parameter once', () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
+import { MESSAGES } from '../../../src/facilitator/messages.ts';
 import { refusal } from '../../../src/facilitator/settle.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { captureLog } from '../../http/harness.ts';
@@ -8,7 +9,13 @@ import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lig
 
 const NOW = 1_700_000_000;
 const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
-const DUPLICATE = { success: false, errorReason: 'duplicate_settlement', transaction: '', network: NETWORK };
+const DUPLICATE = {
+  success: false,
+  errorReason: 'duplicate_settlement',
+  message: MESSAGES.duplicate_settlement,
+  transaction: '',
+  network: NETWORK,
+};
 
 let opened: OpenFacilitator;
 const open = (limits: Partial<typeof LIMITS> = { perMinute: 0 }) => {
@@ -88,6 +95,7 @@ describe('a refused proof', () => {
       body: {
         success: false,
         errorReason: 'invalid_exact_lnbtc_preimage_hash_mismatch',
+        message: MESSAGES.invalid_exact_lnbtc_preimage_hash_mismatch,
         transaction: '',
         network: NETWORK,
       },
@@ -142,7 +150,13 @@ describe('a body that is no request', () => {
     const network = hasNetwork && body.paymentRequirements === paymentRequirements ? NETWORK : '';
     expect(await settle(body)).toEqual({
       status: 400,
-      body: { success: false, errorReason: 'invalid_request', transaction: '', network },
+      body: {
+        success: false,
+        errorReason: 'invalid_request',
+        message: expect.stringMatching(/Send .*x402Version.*\.$/),
+        transaction: '',
+        network,
+      },
     });
     expect(rows()).toBe(0);
   });
@@ -151,7 +165,13 @@ describe('a body that is no request', () => {
     const body = { x402Version: 2, paymentPayload: {}, paymentRequirements: { network: 'lnbtc:elsewhere' } };
     expect(await settle(body)).toEqual({
       status: 200,
-      body: { success: false, errorReason: 'unsupported_scheme', transaction: '', network: 'lnbtc:elsewhere' },
+      body: {
+        success: false,
+        errorReason: 'unsupported_scheme',
+        message: MESSAGES.unsupported_scheme,
+        transaction: '',
+        network: 'lnbtc:elsewhere',
+      },
     });
   });
 
@@ -170,7 +190,13 @@ describe('the caps', () => {
     opened.clock.now += 86_400_000;
   });
   afterEach(close);
-  const CAPPED = { success: false, errorReason: 'daily_cap_reached', transaction: '', network: NETWORK };
+  const CAPPED = {
+    success: false,
+    errorReason: 'daily_cap_reached',
+    message: MESSAGES.daily_cap_reached,
+    transaction: '',
+    network: NETWORK,
+  };
 
   it('hold exactly among simultaneous calls', async () => {
     const bodies = Array.from({ length: 60 }, () => fresh().body);
@@ -211,7 +237,13 @@ describe('the caps', () => {
 describe('a store that does not answer', () => {
   beforeEach(() => open());
   afterEach(close);
-  const AWAY = { success: false, errorReason: 'replay_store_unavailable', transaction: '', network: NETWORK };
+  const AWAY = {
+    success: false,
+    errorReason: 'replay_store_unavailable',
+    message: MESSAGES.replay_store_unavailable,
+    transaction: '',
+    network: NETWORK,
+  };
 
   it('settles nothing', async () => {
     opened.db.close();
@@ -252,14 +284,20 @@ it('a refusal by a limit names no network while no body was read', async () => {
   expect(await opened.facilitator.admit('a')).toBeNull();
   expect(await opened.facilitator.admit('a')).toEqual({
     status: 429,
-    body: { success: false, errorReason: 'rate_limited', transaction: '', network: '' },
+    body: { success: false, errorReason: 'rate_limited', message: MESSAGES.rate_limited, transaction: '', network: '' },
     retryAfterSeconds: 60,
   });
   close();
 });
 
 it('a refusal of a body that was not read names no network', () => {
-  const body = { success: false, errorReason: 'body_too_large', transaction: '', network: '' };
+  const body = {
+    success: false,
+    errorReason: 'body_too_large',
+    message: MESSAGES.body_too_large,
+    transaction: '',
+    network: '',
+  };
   expect(refusal(413, 'body_too_large')).toEqual({ status: 413, body });
 });
 
@@ -283,7 +321,13 @@ it('a bug is logged without any part of the body', async () => {
   });
   expect(await facilitator.settleAdmitted(body, 'a')).toEqual({
     status: 500,
-    body: { success: false, errorReason: 'unexpected_settle_error', transaction: '', network: NETWORK },
+    body: {
+      success: false,
+      errorReason: 'unexpected_settle_error',
+      message: MESSAGES.unexpected_settle_error,
+      transaction: '',
+      network: NETWORK,
+    },
   });
   const frames = expect.arrayContaining([expect.stringContaining('settle.ts')]);
   expect(lines).toEqual([expect.objectContaining({ level: 'error', at: frames })]);

@@ -91,9 +91,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
   });
   const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
-  const { protocol, words } = options;
-  const chain = config.network;
-  const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol, words, chain };
+  const selling = { ...options, offers, redeem, network: network.id, publicOrigin, chain: config.network };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 

@@ -30,7 +30,7 @@ const SENTENCES: RefusalSentences = {
   deposit_below_min_deposit: 'The deposit is too small. Deposit at least extra.minDeposit of the entry.',
   deposit_simulation_failed: 'The payer’s account would not let the deposit move the money. Check the wallet.',
   deposit_transaction_failed:
-    'The deposit moved no money, or its authorization is used. Read the channel’s balance, and sign a new deposit if it is missing.',
+    'The deposit has moved no money, or its authorization is used. Present the same payment again before you sign another deposit.',
   insufficient_balance:
     'The payer holds too little USDC for the deposit. Fund the wallet, or pay by another entry of accepts.',
   payload_authorization_valid_before:

@@ -162,7 +162,7 @@ export const tools: readonly Mistake[] = [
   {
     ...{ title: 'calls a tool without a required argument', status: 200 },
     ask: calling('paid_packages_npm'),
-    ...{ wrong: /name: missing/, next: /for example/ },
+    ...{ wrong: /name: (missing|required)/, next: /for example|package name/ },
   },
   {
     ...{ title: 'speaks a version of MCP that there is not', status: 400 },

@@ -100,7 +100,7 @@ export const parameters: readonly Mistake[] = [
   {
     ...{ title: 'asks for a price without a required parameter', ...UNPAID },
     ask: asking('/v1/paid/packages/npm'),
-    ...{ wrong: /name is missing.*400/s, next: /before you sign|for example/ },
+    ...{ wrong: /name is missing.*400/s, next: /(for example|package name).*before you sign/s },
   },
   {
     ...{ title: 'asks for a price with an empty parameter', ...UNPAID },
@@ -135,7 +135,7 @@ export const parameters: readonly Mistake[] = [
   {
     ...{ title: 'asks in bitcoin without a required parameter', ...BAD },
     ask: asking('/v1/lightning/packages/npm'),
-    ...{ wrong: /name: missing/, next: /for example/ },
+    ...{ wrong: /name: (missing|required)/, next: /for example|package name/ },
   },
   {
     ...{ title: 'asks in bitcoin with a body', ...BAD },
