@@ -7,6 +7,7 @@ import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { LNBTC_REFUSALS } from '../../../src/payment/lnbtc/refusal-sentences.ts';
 import { offeredBy, payFor, presentProof, proofHeader } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -420,6 +421,7 @@ describe('one proof buys one answer, whichever side claims it', () => {
     expect(JSON.parse((await settle(proof, proof.requirement)).body)).toEqual({
       success: false,
       errorReason: 'duplicate_settlement',
+      message: LNBTC_REFUSALS.duplicate_settlement,
       transaction: '',
       network: lightning.network,
     });
