@@ -43,6 +43,8 @@ describeServices('an answer that was paid', (ledgerEnv) => {
   /** Pays, and leaves while the payment is being settled. */
   async function payAndLeave(): Promise<Payment> {
     const payment = await sign();
+    // After the clock was moved, an instance settles again once it has heard its next heartbeat.
+    await until('it settles', async () => (await service.get('/readyz')).status === 200);
     await network.pauseMining();
     const left = request(`${service.origin}${latch.path}`, { headers: { 'payment-signature': payment.header } });
     left.on('error', () => {});
