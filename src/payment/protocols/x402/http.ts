@@ -24,14 +24,20 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
     const challenge = createChallenge(endpoint, accepts, place.publicOrigin);
     const hint = createHint(endpoint, HOW_TO_PAY, place);
     const usual = bodyOf(hint({ fault: null, refusal: null }));
-    return ({ target, fault, refusal }, error, corrected) => {
-      const isUsual = fault === null && error === undefined;
-      return {
-        fields: [['payment-required', challenge(target, error, corrected)]],
-        body: isUsual ? usual : bodyOf(hint({ fault, refusal: refusal ?? sentence(error) })),
-        contentType: CONTENT_TYPE,
-      };
-    };
+    // Catalogues ask without parameters, so the last fault is often the next one too.
+    let last: { readonly fault: string | null; readonly body: string } = { fault: null, body: usual };
+
+    function unpaid(fault: string | null): string {
+      if (fault === null) return usual;
+      if (last.fault !== fault) last = { fault, body: bodyOf(hint({ fault, refusal: null })) };
+      return last.body;
+    }
+
+    return ({ target, fault, refusal }, error, corrected) => ({
+      fields: [['payment-required', challenge(target, error, corrected)]],
+      body: error === undefined ? unpaid(fault) : bodyOf(hint({ fault, refusal: refusal ?? `${error}.` })),
+      contentType: CONTENT_TYPE,
+    });
   },
   quote: (of, quote, error) => {
     const { header, body } = quotedChallenge(of, quote, error);
@@ -45,11 +51,6 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
 function unpaidReason({ headers }: RequestMessage): string | undefined {
   for (const [name, refusal] of OTHER_HEADERS) if (headers[name] !== undefined) return refusal;
   return undefined;
-}
-
-/** The reason why a request without a payment is refused is a sentence without its full stop. */
-function sentence(error: string | undefined): string | null {
-  return error === undefined ? null : `${error}.`;
 }
 
 /** Characters outside of ASCII. */
