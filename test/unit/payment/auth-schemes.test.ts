@@ -92,7 +92,7 @@ describe('a request', () => {
 });
 
 describe('a quote', () => {
-  const of = { endpoint: {} as never, url: '' };
+  const of = { endpoint: {} as never, url: '', hint: '' };
   const quote = { invoice: { text: 'ln1' } } as never;
 
   test('is asked for in a line for each auth scheme, in their order, after the protocol’s own field', () => {

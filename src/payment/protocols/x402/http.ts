@@ -58,8 +58,9 @@ const WIDE = /[^ -~]/g;
 
 /**
  * The body is text and not bytes, because Node sends text with the head in one write. It is ASCII: one other character makes the whole answer a text of
- * two bytes a character, which costs 1.5 us more to send.
+ * two bytes a character, which costs 1.5 us more to send. An apostrophe is the plain one, so that a hint reads well in a terminal.
  */
 function bodyOf(hint: string): string {
-  return JSON.stringify({ hint }).replace(WIDE, (wide) => `\\u${wide.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  const text = JSON.stringify({ hint: hint.replaceAll('’', "'") });
+  return text.replace(WIDE, (wide) => `\\u${wide.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -84,7 +84,7 @@ export const unreadable: readonly Mistake[] = [
     ...{ wrong: /no authorization/, next: /EIP-3009/ },
   },
   {
-    ...{ title: 'presents two payments at once', status: 400, charged: false },
+    ...{ title: 'presents two payments at once', status: 400, charged: 'unknown' },
     ask: asking(PATH, { headers: { 'payment-signature': 'e30=', authorization: 'Payment abc' } }),
     ...{ wrong: /two payments/, next: /present one/ },
   },
