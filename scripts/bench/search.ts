@@ -59,15 +59,23 @@ function listing(n: number): Listing {
 export async function benchSearch(): Promise<void> {
   const origin = 'https://api.example.com';
   const payTo = `0x${'5e'.repeat(20)}`;
-  const own = createOwnListings({ catalogue, network: NETWORK, payTo, publicOrigin: origin, describeParams });
+  const own = createOwnListings({
+    catalogue,
+    network: NETWORK,
+    payTo,
+    publicOrigin: origin,
+    lightning: null,
+    describeParams,
+  });
   const others = Array.from({ length: ENTRIES - own.length }, (_, n) => listing(n));
   const discovery = createDiscovery({
-    own,
+    own: () => own,
     market: NO_LISTINGS,
     catalogue: { ...NO_CATALOGUE, listings: () => others },
     readsCatalogue: () => false,
     network: NETWORK,
     isReady: async () => true,
+    sellsInBitcoin: () => false,
     clock: systemClock,
     log: { error: (fields, message) => console.error(message, fields) },
   });

@@ -29,8 +29,8 @@ export const entrySchema = z.strictObject({
   host: z.string(),
   network: z.string().meta({ description: 'CAIP-2; where it is paid here' }),
   rail: z
-    .enum(['direct', 'gateway'])
-    .meta({ description: '`gateway`: the buyer needs a gateway deposit on the chain' }),
+    .enum(['direct', 'gateway', 'lightning'])
+    .meta({ description: '`gateway`: the buyer needs a gateway deposit on the chain; `lightning`: paid in bitcoin' }),
   direct: z
     .strictObject({ url: z.string(), priceUsd })
     .nullable()

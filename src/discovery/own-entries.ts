@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { entriesOn, pathOn } from '../catalogue/paths.ts';
+import { pathOn, surfacesOf } from '../catalogue/paths.ts';
 import type { Listing } from './entry.ts';
 import { OWN_TAGS } from './own-tags.ts';
 
@@ -15,7 +15,13 @@ interface ParamDoc {
 }
 
 /** The data families by which our routes are listed, by the first segment of a path. A segment that is not here is its own family. */
-const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
+const FAMILY: Record<string, string> = {
+  fees: 'network',
+  deploys: 'network',
+  rpc: 'network',
+  fx: 'network',
+  market: 'network',
+};
 
 interface OwnEntriesOptions {
   readonly catalogue: readonly Endpoint<never>[];
@@ -23,41 +29,64 @@ interface OwnEntriesOptions {
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
+  /** Where the routes are paid that are sold in bitcoin alone. Null while no node can be paid; then they are not listed. */
+  readonly lightning: { readonly network: string; readonly payTo: string } | null;
   /** The function that describes parameters in the documents, so that the search describes the same ones. */
   describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
 }
 
-/** Lists our routes that are sold for USDC, from the catalogue alone and in its order. */
+/** Lists our priced routes, each once, from the catalogue alone and in its order: those sold for USDC, and those sold in bitcoin alone. */
 export function createOwnListings(options: OwnEntriesOptions): Listing[] {
-  const { catalogue, network, payTo, publicOrigin } = options;
-  return entriesOn(catalogue, 'paid').flatMap((endpoint): Listing[] => {
+  const { catalogue, network, payTo, lightning } = options;
+  return catalogue.flatMap((endpoint): Listing[] => {
     if (endpoint.price === null || endpoint.path === NOT_OFFERED) return [];
-    const [first = ''] = endpoint.path.slice(1).split('/');
-    const entry = {
-      url: publicOrigin + pathOn(endpoint, 'paid'),
-      method: 'GET' as const,
-      priceUsd: endpoint.price.usd,
-      name: endpoint.path.slice(1),
-      label: endpoint.label,
-      description: endpoint.summary,
-      params: options.describeParams(endpoint).map(describe),
-      payTo,
-      host: new URL(publicOrigin).host,
-      network,
-      rail: 'direct' as const,
-      direct: null,
-      body: null,
-      source: 'own' as const,
-      category: FAMILY[first] ?? first,
-      site: publicOrigin,
-      networks: [network],
-      plainNetworks: [network],
-    };
-    return [{ entry, keywords: Object.hasOwn(OWN_TAGS, endpoint.path) ? (OWN_TAGS[endpoint.path] ?? '') : '' }];
+    const keywords = Object.hasOwn(OWN_TAGS, endpoint.path) ? (OWN_TAGS[endpoint.path] ?? '') : '';
+    if (surfacesOf(endpoint).includes('paid')) {
+      const place = { mount: 'paid', network, payTo, rail: 'direct' } as const;
+      return [{ entry: describeEntry(endpoint, place, options), keywords }];
+    }
+    if (lightning === null) return [];
+    const place = { mount: 'lightning', ...lightning, rail: 'lightning' } as const;
+    return [{ entry: describeEntry(endpoint, place, options), keywords }];
   });
 }
 
-function describe({ name, required, description, schema }: ParamDoc): Listing['entry']['params'][number] {
+interface Place {
+  readonly mount: 'paid' | 'lightning';
+  readonly network: string;
+  readonly payTo: string;
+  readonly rail: 'direct' | 'lightning';
+}
+
+function describeEntry(
+  endpoint: Endpoint<never>,
+  { mount, network, payTo, rail }: Place,
+  { publicOrigin, describeParams }: OwnEntriesOptions,
+): Listing['entry'] {
+  const [first = ''] = endpoint.path.slice(1).split('/');
+  return {
+    url: publicOrigin + pathOn(endpoint, mount),
+    method: 'GET',
+    priceUsd: endpoint.price?.usd ?? '',
+    name: endpoint.path.slice(1),
+    label: endpoint.label,
+    description: endpoint.summary,
+    params: describeParams(endpoint).map(describeParam),
+    payTo,
+    host: new URL(publicOrigin).host,
+    network,
+    rail,
+    direct: null,
+    body: null,
+    source: 'own',
+    category: FAMILY[first] ?? first,
+    site: publicOrigin,
+    networks: [network],
+    plainNetworks: [network],
+  };
+}
+
+function describeParam({ name, required, description, schema }: ParamDoc): Listing['entry']['params'][number] {
   const [example = null] = Array.isArray(schema.examples) ? schema.examples : [];
   return { name, in: 'query', type: String(schema.type ?? 'string'), description, required, example };
 }

@@ -1,5 +1,5 @@
 import { wordsOf } from '../store/sqlite/discovery-index.ts';
-import { SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
+import { GENERAL_WORDS, SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
 
 /** One wording of a concept, and its weight. The searcher's own word has weight 1. */
 export interface Wording {
@@ -7,10 +7,14 @@ export interface Wording {
   readonly weight: number;
   /** The phrase may be the beginning of a word. Tried only while no other wording is found. */
   readonly prefix: boolean;
+  /** Whether a match shows what the document is about. A general word such as "forecast" does not, nor does the beginning of a complete word. */
+  readonly names: boolean;
 }
 
 /** One concept of a query, in all its wordings. A document scores by its best wording. */
 export interface Concept {
+  /** `subject`: a word of the query. `general`: one that may be asked of any subject. `implied`: by a word's form, or by a pair of words. */
+  readonly kind: 'subject' | 'general' | 'implied';
   readonly wordings: readonly Wording[];
 }
 
@@ -24,6 +28,8 @@ const SHAPE = 0.7;
 const PREFIX = 0.5;
 /** Shorter beginnings match too much. */
 const MIN_PREFIX = 3;
+/** A shorter beginning does not show the subject: `cat` is no category. */
+const MIN_NAMING_PREFIX = 4;
 
 interface Word {
   readonly word: string;
@@ -42,31 +48,47 @@ export function readQuestion(text: string): Concept[] {
   const meant = new Set(used.flatMap(({ means }) => means));
   const pairs = new Set([words, used].flatMap((list) => pairsOf(list.map(({ word }) => word))));
   return [
-    ...used.map(({ word }, at) => conceptOf(word, at === used.length - 1)),
-    ...[...meant].map((phrase) => conceptOfPhrases([phrase], SHAPE)),
-    ...[...pairs].map((pair) => conceptOfPhrases(entryOf(pair) ?? [], PAIR)),
+    ...used.map(({ word, means }, at) => conceptOf(word, kindOf(word, means), at === used.length - 1)),
+    ...[...meant].map((phrase) => implied([phrase], SHAPE)),
+    ...[...pairs].map((pair) => implied(entryOf(pair) ?? [], PAIR)),
   ].slice(0, MAX_CONCEPTS);
 }
 
 /** Reads the text between two spaces: one word whose form has a meaning, or the words between punctuation. */
 function readWord(raw: string): Word[] {
-  const bare = raw.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '');
+  const bare = raw.replace(/^e-mail/i, 'email').replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '');
   const means = SHAPES.find(({ form }) => form.test(bare))?.means ?? [];
   const words = wordsOf(bare).filter((word) => word.length <= MAX_WORD);
   if (means.length > 0) return [{ word: words.join(' '), means }];
   return words.map((word) => ({ word, means }));
 }
 
-function conceptOf(word: string, isLast: boolean): Concept {
-  const synonyms = entryOf(word) ?? entryOf(singular(word)) ?? [];
-  const wordings = [...conceptOfPhrases([word], 1).wordings, ...conceptOfPhrases(synonyms, SYNONYM).wordings];
-  // The last word may be incomplete. Any other word is completed only when the table has no synonyms for it.
-  const mayGoOn = word.length >= MIN_PREFIX && (isLast || synonyms.length === 0);
-  return { wordings: mayGoOn ? [...wordings, { phrase: word, weight: PREFIX, prefix: true }] : wordings };
+/** A word with a meaning by its form, such as an address, is an instance. The form names the subject. */
+function kindOf(word: string, means: readonly string[]): Concept['kind'] {
+  if (means.length > 0) return 'implied';
+  return isGeneral(word) ? 'general' : 'subject';
 }
 
-function conceptOfPhrases(phrases: readonly string[], weight: number): Concept {
-  return { wordings: phrases.map((phrase) => ({ phrase, weight, prefix: false })) };
+function isGeneral(phrase: string): boolean {
+  return phrase.split(' ').every((word) => GENERAL_WORDS.has(word) || GENERAL_WORDS.has(singular(word)));
+}
+
+function conceptOf(word: string, kind: Concept['kind'], isLast: boolean): Concept {
+  const synonyms = entryOf(word) ?? entryOf(singular(word)) ?? [];
+  const itself = { phrase: word, weight: 1, prefix: false, names: true };
+  const wordings = [itself, ...wordingsOf(synonyms, SYNONYM)];
+  // The last word may be incomplete. Any other word is completed only when the table has no synonyms for it.
+  const mayGoOn = word.length >= MIN_PREFIX && (isLast || synonyms.length === 0);
+  const beginning = { phrase: word, weight: PREFIX, prefix: true, names: isLast && word.length >= MIN_NAMING_PREFIX };
+  return { kind, wordings: mayGoOn ? [...wordings, beginning] : wordings };
+}
+
+function implied(phrases: readonly string[], weight: number): Concept {
+  return { kind: 'implied', wordings: wordingsOf(phrases, weight) };
+}
+
+function wordingsOf(phrases: readonly string[], weight: number): Wording[] {
+  return phrases.map((phrase) => ({ phrase, weight, prefix: false, names: !isGeneral(phrase) }));
 }
 
 /** Pairs of neighbouring words that have an entry in the table, such as "smart contract". */

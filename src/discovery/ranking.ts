@@ -8,8 +8,16 @@ export interface Ranked {
   readonly score: number;
 }
 
+/** A part of the ranked documents, and the number of all. */
+export interface RankedPart {
+  readonly ranked: readonly Ranked[];
+  readonly total: number;
+}
+
 interface RankOptions {
   readonly limit: number;
+  /** How many of the best to leave out first. */
+  readonly offset?: number;
   /** Whether a document may be among the results. */
   readonly passes: (id: number) => boolean;
 }
@@ -23,35 +31,42 @@ const UNMATCHED_SHARE = 0.15;
 /** A concept that scores half as well as in the best document counts as fully matched. */
 const FULLY_MATCHED = 0.5;
 const DECIMALS = 1000;
+/** The least share of the query's words that a document must have when no document knows one of the subjects. A synonym counts by its weight. */
+const MIN_WORDS = 0.25;
 
 /**
  * Ranks documents by BM25, the best first; ties keep the list's order. Documents below the floor are left out.
  * Each concept counts with its best wording, so synonyms do not add up.
  * A document that matches more concepts comes before one that matches a single concept often.
+ * When no document knows one of the query's subjects, a document must match another subject: "weather forecast" does not find a forecast of fees.
  */
-export function rank(index: DiscoveryIndex, concepts: readonly Concept[], { limit, passes }: RankOptions): Ranked[] {
+export function rank(
+  index: DiscoveryIndex,
+  concepts: readonly Concept[],
+  { limit, offset = 0, passes }: RankOptions,
+): RankedPart {
   const scores = scoreAll(index, concepts);
   const floor = scores.reduce((most, score) => Math.max(most, score), 0) * MIN_OF_BEST;
-  const best: Ranked[] = [];
-  for (let id = 0; id < scores.length; id++) {
-    const score = scores[id] ?? 0;
-    const worst = best.length === limit ? best.at(-1) : undefined;
-    // On equal scores the earlier document of the list stays.
-    if (score === 0 || score < floor || (worst && score <= worst.score) || !passes(id)) continue;
-    if (worst) best.pop();
-    const at = best.findLastIndex((other) => other.score >= score) + 1;
-    best.splice(at, 0, { id, score });
-  }
-  return best;
+  const all: Ranked[] = [];
+  scores.forEach((score, id) => {
+    if (score > 0 && score >= floor && passes(id)) all.push({ id, score });
+  });
+  // The sort is stable, so the earlier document of the list stays first on equal scores.
+  all.sort((a, b) => b.score - a.score);
+  return { ranked: all.slice(offset, offset + limit), total: all.length };
 }
 
 /** The score of every document, 0 for one that matches too little. Arrays are dense, because a common word occurs in thousands of documents. */
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);
+  const words = new Float64Array(index.size);
+  const subjects = new Uint8Array(index.size);
   let asked = 0;
+  let hasUnknown = false;
   for (const concept of concepts) {
-    const { found, most } = matchConcept(index, concept);
+    const { found, naming, most, isKnown } = matchConcept(index, concept);
+    if (concept.kind === 'subject' && !isKnown) hasUnknown = true;
     if (most === 0) continue;
     asked += most;
     for (let id = 0; id < found.length; id++) {
@@ -59,20 +74,37 @@ function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64A
       if (score === 0) continue;
       sums[id] = (sums[id] ?? 0) + score;
       covered[id] = (covered[id] ?? 0) + Math.min(score / FULLY_MATCHED, most);
+      if (concept.kind !== 'implied') words[id] = (words[id] ?? 0) + (naming[id] ?? 0);
+      if (concept.kind !== 'general' && (naming[id] ?? 0) > 0) subjects[id] = 1;
     }
   }
+  const wordCount = concepts.filter(({ kind }) => kind !== 'implied').length;
+  const answers = (id: number) => !hasUnknown || (subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS);
   return sums.map((sum, id) => {
     const coverage = (covered[id] ?? 0) / asked;
-    if (sum === 0 || coverage < MIN_COVERAGE) return 0;
+    if (sum === 0 || coverage < MIN_COVERAGE || !answers(id)) return 0;
     return Math.round(sum * (UNMATCHED_SHARE + (1 - UNMATCHED_SHARE) * coverage) * DECIMALS) / DECIMALS;
   });
 }
 
-/** Each document's score with its best wording, and the highest of all. */
-function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Float64Array; most: number } {
+/** How well each document matches one concept. */
+interface ConceptMatch {
+  /** Each document's score with its best wording. */
+  readonly found: Float64Array;
+  /** The weight of each document's best wording that names the concept. */
+  readonly naming: Float64Array;
+  /** The highest score of all. */
+  readonly most: number;
+  /** Whether any document names the concept. */
+  readonly isKnown: boolean;
+}
+
+function matchConcept(index: DiscoveryIndex, { wordings }: Concept): ConceptMatch {
   const found = new Float64Array(index.size);
+  const naming = new Float64Array(index.size);
   let most = 0;
-  for (const { phrase, prefix, weight } of wordings) {
+  let isKnown = false;
+  for (const { phrase, prefix, weight, names } of wordings) {
     // Word beginnings are tried only when no full wording matched.
     if (prefix && most > 0) continue;
     const { ids, scores } = index.match(phrase, prefix);
@@ -81,7 +113,9 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Fl
       const weighed = (scores[n] ?? 0) * weight;
       if (weighed > (found[id] ?? 0)) found[id] = weighed;
       if (weighed > most) most = weighed;
+      if (names && weight > (naming[id] ?? 0)) naming[id] = weight;
     }
+    if (names && ids.length > 0) isKnown = true;
   }
-  return { found, most };
+  return { found, naming, most, isKnown };
 }

@@ -25,6 +25,7 @@ export const searchParams = z.object({
     .refine((value) => value.length <= MAX_DECIMAL && parseDecimal(value) !== null, 'a decimal number such as 0.01')
     .optional(),
   limit: integerParam({ min: 1, max: 50, default: 10, description: 'How many entries at most' }),
+  offset: integerParam({ min: 0, max: 100_000, default: 0, description: 'How many to leave out first' }),
   source: z.enum(SOURCES, `one of ${SOURCES.join(', ')}`).optional(),
   seller: text(253, 'an address (0x and 40 hex digits) or a host name').optional(),
   category: text(60, 'a category, at most 60 characters').optional(),

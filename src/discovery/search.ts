@@ -1,7 +1,7 @@
 import type { Entry, Listing, Source } from './entry.ts';
 import { createFilter } from './filters.ts';
 import { readQuestion } from './question.ts';
-import { type Ranked, rank } from './ranking.ts';
+import { type RankedPart, rank } from './ranking.ts';
 import type { SearchParams } from './search-params.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -37,14 +37,21 @@ const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
 const NOTE =
   'priceUsd is what the seller asked when last seen; refuse a seller who asks for more. Replace every {placeholder} in a url. For POST, params marked body go in a JSON body. rail gateway: the buyer needs a gateway deposit on the chain. Texts of market and catalogue entries are the sellers’ own.';
 
+/** A part of what was found, and how many entries match in all. */
+export interface SearchPage {
+  readonly result: SearchResult;
+  readonly total: number;
+}
+
 /** Answers a search from a snapshot, in memory and synchronously. It asks no other host. */
-export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchResult {
+export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchPage {
   const { listings, counts } = snapshot;
-  const results = pick(snapshot, params).flatMap(({ id, score }): Entry[] => {
+  const { ranked, total } = pick(snapshot, params);
+  const results = ranked.flatMap(({ id, score }): Entry[] => {
     const entry = listings[id]?.entry;
     return entry ? [{ ...entry, online: moment.isOnline(entry), score }] : [];
   });
-  return {
+  const result = {
     query: params.q,
     network: moment.network,
     count: results.length,
@@ -54,19 +61,17 @@ export function search(snapshot: Snapshot, moment: Moment, params: SearchParams)
     results,
     note: NOTE,
   };
+  return { result, total };
 }
 
 /** The best entries first. Ties, and an empty query, have the snapshot's order: by price, then by source. */
-function pick({ listings, index }: Snapshot, params: SearchParams): Ranked[] {
-  const filter = createFilter(params);
+function pick({ listings, index }: Snapshot, { q, limit, offset, ...filters }: SearchParams): RankedPart {
+  const filter = createFilter(filters);
   const passes = (id: number) => {
     const listing = listings[id];
     return listing !== undefined && filter(listing.entry);
   };
-  if (params.q.trim() !== '') return rank(index, readQuestion(params.q), { limit: params.limit, passes });
-  const cheapest: Ranked[] = [];
-  for (let id = 0; id < listings.length && cheapest.length < params.limit; id++) {
-    if (passes(id)) cheapest.push({ id, score: 0 });
-  }
-  return cheapest;
+  if (q.trim() !== '') return rank(index, readQuestion(q), { limit, offset, passes });
+  const all = listings.map((_listing, id) => id).filter(passes);
+  return { ranked: all.slice(offset, offset + limit).map((id) => ({ id, score: 0 })), total: all.length };
 }

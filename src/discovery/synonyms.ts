@@ -11,6 +11,20 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
+ * Words for an activity, a form, a time or an amount, in the singular. They may be asked of any subject, so that a match of them alone does not answer a
+ * question about a subject that nothing on sale knows: "stock price of Apple" is not answered by prices of tokens.
+ */
+export const GENERAL_WORDS: ReadonlySet<string> = new Set(
+  `forecast prediction price cost rate value quote text sentence article page summary image picture photo document file report
+   search find look lookup convert conversion check test read send sent sending write generate create compare calculate calculator estimate show track
+   history historical past future latest newest recent current live today yesterday tomorrow weekend will week month year hour daily weekly day night time date
+   list name number code version status result detail fact overview answer question
+   full whole short brief big cheap cheapest best free fast two three first last next`
+    .trim()
+    .split(/\s+/),
+);
+
+/**
  * Synonyms: the word or pair of words on the left is also searched as those on the right, at a lower weight.
  * They hold in one direction only. Plurals are looked up by their singular.
  */
@@ -117,6 +131,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   pip: ['pypi', 'python'],
   python: ['pypi'],
   repo: ['repository', 'github'],
+  safe: ['vulnerabilities', 'advisories'],
   security: ['vulnerabilities', 'advisories'],
   'security hole': ['vulnerabilities', 'advisories'],
   vulnerability: ['advisories', 'vulnerabilities'],
@@ -161,7 +176,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   company: ['companies', 'corporate'],
   coordinate: ['latitude', 'geocode', 'lat'],
   coords: ['latitude', 'geocode'],
-  email: ['mail'],
+  email: ['emails', 'mailbox'],
   flat: ['property'],
   flight: ['flights', 'airport'],
   geolocate: ['location', 'country', 'city'],

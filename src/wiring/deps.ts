@@ -105,7 +105,7 @@ export async function createDeps(
       });
   const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
   const isReady = async () => (await readiness()).ready;
-  const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
+  const listings = openListings({ config, outgoing, catalogue, lightning, ledger, isReady, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },

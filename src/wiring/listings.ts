@@ -3,6 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { createCatalogue, NO_CATALOGUE } from '../discovery/catalogue.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
+import type { Listing } from '../discovery/entry.ts';
 import { createMarket } from '../discovery/market/market.ts';
 import { createCaller } from '../discovery/market/market-probe.ts';
 import { createMarketSchedule } from '../discovery/market/market-schedule.ts';
@@ -10,23 +11,26 @@ import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { describeParams } from '../http/openapi/param-docs.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
 
 interface ListingsParts {
   config: Config;
-  stores: Pick<LedgerStores, 'market' | 'catalogue'>;
+  /** Only the process that leads calls the listings and reads the catalogue. */
+  ledger: { readonly stores: Pick<LedgerStores, 'market' | 'catalogue'>; leads(): boolean };
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
-  /** Whether this process now calls the listings and reads the catalogue. Only one process does. */
-  leads(): boolean;
   isReady(): Promise<boolean>;
+  lightning: Pick<Lightning<Sources>, 'network' | 'payTo' | 'status'>;
   clock: Clock;
   log: Logger;
 }
 
 /** Opens the market and the third-party catalogue, and the search over both and our own routes. */
-export function openListings({ config, stores, outgoing, catalogue, leads, isReady, clock, log }: ListingsParts) {
+export function openListings(parts: ListingsParts) {
+  const { config, outgoing, catalogue, isReady, lightning, clock, log } = parts;
+  const { stores, leads } = parts.ledger;
   const { publicOrigin, seller: payTo } = config;
   const { caip2: network, usdc } = config.network;
   const { probeIntervalMs: intervalMs, timeoutMs } = config.market;
@@ -56,8 +60,11 @@ export function openListings({ config, stores, outgoing, catalogue, leads, isRea
           clock,
           log,
         });
-  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams });
-  const options = { own, market, catalogue: copy, readsCatalogue: leads, network, isReady, clock, log };
+  const described = { catalogue, network, payTo, publicOrigin, describeParams };
+  const options = {
+    ...{ own: ownListings(lightning, described), market, catalogue: copy, readsCatalogue: leads, network },
+    ...{ isReady, sellsInBitcoin: () => lightning.status().ok, clock, log },
+  };
   const discovery = createDiscovery(options);
   return {
     market,
@@ -72,6 +79,22 @@ export function openListings({ config, stores, outgoing, catalogue, leads, isRea
       await discovery.stop();
       await market.stop();
     },
+  };
+}
+
+/** Our own listings as they are now. They are made once without the node's key, and once with it: until it is known, nothing is sold in bitcoin. */
+function ownListings(
+  { network, payTo }: ListingsParts['lightning'],
+  described: Omit<Parameters<typeof createOwnListings>[0], 'lightning'>,
+) {
+  let made: { readonly node: string | null; readonly listings: readonly Listing[] } | null = null;
+  return () => {
+    const node = payTo();
+    if (made === null || made.node !== node) {
+      const lightning = node === null ? null : { network: network.id, payTo: node };
+      made = { node, listings: createOwnListings({ ...described, lightning }) };
+    }
+    return made.listings;
   };
 }
 

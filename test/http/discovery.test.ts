@@ -20,8 +20,9 @@ const URL_OF_SEARCH = '/v1/market/search';
 const { lines, destination } = captureLog();
 const log = createLogger('debug', destination);
 const app = Fastify(serverOptions(loadConfig(ENV), log));
+const own = ownListings();
 const discovery = createDiscovery({
-  own: ownListings(),
+  own: () => own,
   market: NO_LISTINGS,
   catalogue: {
     ...NO_CATALOGUE,
@@ -31,6 +32,7 @@ const discovery = createDiscovery({
   readsCatalogue: () => false,
   network: NETWORK,
   isReady: async () => true,
+  sellsInBitcoin: () => false,
   clock: createManualClock(1_800_000_000_000),
   log,
 });
@@ -137,6 +139,7 @@ describe('its description', () => {
         expect([name, accepts('x'.repeat(maxLength)), accepts('x'.repeat(maxLength + 1))]).toEqual([name, true, false]);
       if (maximum) expect([name, accepts(`${maximum}`), accepts(`${maximum + 1}`)]).toEqual([name, true, false]);
     }
-    expect(searchParams.parse({})).toEqual({ q: query.q?.default, limit: query.limit?.default });
+    const defaults = { q: query.q?.default, limit: query.limit?.default, offset: query.offset?.default };
+    expect(searchParams.parse({})).toEqual(defaults);
   });
 });

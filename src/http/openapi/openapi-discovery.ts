@@ -30,8 +30,8 @@ export const ENTRY = object({
   host: text,
   network: described('string', 'CAIP-2; where it is paid here'),
   rail: {
-    ...described('string', '`gateway`: the buyer needs a gateway deposit on the chain'),
-    enum: ['direct', 'gateway'],
+    ...described('string', '`gateway`: the buyer needs a gateway deposit on the chain; `lightning`: paid in bitcoin'),
+    enum: ['direct', 'gateway', 'lightning'],
   },
   direct: {
     ...object({ url: text, priceUsd: PRICE }),
@@ -74,6 +74,7 @@ const QUERY = {
     q: { ...text, maxLength: 200, default: '', description: 'What is looked for, in any words; empty: everything' },
     maxPriceUsd: { ...PRICE, description: 'The highest price of an entry', examples: ['0.01'] },
     limit: { ...integer, minimum: 1, maximum: 50, default: 10, description: 'How many entries at most' },
+    offset: { ...integer, minimum: 0, maximum: 100_000, default: 0, description: 'How many to leave out first' },
     source: { ...SOURCE, description: 'Of this source alone' },
     seller: { ...text, maxLength: 253, description: 'Of this seller alone: its address (`payTo`) or its host' },
     category: { ...text, maxLength: 60, description: 'Of this category alone' },
@@ -98,7 +99,7 @@ export const DISCOVERY_OPERATIONS: readonly Operation[] = [
       summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
       description:
         'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. Entries ' +
-        'that hardly match the question are left out, so an answer may be empty. A route that two sources list under one host and path is listed once. ' +
+        'that hardly match the question are left out, so the answer is empty when nothing on sale answers it. A route that two sources list under one host and path is listed once. ' +
         'Unknown and repeated parameters are refused.',
       querystring: QUERY,
       response: {

@@ -24,8 +24,15 @@ describe('a question', () => {
     for (const text of ['photo', 'photos', 'PHOTOS']) {
       const [own, ...others] = wordingsOf(text);
       expect(own).toMatchObject({ phrase: text.toLowerCase(), weight: 1 });
-      expect(others).toContainEqual({ phrase: 'image', weight: 0.6, prefix: false });
+      expect(others).toContainEqual({ phrase: 'image', weight: 0.6, prefix: false, names: false });
     }
+  });
+
+  test('tells its subjects from words that may be asked of anything', () => {
+    const kinds = readQuestion('weather forecast for 0x50A2b0B577eC24d7ce1aeD372A8a6fd14CE1bE57').map(
+      ({ kind }) => kind,
+    );
+    expect(kinds).toEqual(['subject', 'general', 'implied', 'implied', 'implied', 'implied']);
   });
 
   test('knows pairs of words, also across words that are left out between them', () => {

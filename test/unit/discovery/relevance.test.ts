@@ -18,7 +18,7 @@ const now = { network: NETWORK, catalogueReadAt: null, isOnline: () => true };
 
 /** Our results by path, others by host and path. */
 const ask = (q: string) =>
-  search(snapshot, now, searchParams.parse({ q })).results.map(({ url }) =>
+  search(snapshot, now, searchParams.parse({ q })).result.results.map(({ url }) =>
     url.replace(ORIGIN, '').replace('https://', ''),
   );
 

@@ -3,7 +3,7 @@ import { searchParams } from '../../../src/discovery/search-params.ts';
 
 describe('the parameters of a search', () => {
   test('all have defaults', () => {
-    expect(searchParams.parse({})).toEqual({ q: '', limit: 10 });
+    expect(searchParams.parse({})).toEqual({ q: '', limit: 10, offset: 0 });
   });
 
   test('are accepted up to their limits', () => {

@@ -19,7 +19,8 @@ async function over(gathered: Partial<Record<Source, Listing[]>>): Promise<Snaps
 const everything = () => over({ own: ownListings(), ...background() });
 
 const now = { network: NETWORK, catalogueReadAt: 1_800_000_000, isOnline: () => true };
-const find = (snapshot: Snapshot, query: Record<string, string>) => search(snapshot, now, searchParams.parse(query));
+const find = (snapshot: Snapshot, query: Record<string, string>) =>
+  search(snapshot, now, searchParams.parse(query)).result;
 const urls = (snapshot: Snapshot, query: Record<string, string>) => find(snapshot, query).results.map(({ url }) => url);
 
 describe('a search', () => {
@@ -88,7 +89,7 @@ describe('a search', () => {
   test('says what is online at this moment', async () => {
     const snapshot = await everything();
     const at = (isOnline: boolean) =>
-      search(snapshot, { ...now, isOnline: () => isOnline }, searchParams.parse({ q: 'wallet' })).results;
+      search(snapshot, { ...now, isOnline: () => isOnline }, searchParams.parse({ q: 'wallet' })).result.results;
     expect(at(false).map(({ online }) => online)).not.toContain(true);
     expect(at(true).map(({ online }) => online)).not.toContain(false);
   });

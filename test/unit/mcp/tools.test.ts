@@ -193,7 +193,7 @@ describe('the search', () => {
 
   test('answers like the route, with the listed price, in the form of its schema', async () => {
     const found = await tool.run({ ...call, arguments: { q: 'dns', limit: 3 }, meta: undefined });
-    expect(found.structuredContent).toEqual(answerTo({ q: 'dns', limit: 3 }));
+    expect(found.structuredContent).toEqual(answerTo({ q: 'dns', limit: 3, offset: 0 }));
     expect(JSON.parse((found.content[0] as { text: string }).text)).toEqual(found.structuredContent);
     const validate = ajv.getValidator(shown.outputSchema as never);
     expect(validate(found.structuredContent).errorMessage).toBeUndefined();
