@@ -10,7 +10,6 @@ const require = createRequire(import.meta.url);
 const LIBRARIES: Readonly<Record<string, string>> = {
   'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
-  'swagger-ui.js': require.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
 };
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

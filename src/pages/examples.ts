@@ -1,32 +1,84 @@
-/** The network, token and address in the examples. */
-interface ExampleTerms {
+/** The network and token of payments in the examples. */
+export interface ExampleTerms {
   /** Scheme, host and port; or a `${…}` expression that reads them from the environment. */
   readonly origin: string;
   readonly network: string;
   readonly asset: string;
 }
 
+/** The terms of this service. */
+export function termsOf({
+  publicOrigin: origin,
+  network: { caip2: network, usdc: asset },
+}: {
+  readonly publicOrigin: string;
+  readonly network: { readonly caip2: string; readonly usdc: string };
+}): ExampleTerms {
+  return { origin, network, asset };
+}
+
+/** What is bought. */
+interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
+  /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
+  readonly target: string;
+  /** The ceiling of one payment, in base units. */
+  readonly maxAmount: string;
+  /** Further arguments of `fetch`, with the comma before them. */
+  readonly init?: string;
+}
+
+/** The dearest of our routes, in base units. */
+const CEILING = '5000';
+
 /** The path of a request that every one of our chains can answer: the wallet of the USDC contract. */
 const walletPath = (asset: string) => `/v1/paid/chain/wallet?address=${asset}`;
 
+/** Text as a quoted string of the shell. A third party's text cannot end it. */
+export function quoteShell(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Text as a string of TypeScript and of Python. A third party's text cannot end it, and no part of it is evaluated. */
+export function quoteScript(text: string): string {
+  const escapes: Record<string, string> = {
+    '\\': '\\\\',
+    "'": "\\'",
+    '\n': '\\n',
+    '\r': '\\r',
+    '\u2028': '\\u2028',
+    '\u2029': '\\u2029',
+  };
+  return `'${text.replace(/[\\'\n\r\u2028\u2029]/g, (character) => escapes[character] ?? '')}'`;
+}
+
 /** Ten lines that pay for a call with the stock client and print the answer and the transaction. The README shows the same lines. */
 export function payInTypeScript({ origin, network, asset }: ExampleTerms): string {
+  return buyInTypeScript({ network, asset, target: `\`${origin}${walletPath(asset)}\``, maxAmount: CEILING });
+}
+
+/** The same ten lines for any call. */
+export function buyInTypeScript({ network, asset, target, maxAmount, init = '' }: Purchase): string {
   return `import { x402Client } from '@x402/core/client';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 
-const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '5000' } as const;
+const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${maxAmount}' } as const;
 const client = new x402Client().register('${network}', new ExactEvmScheme(privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as \`0x\${string}\`)));
 const pay = wrapFetchWithPayment(fetch, client.setSpendControls({ allowedAssets: [asset] }));
-const answer = await pay(\`${origin}${walletPath(asset)}\`);
+const answer = await pay(${target}${init});
 console.log(await answer.json(), JSON.parse(atob(String(answer.headers.get('PAYMENT-RESPONSE')))).transaction);
 `;
 }
 
 /** One line of shell that prints the terms of a 402. */
 export function askWithCurl({ origin, asset }: ExampleTerms): string {
-  return `curl -sD- -o /dev/null '${origin}${walletPath(asset)}' |
+  return askAtWithCurl(`${origin}${walletPath(asset)}`);
+}
+
+/** The same for any call. `more` are further arguments, with the space before them. */
+export function askAtWithCurl(url: string, more = ''): string {
+  return `curl -sD- -o /dev/null ${quoteShell(url)}${more} |
   grep -i '^payment-required:' | cut -d' ' -f2 | tr -d '\\r' | base64 -d
 `;
 }

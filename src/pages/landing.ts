@@ -4,7 +4,7 @@ import type { Answers } from './answers.ts';
 import { renderFeeChart, renderLatencyChart } from './charts/live-charts.ts';
 import { LIVE_SWITCH } from './charts/live-switch.ts';
 import { renderCode } from './code-block.ts';
-import { askWithCurl, payInTypeScript, readInPython } from './examples.ts';
+import { askWithCurl, payInTypeScript, readInPython, termsOf } from './examples.ts';
 import { showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
@@ -78,11 +78,11 @@ function renderNow(
 }
 
 function renderPaying({ config }: PageParts): Html {
-  const { publicOrigin: origin, network, protocols } = config;
+  const { protocols } = config;
   const byMpp = protocols.mpp
     ? html`Clients of MPP’s method <code>evm</code> pay the same routes under <code>/v1/mpp</code>. `
     : '';
-  const terms = { origin, network: network.caip2, asset: network.usdc };
+  const terms = termsOf(config);
   return html`<section class="part" aria-labelledby="pay-title" id="pay">
 <header class="head"><h2 id="pay-title">Pay for a call</h2></header>
 <p>A priced route answers 402 until it is paid; any x402 v2 client pays it. These ten lines do, and print the answer with the hash of its USDC transfer:</p>

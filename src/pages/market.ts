@@ -1,4 +1,5 @@
 import { chainTitle } from '../lib/named-chain.ts';
+import { termsOf } from './examples.ts';
 import { type Html, html } from './html.ts';
 import { renderListings } from './market-listings.ts';
 import { readForm, readSearch, renderResults, renderSearchForm } from './market-search.ts';
@@ -24,14 +25,14 @@ export async function renderMarket(
     title: 'Market',
     path: '/market',
     description: DESCRIPTION,
-    scripts: ['submit.js'],
+    scripts: ['submit.js', 'copy.js'],
     styles: ['market.css'],
     body: html`<h1>Market</h1>
 <p class="lead">Routes that can be paid for by the call on ${chainTitle(config.network)} (${config.network.caip2}): our own, those that sellers listed here, and a third-party catalogue.</p>
 <p class="onward"><a href="#listed">Listed by sellers</a> <a href="#submit">List a route of yours</a></p>
 <section aria-label="Search">
 ${renderSearchForm(asked, faults)}
-${'limit' in search ? renderResults(await discovery.search(search), search) : html`<p class="bad" role="alert">The search has a fault; see the marked field.</p>`}
+${'limit' in search ? renderResults(await discovery.searchPage(search), asked, search, termsOf(config)) : html`<p class="bad" role="alert">The search has a fault. ${faults.map(({ path, message }) => `${path}: ${message}. `)}</p>`}
 </section>
 <section class="part" aria-labelledby="listed-title" id="listed">
 <header class="head"><h2 id="listed-title">Listed by sellers</h2><p><a href="/v1/market">as JSON</a></p></header>

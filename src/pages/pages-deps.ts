@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/named-chain.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
+import type { Document } from './reference/read-document.ts';
 import type { RailSum, SettledSource } from './settled-today.ts';
 
 /** The state of one part of the service, with its own description. */
@@ -26,12 +27,16 @@ export interface PagesDeps<S> {
     };
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };
+    /** Null where a payment through Circle's Gateway is not offered. */
+    readonly rails: { readonly gateway: unknown };
   };
+  /** The OpenAPI document, which the reference shows. It is made at the first request. */
+  document(): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
-  readonly discovery: Pick<Discovery, 'search'>;
+  readonly discovery: Pick<Discovery, 'searchPage'>;
   readonly market: Pick<Market, 'all'>;
   readonly facilitator: Pick<Facilitator, 'descriptor'>;
   readonly charts: ChartSource;

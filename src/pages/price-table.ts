@@ -1,6 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, listedPath, pathOn, surfacesOf } from '../catalogue/paths.ts';
 import { type Html, html } from './html.ts';
+import { referenceLink } from './reference/operation-link.ts';
 
 /** Groups of the price table, by the first segment of their paths, in the order shown. */
 const FAMILIES: readonly { readonly title: string; readonly segments: readonly string[] }[] = [
@@ -53,7 +54,7 @@ ${entries.map(rowOf)}</tbody>`;
 function rowOf(entry: Entry): Html {
   const surfaces = surfacesOf(entry);
   const only = surfaces.length === 1 && (surfaces[0] === 'paid' ? 'USDC only' : 'bitcoin only');
-  return html`<tr><th scope="row" class="route"><code>${listedPath(entry)}</code></th><td class="what">${entry.summary}${only && html` <small class="tag">${only}</small>`}</td><td class="number">${entry.price?.usd}</td></tr>
+  return html`<tr><th scope="row" class="route"><a href="${referenceLink(entry.path, surfaces[0] ?? 'free')}"><code>${listedPath(entry)}</code></a></th><td class="what">${entry.summary}${only && html` <small class="tag">${only}</small>`}</td><td class="number">${entry.price?.usd}</td></tr>
 `;
 }
 

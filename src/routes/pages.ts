@@ -5,7 +5,7 @@ import { renderLanding } from '../pages/landing.ts';
 import { renderMarket } from '../pages/market.ts';
 import { mountAssets, mountPage } from '../pages/mount-page.ts';
 import type { PageParts, PagesDeps } from '../pages/pages-deps.ts';
-import { mountReference } from '../pages/reference.ts';
+import { mountReference } from '../pages/reference/page.ts';
 import { createSettledToday } from '../pages/settled-today.ts';
 import { renderStatus } from '../pages/status.ts';
 
@@ -15,7 +15,7 @@ export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
   const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
   mountAssets(app);
-  mountReference(app, deps.config.network, deps.config.protocols.mpp);
+  mountReference(app, deps);
   mountPage(
     app,
     '/',

@@ -7,6 +7,7 @@ import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
+import type { Document } from '../pages/reference/read-document.ts';
 import { createGate } from '../payment/gate.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
@@ -58,6 +59,7 @@ export function createMounts(parts: MountsParts) {
         charts: { feeSteps, probes: sources.reads.probes },
         settled: ledger.stores.settled,
         settledOn: waysIn(config),
+        document: () => documentOf(parts),
       }),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
@@ -81,6 +83,15 @@ export function createMounts(parts: MountsParts) {
       for (const surface of surfaces) checkGates(surface, routes);
     },
   };
+}
+
+/** The OpenAPI document for the reference. Loaded when it is needed, because it is a tenth of a start's work. */
+async function documentOf({ config, catalogue, offerOf }: MountsParts): Promise<Document> {
+  const { createOpenApi } = await import('../http/openapi/openapi.ts');
+  const { publicOrigin, network: chain, protocols, web } = config;
+  const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
+  const described = { catalogue, requirementOf, chain, publicOrigin, mpp: protocols.mpp, contactUrl: web.contactUrl };
+  return (await createOpenApi(described)) as unknown as Document;
 }
 
 /** Makes each priced mount with its gate. */

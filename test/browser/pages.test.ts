@@ -248,6 +248,33 @@ describeInBrowser('the pages', (browser) => {
       expectQuiet(seen);
     });
 
+    test('can be read whole, page by page, and every route of ours is a link to its form in the reference', async () => {
+      const seen = await visit('/market?source=own&limit=15');
+      const { page } = seen;
+      const links = page.locator('.results h3 a');
+      const first = await links.allTextContents();
+      expect(await page.locator('#found').textContent()).toMatch(/^1 to 15 of \d+ of \d+ payable routes/);
+      await page.getByRole('link', { name: 'Next', exact: true }).click();
+      await page.waitForURL(/offset=15/);
+      const all = [...first, ...(await links.allTextContents())];
+      expect(new Set(all).size).toBe(JSON.parse((await service.get('/v1/market/search')).body).searched.ownRoutes);
+      expect(await page.getByRole('link', { name: 'Next', exact: true }).count()).toBe(0);
+      const path = (await page.locator('.results .where').first().textContent())?.replace(/^GET https?:\/\/[^/]+/, '');
+      await links.first().click();
+      await page.waitForURL(/\/docs#/);
+      await page.locator('details.op[open] .try').waitFor();
+      expect(await page.locator('details.op[open] .path').textContent()).toBe(path);
+      expectQuiet(seen);
+    });
+
+    test('says that nothing here answers a question, and how to call a route of another seller', async () => {
+      const { page } = await visit('/market?q=pizza+delivery');
+      expect(await page.locator('#found').textContent()).toBe('Nothing sold here answers pizza delivery.');
+      expect(await page.locator('.results li').count()).toBe(0);
+      const bad = await visit('/market?limit=0');
+      expect(await bad.page.getByRole('alert').textContent()).toContain('limit: a whole number from 1 to 50');
+    });
+
     test('lists a route that is submitted, and shows it', async () => {
       const seen = await visit('/market');
       const { page } = seen;
@@ -264,6 +291,9 @@ describeInBrowser('the pages', (browser) => {
       await page.goto(`${service.origin}/market?q=weather`);
       expect(await page.locator('.results').textContent()).toContain('seller.example');
       expect(await page.locator('.results script').count()).toBe(0);
+      await page.getByText('How to call it').click();
+      expect(await page.locator('.results .code').first().textContent()).toContain(`'http://seller.example/weather'`);
+      expect(await auditAccessibility(page)).toEqual([]);
       expectQuiet(seen);
     });
 
@@ -290,6 +320,17 @@ describeInBrowser('the pages', (browser) => {
     const shown = await page.locator('#read-python').textContent();
     expect(await ask(page, 'navigator.clipboard.readText()')).toBe(shown);
     expect(shown).toContain(`urlopen('${service.origin}/v1/fees')`);
+  });
+
+  test('a price is a link to its route in the reference, opened and filled in', async () => {
+    const { page } = await visit('/');
+    await page.locator('.prices a', { hasText: '/v1/paid/currency/convert' }).click();
+    await page.waitForURL(/\/docs#paidCurrencyConvert$/);
+    await page.locator('#paidCurrencyConvert .try').waitFor();
+    const values = await page
+      .locator('#paidCurrencyConvert .try input')
+      .evaluateAll((all) => all.map((one) => (one as unknown as { value: string }).value));
+    expect(values.slice(0, 3).every((value) => value !== '')).toBe(true);
   });
 
   test('/status shows what the ledger holds of today, and the time of the self-test', async () => {

@@ -7,13 +7,14 @@ import { type Service, serviceWith } from '../support/service/service.ts';
 
 interface Operation {
   readonly operationId: string;
-  readonly tags: readonly [string];
   readonly 'x-payment-info'?: { readonly price: { readonly amount: string } };
 }
 
 /** Routes that need no chain behind the service. */
-const FREE = 'market-marketSearch';
-const PRICED = 'paid-paidPackagesVulns';
+const FREE = 'marketSearch';
+const PRICED = 'paidPackagesVulns';
+/** Bytes transferred until the page is loaded. */
+const MAX_BYTES = 80_000;
 
 describeInBrowser('/docs', (browser) => {
   let service: Service;
@@ -23,8 +24,8 @@ describeInBrowser('/docs', (browser) => {
   afterAll(() => service.stop());
 
   const open = async (operation: string, options = {}) => {
-    const visit = await browser.visit(`${service.origin}/docs#/${operation.replace('-', '/')}`, options);
-    await execute(visit.page, operation).waitFor();
+    const visit = await browser.visit(`${service.origin}/docs#${operation}`, options);
+    await tryButton(visit.page, operation).waitFor();
     return visit;
   };
   const expectClean = ({ requests, ...observed }: Observed, consoleErrors: unknown[] = []) => {
@@ -32,48 +33,91 @@ describeInBrowser('/docs', (browser) => {
     expect(requests.filter((url) => !url.startsWith(`${service.origin}/`))).toEqual([]);
   };
 
-  test('shows every operation of the live document with the price that it states', async () => {
+  test.each([true, false])(
+    'shows every operation of the live document with its price (scripts: %s)',
+    async (javaScript) => {
+      const { page, observed } = await browser.visit(`${service.origin}/docs`, { javaScript });
+      const document = JSON.parse((await service.get('/openapi.json')).body);
+      const expected = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, { 'x-payment-info': payment }]) =>
+          [method.toUpperCase(), path, payment && `${payment.price.amount} USD`].filter(Boolean).join(' '),
+        ),
+      );
+      expect(expected.length).toBeGreaterThan(60);
+      const shown = await Promise.all(
+        (await page.locator('details.op > summary').all()).map(async (summary) =>
+          (await summary.locator('.method, .path, .op-price').allTextContents()).join(' '),
+        ),
+      );
+      expect(shown.sort()).toEqual(expected.sort());
+      expect(observed.transferredBytes).toBeLessThan(MAX_BYTES);
+      expectClean(observed);
+    },
+  );
+
+  test('without scripts a route opens, its form leads to the answer, and the search finds it', async () => {
+    const { page } = await browser.visit(`${service.origin}/docs`, { javaScript: false });
+    await page.locator(`#${FREE} > summary`).click();
+    await page.locator(`#${FREE}-q`).waitFor();
+    await page.getByLabel('Find a route').fill('convert');
+    await page.getByRole('button', { name: 'Find' }).click();
+    expect(new URL(page.url()).search).toBe('?q=convert');
+    expect(await page.locator('details.op').count()).toBe(2);
+    await page.goto(`${service.origin}/docs`);
+    await page.locator('#llms > summary, #priceList > summary').first().click();
+    await tryButton(page, 'priceList').click();
+    await page.waitForURL('**/v1/paid*');
+    expect(JSON.parse(String(await page.locator('pre').textContent())).routes.length).toBeGreaterThan(20);
+  });
+
+  test('the search filters while the reader types', async () => {
     const { page, observed } = await browser.visit(`${service.origin}/docs`);
-    await page.locator('.opblock').first().waitFor();
-    const document = JSON.parse((await service.get('/openapi.json')).body);
-    const expected = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { 'x-payment-info': payment }]) =>
-        [method.toUpperCase(), path, payment && `${payment.price.amount} USD`].filter(Boolean).join(' '),
-      ),
-    );
-    expect(expected.length).toBeGreaterThan(60);
-    const shown: string[] = await page.evaluate(HEADLINES);
-    expect(shown.sort()).toEqual(expected.sort());
+    await page.getByLabel('Find a route').fill('MX lightning');
+    await expect.poll(() => page.locator('details.op:visible').count()).toBe(0);
+    await page.getByLabel('Find a route').fill('paid dns');
+    await expect.poll(() => page.locator('details.op:visible').count()).toBe(1);
+    expect(await page.locator('#found').textContent()).toMatch(/^1 of \d+ routes\.$/);
+    expect(await page.locator('.group:visible').count()).toBe(2);
+    await page.getByLabel('Find a route').fill('');
+    await expect.poll(() => page.locator('details.op:visible').count()).toBeGreaterThan(60);
     expectClean(observed);
   });
 
   test('a free route can be found, tried and answered by keyboard alone', async () => {
     const { page, observed } = await browser.visit(`${service.origin}/docs`);
-    await page.locator(`#operations-${FREE} .opblock-summary-control`).focus();
+    await page.locator(`#${FREE} > summary`).focus();
     await page.keyboard.press('Enter');
-    await execute(page, FREE).waitFor();
-    await tabTo(page, page.locator(`#operations-${FREE} input[placeholder=q]`));
+    await tryButton(page, FREE).waitFor();
+    await tabTo(page, page.locator(`#${FREE}-q`));
     await page.keyboard.type('dns records');
-    await tabTo(page, execute(page, FREE));
+    await tabTo(page, tryButton(page, FREE));
     await page.keyboard.press('Enter');
-    const answer = page.locator(`#operations-${FREE} .live-responses-table .response`);
+    const answer = page.locator(`#${FREE} .outcome pre`);
     await answer.waitFor();
-    expect(await answer.locator('.response-col_status').textContent()).toContain('200');
-    expect(JSON.parse(String(await answer.locator('pre').first().textContent()))).toMatchObject({
-      query: 'dns records',
-    });
-    expect(await page.getByRole('status').textContent()).toBe('/v1/market/search answered 200.');
+    expect(await page.locator(`#${FREE} .status`).textContent()).toMatch(/^200 /);
+    expect(JSON.parse(String(await answer.textContent()))).toMatchObject({ query: 'dns records' });
+    expect(await page.locator('#reference-answer').textContent()).toBe('/v1/market/search answered 200.');
     expect(await page.locator('.payment').count()).toBe(0);
     expectClean(observed);
+  });
+
+  test('a link opens its route with the values that it gives, and the code follows the fields', async () => {
+    const { page } = await browser.visit(`${service.origin}/docs?name=left-pad&ecosystem=pypi#${PRICED}`);
+    await tryButton(page, PRICED).waitFor();
+    expect(await page.locator(`#${PRICED}-name`).inputValue()).toBe('left-pad');
+    const query = '/v1/paid/packages/vulns?name=left-pad&ecosystem=pypi';
+    for (const language of ['curl', 'typescript', 'python']) {
+      await expect.poll(() => page.locator(`#${PRICED}-${language}`).textContent()).toContain(query);
+    }
+    await page.locator(`#${PRICED}-name`).fill("it's");
+    await expect.poll(() => page.locator(`#${PRICED}-curl`).textContent()).toContain('?name=it%27s&ecosystem=pypi');
+    expect(await page.locator('#lightningPackagesVulns-curl').textContent()).not.toContain('it%27s');
   });
 
   test('trying a priced route shows its 402 decoded: price, recipient, network and validity', async () => {
     const { page, observed } = await open(PRICED);
     await expect.poll(() => page.evaluate(TOP_OF_OPENED)).toBeLessThan(400);
-    await execute(page, PRICED).click();
-    // The reference of the operation is resolved: all problems have one schema.
-    const problem = page.locator(`#operations-${PRICED} .response[data-code="400"] pre`);
-    expect(JSON.parse(String(await problem.textContent()))).toMatchObject({ code: 'bad_parameter', charged: false });
+    await tryButton(page, PRICED).click();
     const shown = page.getByRole('region', { name: 'PAYMENT-REQUIRED, decoded' });
     await shown.waitFor();
     expect(await factsOf(shown)).toMatchObject({
@@ -82,13 +126,12 @@ describeInBrowser('/docs', (browser) => {
       Network: 'eip155:5042',
       Asset: ENV.USDC_ADDRESS,
       'Valid for': 'at most 7 days 1 minute 40 seconds (604900 s)',
-      Reason: 'Payment required',
     });
     const { headers } = await service.get('/v1/paid/packages/vulns?name=lodash&ecosystem=npm');
     const asked = JSON.parse(Buffer.from(String(headers['payment-required']), 'base64').toString());
     const decoded = JSON.parse(String(await shown.locator('pre').textContent()));
     expect(decoded.accepts).toEqual(asked.accepts);
-    expect(await page.getByRole('status').textContent()).toMatch(
+    expect(await page.locator('#reference-answer').textContent()).toMatch(
       /^\/v1\/paid\/packages\/vulns answered 402\. Price: 0\.004 USDC .* Pay to: 0x5e.* Network: eip155:5042\.$/,
     );
     // The browser logs a failed request itself; the page cannot prevent that.
@@ -103,7 +146,7 @@ describeInBrowser('/docs', (browser) => {
       const header = Buffer.from(JSON.stringify(receipt)).toString('base64');
       await route.fulfill({ response, headers: { ...response.headers(), 'payment-response': header } });
     });
-    await execute(page, FREE).click();
+    await tryButton(page, FREE).click();
     const shown = page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' });
     await shown.waitFor();
     expect(await factsOf(shown)).toMatchObject({ Settled: 'yes', Transaction: receipt.transaction });
@@ -115,37 +158,28 @@ describeInBrowser('/docs', (browser) => {
     ['dark', 'phone'],
   ] as const)('has no serious accessibility fault in the %s, on a %s, and fits', async (colorScheme, screen) => {
     const { page } = await open(PRICED, { colorScheme, screen });
-    await execute(page, PRICED).click();
+    await tryButton(page, PRICED).click();
     await page.locator('.payment').waitFor();
-    // Unfolds the schemas of an answer and of a body.
-    await page.locator(`#operations-${PRICED} [data-name=model]`).first().click();
-    await page.locator(`#operations-${PRICED} .json-schema-2020-12-expand-deep-button`).first().click();
-    await page.locator('#operations-market-marketSubmit .opblock-summary-control').click();
-    await page.locator('#operations-market-marketSubmit textarea').waitFor();
+    for (const id of ['marketSubmit', 'freeFees', 'lightningFeesEstimate', 'mcp']) {
+      await page.locator(`#${id} > summary`).click();
+    }
     expect(await auditAccessibility(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
   });
 
-  test('says so when the reference cannot be drawn, and links to other documents without scripts', async () => {
-    const { page } = await browser.visit(`${service.origin}/docs`, { javaScript: false });
-    expect(await page.locator('main').textContent()).toContain('/llms.txt as text');
-    expect(await page.locator('#reference').isVisible()).toBe(false);
-    const other = await browser.visit(`${service.origin}/status`);
-    await other.page.route('**/openapi.json', (route) => route.fulfill({ status: 503 }));
-    await other.page.goto(`${service.origin}/docs`);
-    await other.page.getByText('The reference cannot be drawn: /openapi.json answered 503.').waitFor();
+  test('says so when there is no answer', async () => {
+    const { page } = await open(FREE);
+    await page.route('**/v1/market/search*', (route) => route.abort());
+    await tryButton(page, FREE).click();
+    await page.locator(`#${FREE} .outcome .bad`).waitFor();
+    expect(await tryButton(page, FREE).isEnabled()).toBe(true);
   });
 });
 
-const execute = (page: Page, operation: string) => page.locator(`#operations-${operation} .execute`);
+const tryButton = (page: Page, operation: string) => page.locator(`#${operation} .try button[type=submit]`);
 
 /** The distance of the opened operation from the top of the window, which shows that the link scrolled to it. */
-const TOP_OF_OPENED = `document.querySelector('.opblock.is-open').getBoundingClientRect().top`;
-
-/** Method, path and price of every operation, as its folded headline shows them. */
-const HEADLINES = `[...document.querySelectorAll('.opblock-summary-control')].map((summary) =>
-  [...summary.querySelectorAll('.opblock-summary-method, .opblock-summary-path, .operation-price')]
-    .map((part) => part.textContent).join(' '))`;
+const TOP_OF_OPENED = `document.querySelector('details.op[open]').getBoundingClientRect().top`;
 
 async function factsOf(region: Locator): Promise<Record<string, string>> {
   const [labels, texts] = await Promise.all([

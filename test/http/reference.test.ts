@@ -1,46 +1,39 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mountAssets } from '../../src/pages/mount-page.ts';
-import { mountReference } from '../../src/pages/reference.ts';
+import { mountReference } from '../../src/pages/reference/page.ts';
+import type { Document } from '../../src/pages/reference/read-document.ts';
 import { createTestApp } from './harness.ts';
 
-const LIBRARY = readFileSync(createRequire(import.meta.url).resolve('swagger-ui-dist/swagger-ui-bundle.js'));
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/** The document of the real catalogue. */
+const DOCUMENT: Document = JSON.parse(readFileSync(join(import.meta.dirname, '../../openapi/openapi.json'), 'utf8'));
+
 let app: Awaited<ReturnType<typeof createTestApp>>['app'];
 beforeAll(async () => {
+  const network = { name: 'Arc', isPlayMoney: false, caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}` };
+  const config = { publicOrigin: 'https://us.example', network, protocols: { mpp: false }, rails: { gateway: null } };
   const extra = (scope: typeof app) => {
     mountAssets(scope);
-    mountReference(scope, { name: 'Arc', isPlayMoney: false }, false);
+    mountReference(scope, { config, document: async () => DOCUMENT });
   };
   ({ app } = await createTestApp({ extra }));
 });
 afterAll(() => app.close());
 
-const page = async () => parseHTML((await app.inject('/docs')).body).document;
-const libraryPath = async () => {
-  const scripts = [...(await page()).querySelectorAll('script')].map((script) => script.getAttribute('src') ?? '');
-  return scripts.find((src) => src.includes('swagger-ui')) ?? 'no library on the page';
-};
+const page = async (url = '/docs') => parseHTML((await app.inject(url)).body).document;
 
 describe('/docs', () => {
-  test('is a page under the strict policy of all pages, the library included', async () => {
-    for (const path of ['/docs', await libraryPath()]) {
-      const { statusCode, headers } = await app.inject(path);
-      expect([path, statusCode]).toEqual([path, 200]);
-      expect(headers['content-security-policy']).toBe(POLICY);
-      expect(headers['x-content-type-options']).toBe('nosniff');
-      expect(headers['referrer-policy']).toBe('no-referrer');
-    }
-    expect((await app.inject('/docs')).headers['content-type']).toBe('text/html; charset=utf-8');
-  });
-
-  test('loads nothing from other hosts and runs nothing inline', async () => {
+  test('is a page under the strict policy of all pages, and loads nothing from other hosts', async () => {
+    const { statusCode, headers } = await app.inject('/docs');
+    expect([statusCode, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers['content-security-policy']).toBe(POLICY);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(headers['referrer-policy']).toBe('no-referrer');
     const document = await page();
     const loaded = [...document.querySelectorAll('script, link[rel=stylesheet], link[rel=icon], img')].map(
       (element) => element.getAttribute('src') ?? element.getAttribute('href') ?? 'inline',
@@ -48,58 +41,85 @@ describe('/docs', () => {
     expect(loaded.length).toBeGreaterThan(4);
     for (const path of loaded) {
       expect(path).toMatch(/^\/assets\/[\w-]+\.[\w-]{16}\.(js|css|svg)$/);
-      const { statusCode, headers } = await app.inject(path);
-      expect([path, statusCode, headers['cache-control']]).toEqual([path, 200, 'public, max-age=31536000, immutable']);
+      const asset = await app.inject(path);
+      expect([path, asset.statusCode]).toEqual([path, 200]);
+      expect(asset.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+      expect(asset.headers['content-security-policy']).toBe(POLICY);
     }
     expect(document.querySelectorAll('style, [style], [onclick], [onload]')).toHaveLength(0);
   });
 
-  test('without scripts links to the same content for programs and as text', async () => {
-    const links = [...((await page()).querySelector('noscript')?.querySelectorAll('a') ?? [])];
-    const paths = links.map((link) => link.getAttribute('href') ?? '');
-    expect(paths).toEqual(['/openapi.json', '/llms.txt']);
-    for (const path of paths) expect([path, (await app.inject(path)).statusCode]).toEqual([path, 200]);
-  });
-
-  test('answers GET and HEAD only', async () => {
-    for (const url of ['/docs', await libraryPath()]) {
-      const head = await app.inject({ method: 'HEAD', url });
-      expect([head.statusCode, head.body]).toEqual([200, '']);
-      const { statusCode, headers } = await app.inject({ method: 'POST', url });
-      expect([statusCode, headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  test('has every operation of the document without scripts, with its price and code in three languages', async () => {
+    const { paths } = DOCUMENT;
+    const document = await page();
+    const shown = [...document.querySelectorAll('details.op')];
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(
+        methods as Record<string, { operationId: string; 'x-payment-info'?: { price: { amount: string } } }>,
+      ).map(([method, { operationId, 'x-payment-info': payment }]) => ({
+        path,
+        method,
+        operationId,
+        usd: payment?.price.amount,
+      })),
+    );
+    expect(shown.map(({ id }) => id).sort()).toEqual(operations.map(({ operationId }) => operationId).sort());
+    for (const { path, method, operationId, usd } of operations) {
+      const one = document.getElementById(operationId);
+      expect(one?.querySelector('summary')?.textContent).toContain(`${method.toUpperCase()} ${path}`);
+      expect(one?.querySelector('.op-price')?.textContent).toBe(usd && `${usd} USD`);
+      const languages = ['curl', 'typescript', 'python'].map((name) =>
+        document.getElementById(`${operationId}-${name}`),
+      );
+      for (const code of languages) expect(code?.textContent).toContain('https://us.example/');
     }
   });
-});
 
-describe('the library', () => {
-  test('is the installed one, byte for byte, in each encoding', async () => {
-    const url = await libraryPath();
-    const asked = async (accept: string) => {
-      const answer = await app.inject({ url, headers: { 'accept-encoding': accept } });
-      return { encoding: answer.headers['content-encoding'], bytes: answer.rawPayload, vary: answer.headers.vary };
-    };
-    const [br, gzip, plain] = await Promise.all([asked('gzip, br'), asked('gzip'), asked('identity')]);
-    expect([br.encoding, gzip.encoding, plain.encoding]).toEqual(['br', 'gzip', undefined]);
-    expect([br.vary, gzip.vary, plain.vary]).toEqual(Array(3).fill('accept-encoding'));
-    for (const bytes of [brotliDecompressSync(br.bytes), gunzipSync(gzip.bytes), plain.bytes]) {
-      expect(bytes.equals(LIBRARY)).toBe(true);
-    }
-    expect(br.bytes.length).toBeLessThan(400_000);
-    expect(url).toContain(createHash('sha256').update(LIBRARY).digest('base64url').slice(0, 16));
+  test('fills every required parameter with an example that fits it, and never with a placeholder', async () => {
+    const document = await page();
+    const fields = [...document.querySelectorAll('.try input, .try select, .try textarea')];
+    const shownIn = (field: (typeof fields)[number]) =>
+      field.getAttribute('value') ?? field.querySelector('option[selected]')?.textContent ?? field.textContent;
+    const empty = fields.filter((field) => field.hasAttribute('required') && shownIn(field) === '').map(({ id }) => id);
+    expect(fields.length).toBeGreaterThan(60);
+    expect(empty).toEqual([]);
+    expect(fields.filter((field) => /^(string|null)$/.test(shownIn(field) ?? '')).map(({ id }) => id)).toEqual([]);
   });
 
-  test('is not sent again to a client that has it', async () => {
-    const url = await libraryPath();
-    const headers = { 'accept-encoding': 'br' };
-    const { etag } = (await app.inject({ url, headers })).headers;
-    const again = await app.inject({ url, headers: { ...headers, 'if-none-match': String(etag) } });
+  test('leaves out, in a form without scripts, what a browser would send empty', async () => {
+    const document = await page();
+    const sent = [...document.querySelectorAll('.try input:not([disabled])')];
+    expect(sent.filter((field) => field.getAttribute('value') === '').map(({ id }) => id)).toEqual([]);
+    const free = document.querySelector('#freeFeesEstimate form');
+    expect([free?.getAttribute('action'), free?.getAttribute('method')]).toEqual(['/v1/fees/estimate', 'get']);
+    expect(free?.hasAttribute('hidden')).toBe(false);
+  });
+
+  test('finds routes by their words on the server too', async () => {
+    const found = async (q: string) =>
+      [...(await page(`/docs?q=${q}`)).querySelectorAll('details.op')].map(({ id }) => id);
+    expect(await found('paid/domains+dns')).toEqual(['paidDomainsDns']);
+    expect(await found('chain/WALLET')).toEqual(['paidChainWallet', 'lightningChainWallet']);
+    expect(await found('qwzrk')).toEqual([]);
+    expect((await app.inject('/docs?q=%3Cscript%3E')).body).toContain('<q>&lt;script&gt;</q>');
+  });
+
+  test('explains for how long a payment may be valid, and that the stock client signs for it', async () => {
+    const text = (await page()).querySelector('#notes')?.textContent ?? '';
+    expect(text).toContain('604900');
+    expect(text).toMatch(/does not offer the Gateway now/);
+    expect(text).toMatch(/stock client signs for the whole of it/);
+  });
+
+  test('is made once, is not sent again to a client that has it, and answers GET and HEAD only', async () => {
+    const { headers } = await app.inject('/docs');
+    const again = await app.inject({ url: '/docs', headers: { 'if-none-match': String(headers.etag) } });
     expect([again.statusCode, again.body]).toEqual([304, '']);
-    const other = await app.inject({ url, headers: { 'if-none-match': String(etag) } });
-    expect(other.statusCode).toBe(200);
-  });
-
-  test('under another hash does not exist', async () => {
-    const url = (await libraryPath()).replace(/\.[\w-]{16}\./, `.${'0'.repeat(16)}.`);
-    expect((await app.inject(url)).statusCode).toBe(404);
+    const small = await app.inject({ url: '/docs', headers: { 'accept-encoding': 'br' } });
+    expect(small.rawPayload.length).toBeLessThan(60_000);
+    const head = await app.inject({ method: 'HEAD', url: '/docs' });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+    const { statusCode, headers: refused } = await app.inject({ method: 'POST', url: '/docs' });
+    expect([statusCode, refused.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
   });
 });

@@ -88,6 +88,7 @@ function submit(listing: Json): Operation {
             type: 'string',
             description: 'https, a public host name, the default port; {placeholders} may stay',
             maxLength: 1000,
+            examples: ['https://api.example.com/v1/tides'],
           },
         },
         required: ['url'],

@@ -133,7 +133,13 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
         'What became of a payment, by authorization nonce, transaction hash or payment hash; never who paid or for what.',
       params: {
         type: 'object',
-        properties: { id: { type: 'string', description: '32 bytes in hex, with or without 0x' } },
+        properties: {
+          id: {
+            type: 'string',
+            description: '32 bytes in hex, with or without 0x',
+            examples: [`0x${'5e'.repeat(32)}`],
+          },
+        },
         required: ['id'],
       },
       response: { 200: json(FOUND_PAYMENTS, 'The payments of this identifier'), 404: NOT_KNOWN },
@@ -199,7 +205,11 @@ export const MCP_OPERATION: Json = {
   summary: 'Every route as a tool, over MCP (streamable HTTP, stateless).',
   description:
     'A `paid_…` tool without payment returns `isError` with x402\u2019s PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in `_meta["x402/payment-response"]`. For bitcoin ask with `_meta["percall/rail"]: "lightning"`.',
-  body: { type: 'object', description: 'One JSON-RPC 2.0 message' },
+  body: {
+    type: 'object',
+    description: 'One JSON-RPC 2.0 message',
+    examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
+  },
   response: {
     200: json({ type: 'object' }, 'One JSON-RPC 2.0 message'),
     202: { description: 'A notification was taken' },

@@ -14,6 +14,7 @@ import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openap
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
+import { operationIdOf } from './operation-id.ts';
 import { describeParams } from './param-docs.ts';
 
 /** The interface's own version, as its document states it; not the package's. */
@@ -106,7 +107,7 @@ function describeOperation(
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
   return {
-    operationId: operationId(endpoint, mount),
+    operationId: operationIdOf(endpoint.path, mount),
     tags: [mount],
     summary: endpoint.label,
     description: endpoint.summary,
@@ -116,12 +117,6 @@ function describeOperation(
     ...describePayment(endpoint, mount, terms),
     response: describeResponses(endpoint, mount),
   };
-}
-
-/** `/fees/estimate`, paid, is `paidFeesEstimate`: stable names for generated clients. */
-function operationId({ path }: Endpoint<never>, mount: Mount): string {
-  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
-  return mount + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 function describeContact(url: string): Json {

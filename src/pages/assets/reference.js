@@ -1,140 +1,107 @@
-import { describePayment, summarisePayment } from './reference-payment.js';
+import { findPayers } from './payers.js';
+import { callOf } from './reference-call.js';
+import { showAnswer, showText } from './reference-outcome.js';
+import { payFor } from './reference-pay.js';
 
-/** Draws the reference from the service's OpenAPI document. It adds prices, and shows an answer's decoded payment headers above the answer. */
+/** Makes the reference's forms call the service, its search filter while the reader types, and its links open what they lead to. */
 
-/** @typedef {Record<string, unknown>} Props */
-/** @typedef {(type: unknown, props: Props | null, ...children: unknown[]) => unknown} CreateElement */
-/** @typedef {{ get(key: string): unknown, getIn(path: unknown[]): unknown }} Operation */
-/** @typedef {{ React: { createElement: CreateElement, Fragment: unknown }, specSelectors: { specJson(): Operation } }} System */
-/** @typedef {{ paths: Record<string, Record<string, unknown> | undefined> }} Spec */
-/** @typedef {(spec: Spec, path: string[], options: unknown) => Promise<unknown>} Resolve */
-/** @typedef {{ toJS(): Record<string, string> }} Headers */
+const find = document.querySelector('#find');
+const found = document.querySelector('#found');
+/** @type {HTMLDetailsElement[]} */
+const operations = [...document.querySelectorAll('details.op')].filter((one) => one instanceof HTMLDetailsElement);
 
-const DOCUMENT = '/openapi.json';
-const { SwaggerUIBundle } = /** @type {{ SwaggerUIBundle: (options: object) => void }} */ (
-  /** @type {unknown} */ (window)
-);
-const place = document.querySelector('#reference');
-const spoken = document.querySelector('#reference-answer');
-
-/**
- * Makes the library resolve one operation against the components only.
- * By itself it resolves the whole document for each opened operation, which blocks the page for more than a second.
- * @param {{ fn: { resolveSubtree: Resolve } }} system
- */
-function resolveAlone({ fn }) {
-  const { resolveSubtree } = fn;
-  fn.resolveSubtree = (spec, path, options) => {
-    const [part, url, method] = path;
-    const operation = part === 'paths' && url && method && spec.paths[url]?.[method];
-    return resolveSubtree({ ...spec, paths: operation ? { [url]: { [method]: operation } } : {} }, path, options);
-  };
+/** Opens the operation that the address names, with the values that its query gives. */
+function openLinked() {
+  const linked = operations.find(({ id }) => id === decodeURIComponent(location.hash.slice(1)));
+  if (!linked) return;
+  linked.open = true;
+  const given = new URLSearchParams(location.search);
+  for (const field of linked.querySelectorAll('input, select')) {
+    const value = 'name' in field ? given.get(String(field.name)) : null;
+    if (value === null || !(field instanceof HTMLInputElement || field instanceof HTMLSelectElement)) continue;
+    field.value = value;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  linked.scrollIntoView();
 }
 
-/**
- * The library's components, changed for this page.
- * @param {System} system
- */
-function ourParts({ React, specSelectors }) {
-  const { createElement: element, Fragment } = React;
-  /** @param {unknown[]} parts */
-  const beside = (...parts) => element(Fragment, null, ...parts);
-  return {
-    afterLoad: resolveAlone,
-    wrapComponents: {
-      // The library puts a link inside the button that opens an operation. Keyboard and screen-reader users cannot tell the two controls apart, so the
-      // link becomes text.
-      DeepLink: (/** @type {unknown} */ Original) => (/** @type {{ path: string, text: unknown }} */ props) =>
-        props.path.includes('/') ? element('span', null, props.text) : element(Original, props),
-      // Without this a schema without a title would have a button without a name.
-      JSONSchema202012Accordion:
-        (/** @type {unknown} */ Original) =>
-        (/** @type {Props} */ { children, ...props }) =>
-          element(Original, props, children, element('span', { className: 'unseen' }, ' fields')),
-      TextArea: (/** @type {unknown} */ Original) => (/** @type {Props} */ props) =>
-        element(Original, { 'aria-label': 'Request body', ...props }),
-      // The library names a field by its placeholder, and gives a list of choices no name.
-      JsonSchemaForm: (/** @type {unknown} */ Original) => (/** @type {Props} */ props) =>
-        element('label', null, element('span', { className: 'unseen' }, props.description), element(Original, props)),
-      OperationSummaryPath:
-        (/** @type {unknown} */ Original) => (/** @type {{ operationProps: Operation }} */ props) => {
-          const operation = ['path', 'method'].map((key) => props.operationProps.get(key));
-          const usd = specSelectors.specJson().getIn(['paths', ...operation, 'x-payment-info', 'price', 'amount']);
-          const price = usd !== undefined && element('span', { className: 'operation-price' }, `${usd} USD`);
-          return beside(element(Original, props), price);
-        },
-      liveResponse:
-        (/** @type {unknown} */ Original) =>
-        (/** @type {{ response: { get(key: string): Headers | undefined } }} */ props) => {
-          const headers = props.response.get('headers')?.toJS() ?? {};
-          return beside(payment(element, headers), element(Original, props));
-        },
-    },
-  };
+/** Hides the operations that do not have every word, and the groups that are then empty. The server's search compares the same text. */
+function filter() {
+  if (!(find instanceof HTMLInputElement) || !found) return;
+  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const one of operations) one.hidden = !words.every((word) => one.dataset.find?.includes(word));
+  for (const group of document.querySelectorAll('.group[id^="group-"]')) {
+    if (group instanceof HTMLElement) group.hidden = group.querySelector('details.op:not([hidden])') === null;
+  }
+  const left = operations.filter((one) => !one.hidden).length;
+  found.textContent = words.length === 0 ? `${left} routes.` : `${left} of ${operations.length} routes.`;
 }
 
-/**
- * The decoded payment headers of an answer; nothing when it has none.
- * @param {CreateElement} element
- * @param {Record<string, string>} headers
- */
-function payment(element, headers) {
-  const description = describePayment(headers);
-  if (description === null) return null;
-  const { header, groups, json } = description;
-  const title = `${header}, decoded`;
-  const facts = groups.flatMap((group) => [
-    element('h5', null, group.title),
-    element(
-      'dl',
-      null,
-      ...group.facts.map(([label, text]) =>
-        element('div', null, element('dt', null, label), element('dd', null, text)),
-      ),
-    ),
-  ]);
-  const content =
-    json === null
-      ? element('p', null, 'It cannot be: it is not JSON in base64.')
-      : element('pre', { tabIndex: 0, 'aria-label': `${header} as JSON` }, json);
-  const parts = [element('h4', null, title), ...facts, content];
-  return element('section', { className: 'payment', 'aria-label': title }, ...parts);
+/** Runs one call at a time for each form, and says so when there was no answer at all. @param {HTMLFormElement} form @param {() => Promise<void>} run */
+async function busy(form, run) {
+  const buttons = [...form.querySelectorAll('button')];
+  for (const button of buttons) button.disabled = true;
+  showText(form, 'Waiting for the answer …');
+  await run().catch((error) => showText(form, `${error.message ?? error}`, 'bad'));
+  for (const button of buttons) button.disabled = false;
 }
 
-/**
- * Announces the answer to screen readers in one sentence, because it appears far below the button.
- * @param {{ url: string, status: number, headers: Record<string, string> }} response
- */
-function announce(response) {
-  const summary = summarisePayment(describePayment(response.headers));
-  if (spoken) spoken.textContent = `${new URL(response.url).pathname} answered ${response.status}. ${summary}`.trim();
-  return response;
+/** Sends the form's call and shows what comes back. @param {HTMLFormElement} form */
+async function tryOut(form) {
+  const { url, init } = callOf(form);
+  const began = performance.now();
+  const answer = await fetch(url, init);
+  await showAnswer(form, answer, performance.now() - began);
 }
 
-async function draw() {
-  const answer = await fetch(DOCUMENT);
-  if (!answer.ok) throw new Error(`${DOCUMENT} answered ${answer.status}`);
-  const spec = await answer.json();
-  // Requests go to the address at which the page was opened, because its content security policy allows no other.
-  delete spec.servers;
-  // The library would ask for passwords. Payments are no accounts, and the page makes none.
-  delete spec.components.securitySchemes;
-  for (const item of Object.values(spec.paths)) for (const operation of Object.values(item)) delete operation.security;
-  SwaggerUIBundle({
-    spec,
-    domNode: place,
-    plugins: [ourParts],
-    responseInterceptor: announce,
-    deepLinking: true,
-    displayRequestDuration: true,
-    tryItOutEnabled: true,
-    docExpansion: 'list',
-    defaultModelsExpandDepth: -1,
-    syntaxHighlight: false,
-    validatorUrl: null,
+/** The examples below a form follow its fields. @param {HTMLFormElement} form */
+function followFields(form) {
+  let shown = callOf(form).target;
+  const codes = form.closest('.op-body')?.querySelectorAll('.code code') ?? [];
+  form.addEventListener('input', () => {
+    const { target } = callOf(form);
+    if (target === shown) return;
+    for (const code of codes) replaceText(code, shown, target);
+    shown = target;
   });
 }
 
-draw().catch((error) => {
-  if (place) place.textContent = `The reference cannot be drawn: ${error.message}.`;
+/** @param {Element} element @param {string} before @param {string} after */
+function replaceText(element, before, after) {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    // With the quote that ends it: another address may begin with it.
+    node.nodeValue = (node.nodeValue ?? '').replaceAll(`${before}'`, () => `${after}'`);
+  }
+}
+
+/** @type {HTMLFormElement[]} */
+const forms = [...document.querySelectorAll('form.try')].filter((form) => form instanceof HTMLFormElement);
+for (const form of forms) {
+  form.hidden = false;
+  form.noValidate = true;
+  for (const field of form.querySelectorAll('[data-enable]')) field.removeAttribute('disabled');
+  followFields(form);
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void busy(form, () => tryOut(form));
+  });
+}
+
+findPayers((payer) => {
+  for (const form of forms) {
+    // Only routes that are sold for USDC over x402.
+    if (form.dataset.price === undefined || !form.action.includes('/v1/paid/')) continue;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.dataset.payer = payer.id;
+    button.textContent = `Pay ${form.dataset.price} USDC with ${payer.name}`;
+    button.addEventListener('click', () => void busy(form, () => payFor(form, payer)));
+    form.querySelector('.go')?.append(button);
+  }
 });
+
+find?.addEventListener('input', filter);
+addEventListener('hashchange', openLinked);
+openLinked();

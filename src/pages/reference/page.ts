@@ -1,43 +1,119 @@
-import type { FastifyInstance } from 'fastify';
-import { tagsWith } from '../http/openapi/openapi-text.ts';
-import type { NamedChain } from '../lib/named-chain.ts';
-import { assetPath } from './assets.ts';
-import { html } from './html.ts';
-import { mountPage } from './mount-page.ts';
-import { encodePage } from './send.ts';
-import { renderPage } from './shell.ts';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
+import { tagsWith } from '../../http/openapi/openapi-text.ts';
+import type { NamedChain } from '../../lib/named-chain.ts';
+import { type ExampleTerms, termsOf } from '../examples.ts';
+import { type Html, html } from '../html.ts';
+import { mountPage } from '../mount-page.ts';
+import { encodePage } from '../send.ts';
+import { renderPage } from '../shell.ts';
+import { inlineCode } from './inline-code.ts';
+import { renderNotes } from './notes.ts';
+import { type Document, type Operation, readDocument } from './read-document.ts';
+import { type RenderContext, renderOperation } from './render-operation.ts';
+import { isAskedFor, wordsIn } from './search-operations.ts';
+
+/** What the reference is made of. */
+export interface ReferenceDeps {
+  readonly config: {
+    readonly publicOrigin: string;
+    readonly network: NamedChain & { readonly caip2: string; readonly usdc: string };
+    readonly protocols: { readonly mpp: boolean };
+    readonly rails: { readonly gateway: unknown };
+  };
+  /** The OpenAPI document, made at the first request. */
+  document(): Promise<Document>;
+}
 
 /**
- * Mounts `/docs`: the reference, which a library among our assets draws in the browser from `/openapi.json`.
- * The page has the same content security policy as all others, so its requests go to its own origin only.
+ * Mounts `/docs`: the reference, drawn on the server from the OpenAPI document. It is made and compressed once.
+ * A search without scripts makes a page for its words alone.
  */
-export function mountReference(app: FastifyInstance, chain: NamedChain, mpp: boolean): void {
-  const page = encodePage(renderReference(chain, mpp));
-  mountPage(app, '/docs', () => page);
-}
-
-/** The scripts run in this order, after the page was parsed. */
-function renderReference(chain: NamedChain, mpp: boolean): string {
-  const body = html`<section>
-<h1>API reference</h1>
-<p class="lead">Every route with its parameters, answers and errors, drawn from <a href="/openapi.json">/openapi.json</a>.
-Try them here: free routes answer at once, a priced one says what it costs, and its terms are shown decoded.</p>
-<nav aria-label="Groups of routes"><ul class="routes">${tagsWith(mpp).map(
-    ({ name }) => html`<li><a href="#operations-tag-${name}">${name}</a></li>`,
-  )}</ul></nav>
-<noscript><p>A script draws this reference, and scripts are off. The same is in <a href="/openapi.json">/openapi.json</a> for programs
-and in <a href="/llms.txt">/llms.txt</a> as text.</p></noscript>
-<p id="reference-answer" class="unseen" role="status"></p>
-<div id="reference"><p>Drawing the reference …</p></div>
-</section>
-<script src="${assetPath('swagger-ui.js')}" defer></script>
-<script src="${assetPath('reference.js')}" type="module"></script>`;
-  return renderPage({
-    chain,
-    title: 'API reference',
-    path: '/docs',
-    description: 'Every route of the service with parameters, answers, errors and prices, to be tried in the page.',
-    styles: ['reference.css'],
-    body,
+export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void {
+  let made: Promise<{ operations: readonly Operation[]; whole: Encodable }> | null = null;
+  const make = async () => {
+    const operations = readDocument(await deps.document());
+    return { operations, whole: encodeWhenAsked(Buffer.from(renderReference(deps, operations, '')), HTML_TYPE) };
+  };
+  mountPage(app, '/docs', async (request) => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    const { operations, whole } = await made;
+    const asked = askedIn(request);
+    return asked === '' ? whole.encoded() : encodePage(renderReference(deps, operations, asked));
   });
 }
+
+const HTML_TYPE = 'text/html; charset=utf-8';
+/** Characters of a search. Longer ones are cut. */
+const MAX_ASKED = 100;
+
+function askedIn({ query }: FastifyRequest): string {
+  const [q] = [(query as { q?: unknown }).q].flat();
+  return typeof q === 'string' ? q.trim().slice(0, MAX_ASKED) : '';
+}
+
+function renderReference({ config }: ReferenceDeps, operations: readonly Operation[], asked: string): string {
+  const { network, protocols, rails } = config;
+  const terms = termsOf(config);
+  const words = wordsIn(asked);
+  const found = operations.filter((operation) => isAskedFor(operation, words));
+  const groups = tagsWith(protocols.mpp)
+    .map((tag) => ({ ...tag, operations: found.filter((operation) => operation.tag === tag.name) }))
+    .filter((group) => group.operations.length > 0);
+  const context = contextOf(operations, terms);
+  return renderPage({
+    chain: network,
+    title: 'API reference',
+    path: '/docs',
+    description:
+      'Every route of the service with parameters, answers, errors, prices and code, to be tried in the page.',
+    styles: ['reference.css'],
+    scripts: ['reference.js', 'copy.js'],
+    body: html`<h1>API reference</h1>
+<p class="lead">Every route with its parameters, its answers and code that calls it. Free routes answer at once; a priced one says what it costs, and its terms are shown decoded.
+The same for programs: <a href="/openapi.json">/openapi.json</a>; as text: <a href="/llms.txt">/llms.txt</a>.</p>
+<form class="find" action="/docs" method="get" role="search" aria-label="Routes">
+<label for="find">Find a route</label><input type="search" id="find" name="q" value="${asked}" maxlength="${MAX_ASKED}" placeholder="wallet, dns, convert …" autocomplete="off"><button type="submit">Find</button>
+</form>
+<p id="found" role="status">${foundText(found.length, operations.length, asked)}</p>
+<nav aria-label="Groups of routes"><ul class="routes">${groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`)}<li><a href="#notes">paying, errors</a></li></ul></nav>
+<p id="reference-answer" class="unseen" role="status"></p>
+${groups.map((group) => renderGroup(group, context))}
+${renderNotes({ hasGateway: rails.gateway !== null })}`,
+  });
+}
+
+function foundText(found: number, all: number, asked: string): Html {
+  if (asked === '') return html`${all} routes.`;
+  if (found === 0) return html`No route has <q>${asked}</q>. <a href="/docs">All ${all} routes</a>`;
+  return html`${found} of ${all} routes for <q>${asked}</q>. <a href="/docs">All routes</a>`;
+}
+
+function renderGroup(
+  { name, description, operations }: { name: string; description: string; operations: readonly Operation[] },
+  context: RenderContext,
+): Html {
+  return html`<section class="group" id="group-${name}" aria-labelledby="group-${name}-title">
+<h2 id="group-${name}-title">${name}</h2>
+<p>${inlineCode(description)}</p>
+${operations.map((operation) => renderOperation(operation, context))}
+</section>
+`;
+}
+
+/** A route under `/v1/lightning` or `/v1/mpp` answers what its twin under `/v1/paid` answers. */
+function contextOf(operations: readonly Operation[], terms: ExampleTerms): RenderContext {
+  const bought = new Map(
+    operations.filter(({ tag }) => tag === 'paid').map((operation) => [operation.path, operation]),
+  );
+  return {
+    terms,
+    twinOf: ({ tag, path }) =>
+      tag === 'paid' ? null : (bought.get(path.replace(SOLD_ELSEWHERE, '/v1/paid/')) ?? null),
+  };
+}
+
+const SOLD_ELSEWHERE = /^\/v1\/(lightning|mpp)\//;

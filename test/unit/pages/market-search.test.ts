@@ -4,14 +4,14 @@ import { readForm, readSearch, renderSearchForm } from '../../../src/pages/marke
 
 describe('the search form', () => {
   test('ignores empty and unknown fields', () => {
-    const asked = readForm({ q: '', source: '', maxPriceUsd: ' ', limit: '1', __proto__: null });
-    expect(asked).toEqual({ q: '', source: '', maxPriceUsd: '' });
-    expect(readSearch(asked)).toEqual({ q: '', limit: 10 });
+    const asked = readForm({ q: '', source: '', maxPriceUsd: ' ', limit: ' ', other: '1', __proto__: null });
+    expect(asked).toEqual({ q: '', source: '', maxPriceUsd: '', limit: '', offset: '' });
+    expect(readSearch(asked)).toEqual({ q: '', limit: 50, offset: 0 });
   });
 
-  test('asks for more entries when a field is filled in, and takes the first of repeated values', () => {
-    const asked = readForm({ q: ['fees', 'other'], source: 'own', maxPriceUsd: '0.01' });
-    expect(readSearch(asked)).toEqual({ q: 'fees', source: 'own', maxPriceUsd: '0.01', limit: 50 });
+  test('takes a limit and an offset, and the first of repeated values', () => {
+    const asked = readForm({ q: ['fees', 'other'], source: 'own', maxPriceUsd: '0.01', limit: '5', offset: '10' });
+    expect(readSearch(asked)).toEqual({ q: 'fees', source: 'own', maxPriceUsd: '0.01', limit: 5, offset: 10 });
   });
 
   test('names the field with the fault, and keeps the typed values', () => {

@@ -1,12 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { markupOf } from '../../../src/pages/html.ts';
 import { renderFreeRoutes, renderPrices } from '../../../src/pages/price-table.ts';
 
+const OPENAPI = join(import.meta.dirname, '../../../openapi/openapi.json');
 const rows = [
   ...markupOf(renderPrices(catalogue)).matchAll(
-    /<tr><th scope="row" class="route"><code>([^<]+)<.*?class="number">([^<]+)</g,
+    /<tr><th scope="row" class="route"><a [^>]+><code>([^<]+)<.*?class="number">([^<]+)</g,
   ),
 ];
 
@@ -16,6 +19,12 @@ test('every priced route is in the table once, with the catalogue’s price', ()
   expect(rows.map(([, path, price]) => `${path} ${price}`).sort()).toEqual(
     sold.map((entry) => `${listedPath(entry)} ${entry.price?.usd}`).sort(),
   );
+});
+
+test('every priced route is a link to its operation in the reference', () => {
+  const links = [...markupOf(renderPrices(catalogue)).matchAll(/href="\/docs#(\w+)"/g)].map(([, id]) => id);
+  expect(links).toHaveLength(rows.length);
+  for (const id of links) expect(readFileSync(OPENAPI, 'utf8')).toContain(`"operationId": "${id}"`);
 });
 
 test('a route that is sold on one rail only says so', () => {

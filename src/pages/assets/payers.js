@@ -1,0 +1,68 @@
+import { typedDataOf } from './authorization.js';
+
+/** Finds what can pay in this browser: its wallets (EIP-6963), and the buyer of a demo. Nothing leaves the page before the reader presses a button. */
+
+/** @typedef {{ scheme: string, network: string, amount: string, asset: string, payTo: string, maxTimeoutSeconds: number, extra?: Record<string, unknown> }} Requirement */
+/** @typedef {import('./authorization.js').Authorization} Authorization */
+/** @typedef {{ signature: string, authorization: Authorization }} Signed */
+/** @typedef {{ id: string, name: string, sign(requirement: Requirement): Promise<Signed> }} Payer */
+/** @typedef {{ request(call: { method: string, params?: unknown[] }): Promise<unknown> }} Provider */
+
+/** Characters of a wallet's own name. */
+const MAX_NAME = 40;
+
+/** Calls back for each payer, once each, also for a wallet that announces itself late. @param {(payer: Payer) => void} onPayer */
+export function findPayers(onPayer) {
+  const demo = document.querySelector('[data-demo-buyer]');
+  if (demo instanceof HTMLElement && demo.dataset.demoBuyer) onPayer(demoBuyer(demo.dataset.demoBuyer));
+  /** @type {Set<string>} */
+  const known = new Set();
+  addEventListener('eip6963:announceProvider', (event) => {
+    const { info, provider } = /** @type {CustomEvent} */ (event).detail ?? {};
+    if (typeof info?.uuid !== 'string' || typeof info.name !== 'string' || !provider || known.has(info.uuid)) return;
+    known.add(info.uuid);
+    onPayer({
+      id: info.uuid,
+      name: info.name.slice(0, MAX_NAME),
+      sign: (requirement) => signInWallet(provider, requirement),
+    });
+  });
+  dispatchEvent(new Event('eip6963:requestProvider'));
+}
+
+/** Asks a wallet for an account on the payment's chain, and for its signature. The wallet shows what is signed. */
+async function signInWallet(/** @type {Provider} */ provider, /** @type {Requirement} */ requirement) {
+  const [from] = /** @type {string[]} */ (await provider.request({ method: 'eth_requestAccounts' }));
+  if (from === undefined) throw new Error('The wallet gave no account.');
+  await switchChain(provider, Number(requirement.network.split(':')[1]));
+  const { authorization, typedData } = typedDataOf(requirement, from);
+  const params = [from, JSON.stringify(typedData)];
+  const signature = String(await provider.request({ method: 'eth_signTypedData_v4', params }));
+  return { signature, authorization };
+}
+
+/** Wallets refuse to sign for another chain than their own. @param {Provider} provider @param {number} chainId */
+async function switchChain(provider, chainId) {
+  const wanted = `0x${chainId.toString(16)}`;
+  if (Number(await provider.request({ method: 'eth_chainId' })) === chainId) return;
+  await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId: wanted }] }).catch((error) => {
+    throw new Error(
+      `The wallet is on another chain and did not change to chain ${chainId}: ${error?.message ?? error}`,
+    );
+  });
+}
+
+/** The demo's own buyer, whose key the service has. @param {string} path @returns {Payer} */
+function demoBuyer(path) {
+  return {
+    id: 'demo',
+    name: 'the demo’s buyer',
+    sign: async (requirement) => {
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(path, { method: 'POST', headers, body: JSON.stringify({ accepted: requirement }) });
+      const body = await answer.json();
+      if (!answer.ok) throw new Error(body.detail ?? `The demo’s buyer answered ${answer.status}.`);
+      return body;
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { type Field, readFields } from './read-fields.ts';
+import { exampleOf, type Resolve, type Schema } from './schema.ts';
+
+/** A parameter of an operation, with an example that the operation accepts. Empty when a parameter that may be absent has none. */
+export interface Param {
+  readonly name: string;
+  readonly place: 'path' | 'query';
+  readonly isRequired: boolean;
+  readonly text: string;
+  readonly example: string;
+  /** Every accepted value, when there is a list of them. */
+  readonly choices: readonly string[];
+  readonly isInteger: boolean;
+}
+
+/** One status that an operation answers with. */
+export interface Answer {
+  readonly status: string;
+  readonly text: string;
+  readonly fields: readonly Field[];
+  /** JSON; null when the document has no example. */
+  readonly example: string | null;
+}
+
+/** One operation of the OpenAPI document, as the reference shows it. */
+export interface Operation {
+  readonly id: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly tag: string;
+  readonly title: string;
+  readonly text: string;
+  /** Decimal USD; null for a free operation. */
+  readonly priceUsd: string | null;
+  readonly params: readonly Param[];
+  /** An example of the JSON body; null when the operation takes none. */
+  readonly body: string | null;
+  readonly answers: readonly Answer[];
+}
+
+interface RawOperation {
+  readonly operationId: string;
+  readonly summary?: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly description?: string;
+    readonly example?: unknown;
+    readonly schema?: Schema;
+  }[];
+  readonly requestBody?: { readonly content?: Content };
+  readonly responses?: Readonly<Record<string, { readonly description?: string; readonly content?: Content }>>;
+  readonly 'x-payment-info'?: { readonly price?: { readonly amount?: string } };
+}
+
+type Content = Readonly<Record<string, { readonly schema?: Schema; readonly example?: unknown }>>;
+
+/** The parts of an OpenAPI document that the reference shows. */
+export interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };
+}
+
+/** Reads every operation, in the document's order. */
+export function readDocument(document: Document): Operation[] {
+  const schemas = document.components?.schemas ?? {};
+  const resolve: Resolve = (schema) => {
+    const name = /^#\/components\/schemas\/(.+)$/.exec(schema.$ref ?? '')?.[1];
+    return name === undefined ? schema : resolve((schemas[name] ?? {}) as Schema);
+  };
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, raw]) => readOperation(path, method, raw as RawOperation, resolve)),
+  );
+}
+
+function readOperation(path: string, method: string, raw: RawOperation, resolve: Resolve): Operation {
+  const { operationId: id, summary = '', description = '', tags = [], parameters = [], requestBody, responses } = raw;
+  const schema = requestBody?.content?.['application/json']?.schema;
+  return {
+    id,
+    method: method === 'post' ? 'POST' : 'GET',
+    path,
+    tag: tags[0] ?? 'meta',
+    title: summary,
+    text: description,
+    priceUsd: raw['x-payment-info']?.price?.amount ?? null,
+    params: parameters.flatMap((param) => readParam(param, resolve)),
+    body: schema ? JSON.stringify(exampleOf(resolve(schema), resolve)) : null,
+    answers: Object.entries(responses ?? {}).map(([status, response]) => readAnswer(status, response, resolve)),
+  };
+}
+
+/** Headers are left out: the clients of the payment protocols send them. */
+function readParam(param: NonNullable<RawOperation['parameters']>[number], resolve: Resolve): Param[] {
+  const { name, required = false, description = '', in: place } = param;
+  if (place !== 'path' && place !== 'query') return [];
+  const schema = resolve(param.schema ?? {});
+  const example = param.example ?? schema.examples?.[0] ?? schema.default;
+  return [
+    {
+      ...{ name, place, isRequired: required, text: description },
+      example: example === undefined || example === null ? '' : String(example),
+      choices: (schema.enum ?? []).map(String),
+      isInteger: schema.type === 'integer',
+    },
+  ];
+}
+
+function readAnswer(
+  status: string,
+  { description = '', content = {} }: NonNullable<RawOperation['responses']>[string],
+  resolve: Resolve,
+): Answer {
+  const [media] = Object.values(content);
+  const isGood = status.startsWith('2');
+  return {
+    status,
+    text: description,
+    // All problems have one shape, which the page explains once.
+    fields: isGood && media?.schema ? readFields(media.schema, resolve) : [],
+    example: isGood && media?.example !== undefined ? JSON.stringify(media.example, null, 2) : null,
+  };
+}

@@ -1,0 +1,20 @@
+import type { Operation } from './read-document.ts';
+
+/** The words of a search, in lower case. */
+export function wordsIn(asked: string): string[] {
+  return asked
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
+}
+
+/** Whether every word stands in what an operation is called, says and takes. The page's script compares the same text. */
+export function isAskedFor(operation: Operation, words: readonly string[]): boolean {
+  const text = searchedText(operation);
+  return words.every((word) => text.includes(word));
+}
+
+/** Method, path, texts and parameters of an operation, in lower case. */
+export function searchedText({ method, path, title, text, params }: Operation): string {
+  return [method, path, title, text, ...params.map(({ name }) => name)].join(' ').toLowerCase();
+}
