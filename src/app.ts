@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import type { Discovery } from './discovery/discovery.ts';
 import type { Market } from './discovery/market/market.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
-import { installErrorHandlers } from './http/errors.ts';
+import { installErrorHandlers, type ProblemPage } from './http/errors.ts';
 import { guardRequests } from './http/guard-requests.ts';
 import { acceptEveryMethod } from './http/methods.ts';
 import { observeRequests } from './http/observe.ts';
@@ -35,6 +35,8 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   mountPriced(app: FastifyInstance): void;
   /** Mounts the pages for people. When absent there are no pages. */
   mountPages?(app: FastifyInstance): void;
+  /** Answers a browser's 404 with a page. When absent every error is a problem document. */
+  problemPage?: ProblemPage;
   /** Mounts the tools server, which counts its own calls. When absent there is no tools server. */
   mountTools?(app: FastifyInstance): void;
   /** Throws when a priced route, under any of its paths, has no gate. */
@@ -59,7 +61,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const adviceOn = createRouteAdvice({
     ...{ catalogue: deps.catalogue, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
   });
-  installErrorHandlers(app, log, observer.unmatched, adviceOn);
+  installErrorHandlers(app, log, observer.unmatched, adviceOn, deps.problemPage);
 
   mountOperations(app, deps);
   await app.register(async (free) => {

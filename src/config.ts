@@ -32,6 +32,7 @@ import { assembleProtocols, type ProtocolsConfig, protocolsEnvironment } from '.
 import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
 import { assembleRelayer, type RelayerConfig, relayerEnvironment } from './config/relayer.ts';
 import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestProblems } from './config/selftest.ts';
+import { assembleSite, type SiteConfig, siteEnvironment, siteProblems } from './config/site.ts';
 import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
 import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
 
@@ -70,6 +71,7 @@ const environment = z.object({
   ...protocolsEnvironment,
   ...ledgerEnvironment,
   ...webEnvironment,
+  ...siteEnvironment,
   ...failuresEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
@@ -132,6 +134,8 @@ export interface Config {
   readonly market: MarketConfig;
   /** How third parties' web pages are fetched. */
   readonly web: WebConfig;
+  /** What the pages for people link to. */
+  readonly site: SiteConfig;
   readonly host: string;
   readonly port: number;
   /** Number of API processes. With one, the same process also settles and collects. */
@@ -176,6 +180,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     ...railsProblems(given),
     ...ledgerProblems(given),
     ...collectorProblems(given),
+    ...siteProblems(given),
   );
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
@@ -212,6 +217,7 @@ function assemble(env: z.output<typeof environment>): Config {
     rails: assembleRails(env, env.NETWORK),
     protocols: assembleProtocols(env),
     web: assembleWeb(env),
+    site: assembleSite(env),
     host: env.HOST,
     port: env.PORT,
     workers: env.WORKERS,

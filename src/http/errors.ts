@@ -5,25 +5,30 @@ import { CORS_HEADERS } from './cors.ts';
 import { asAppError } from './framework-errors.ts';
 import { problemHeaders, renderProblem } from './problem.ts';
 
+/** Answers an error with a page for people when the request asks for one. False: the caller answers with a problem. */
+export type ProblemPage = (request: FastifyRequest, reply: FastifyReply, error: AppError) => boolean;
+
 /**
  * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
  * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count. `adviceOn` says what a client that asked for
- * such a target can do.
+ * such a target can do. `page` may answer a browser instead.
  */
 export function installErrorHandlers(
   app: FastifyInstance,
   log: Logger,
   onUnmatched: (request: FastifyRequest, status: number) => void,
   adviceOn: (target: string) => string,
+  page: ProblemPage = () => false,
 ): void {
   app.setErrorHandler((error, request, reply) => {
     const problem = asAppError(error);
     if (problem.status >= 500) logFailure(log, request, problem);
-    sendProblem(request, reply, problem);
+    if (!page(request, reply, problem)) sendProblem(request, reply, problem);
   });
   app.setNotFoundHandler((request, reply) => {
     onUnmatched(request, 404);
-    sendProblem(request, reply, new NotFound(adviceOn(request.raw.url ?? ''), 'no_such_route'));
+    const problem = new NotFound(adviceOn(request.raw.url ?? ''), 'no_such_route');
+    if (!page(request, reply, problem)) sendProblem(request, reply, problem);
   });
 }
 

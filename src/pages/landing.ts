@@ -11,6 +11,7 @@ import type { PageParts } from './pages-deps.ts';
 import { renderFreeRoutes, renderPrices } from './price-table.ts';
 import { renderLastRun, renderStrip } from './self-test.ts';
 import { renderPage } from './shell.ts';
+import { siteOf } from './site.ts';
 
 const DESCRIPTION =
   'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning (x402, L402, MPP). No signup, no key.';
@@ -24,7 +25,7 @@ export async function renderLanding(parts: PageParts): Promise<string> {
     parts.read('/selftest'),
   ]);
   return renderPage({
-    chain: parts.config.network,
+    site: siteOf(parts.config),
     title: 'percall: data by the call',
     path: '/',
     description: DESCRIPTION,

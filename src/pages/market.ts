@@ -5,6 +5,7 @@ import { renderListings } from './market-listings.ts';
 import { readForm, readSearch, renderResults, renderSearchForm } from './market-search.ts';
 import type { PageParts } from './pages-deps.ts';
 import { renderPage } from './shell.ts';
+import { siteOf } from './site.ts';
 
 const DESCRIPTION =
   'Search payable routes: our own, those that sellers listed here, and a third-party catalogue. List yours; it is called once an hour.';
@@ -21,7 +22,7 @@ export async function renderMarket(
   const search = readSearch(asked);
   const faults = 'limit' in search ? [] : search;
   const text = renderPage({
-    chain: config.network,
+    site: siteOf(config),
     title: 'Market',
     path: '/market',
     description: DESCRIPTION,

@@ -22,6 +22,19 @@ export function mountPage(
     },
   });
   refuseOtherMethods(app, url, METHODS);
+  if (url === '/') return;
+  // People type the slash, and other pages link with it.
+  app.route({
+    method: METHODS,
+    url: `${url}/`,
+    handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
+  });
+  refuseOtherMethods(app, `${url}/`, METHODS);
+}
+
+function queryOf(target: string): string {
+  const at = target.indexOf('?');
+  return at < 0 ? '' : target.slice(at);
 }
 
 /** Mounts every asset of the pages. */

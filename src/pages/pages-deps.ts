@@ -4,10 +4,12 @@ import type { Market } from '../discovery/market/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/named-chain.ts';
+import type { Outcome } from '../lib/outcomes.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
 import type { Document } from './reference/read-document.ts';
 import type { RailSum, SettledSource } from './settled-today.ts';
+import type { SiteSettings } from './site.ts';
 
 /** The state of one part of the service, with its own description. */
 interface Check {
@@ -17,8 +19,7 @@ interface Check {
 
 /** The dependencies of the pages. */
 export interface PagesDeps<S> {
-  readonly config: {
-    readonly publicOrigin: string;
+  readonly config: SiteSettings & {
     readonly handlerTimeoutMs: number;
     readonly network: NamedChain & {
       readonly caip2: string;
@@ -46,12 +47,18 @@ export interface PagesDeps<S> {
   /** The state of our Lightning node. Readiness does not include it, because the service can sell for USDC without it. */
   lightning(): Check;
   /** Whether paid calls can be served now, and which checks fail. */
-  readiness(): Promise<{
-    readonly checks: Readonly<Record<string, Check>>;
-  }>;
+  readonly readiness: {
+    (): Promise<{ readonly checks: Readonly<Record<string, Check>> }>;
+    /** When a check held and failed last in this process; null before it was read. */
+    outcomeOf(name: string): Outcome | null;
+  };
+  /** When each source of public data answered and failed last in this process. */
+  upstreams(): readonly Outcome[];
 }
 
 /** The same for a single page, with `read` instead of the sources. */
 export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
+  /** When this process began to serve pages, in Unix milliseconds. */
+  readonly startedAtMs: number;
 }

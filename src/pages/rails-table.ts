@@ -1,6 +1,7 @@
 import { UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
+import { renderTimes } from './sources-table.ts';
 
 /** The readiness checks by name. */
 export type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
@@ -23,18 +24,24 @@ export function partName(name: string): string {
   return (Object.hasOwn(NAMES, name) ? NAMES[name] : undefined) ?? name;
 }
 
-/** Renders every part that payments need: whether it works, and its own description. */
-export function renderRails(checks: Checks | null): Html {
+/** Renders every part that payments need: whether it works, when it last did and did not, and its own description. */
+export function renderRails(checks: Checks | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
   if (checks === null) return html`<p>${UNKNOWN}</p>`;
-  return html`<table>
+  return html`<div class="scroll" role="region" aria-label="Parts that payments need" tabindex="0"><table>
 <caption class="unseen">Parts that payments need</caption>
-<thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Detail</th></tr></thead>
-<tbody>${Object.entries(checks).map(
-    ([
-      name,
-      { ok, detail },
-    ]) => html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${ok ? 'good' : 'bad'}">${ok ? 'no fault' : 'fault'}</td><td class="loose">${detail}</td></tr>
-`,
-  )}</tbody>
-</table>`;
+<thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Detail</th></tr></thead>
+<tbody>${Object.entries(checks)
+    .filter(([name]) => !SHOWN_ELSEWHERE.has(name))
+    .map(([name, { ok, detail }]) => {
+      const outcome = outcomeOf(name);
+      const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
+      return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose">${detail}</td></tr>
+`;
+    })}</tbody>
+</table></div>`;
 }
+
+/** The page has a section of its own for what is collected. */
+const SHOWN_ELSEWHERE = new Set(['collector']);
+
+const STATES = { good: 'no fault', starting: 'starting', bad: 'fault' } as const;

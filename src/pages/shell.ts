@@ -1,17 +1,16 @@
-import type { NamedChain } from '../lib/named-chain.ts';
 import { assetPath } from './assets.ts';
 import { type Html, html, markupOf } from './html.ts';
+import type { Site } from './site.ts';
 
 /** A page's content, as its renderer gives it. */
 export interface Page {
-  /** The chain that the service is about. */
-  readonly chain: NamedChain;
+  readonly site: Site;
   /** Without the service's name. */
   readonly title: string;
   /** The page's path, which marks its link in the navigation. */
   readonly path: string;
   readonly body: Html;
-  /** One sentence for search engines. */
+  /** One sentence for search engines, and for those who link to the page. */
   readonly description?: string;
   /** Names of assets, in the order in which they run after the page was parsed. `uplot.js` is a plain script; all others are modules. */
   readonly scripts?: readonly string[];
@@ -30,14 +29,16 @@ const NAVIGATION: readonly { path: string; label: string }[] = [
 const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
 /** Renders a whole page: the shared frame around `body`. */
-export function renderPage({ chain, title, path, body, description, scripts = [], styles = [] }: Page): string {
+export function renderPage({ site, title, path, body, description, scripts = [], styles = [] }: Page): string {
+  const { chain } = site;
+  const named = path === '/' ? title : `${title} · percall`;
   const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${path === '/' ? title : `${title} · percall`}</title>
-${description && html`<meta name="description" content="${description}">`}
+<title>${named}</title>
+${description && renderPreview(site, named, path, description)}
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml">
 ${['pages.css', ...styles].map(
@@ -54,7 +55,7 @@ ${chain.isPlayMoney && PLAY_MONEY}<header class="top">
 <main id="main" tabindex="-1">
 ${body}
 </main>
-${FOOTER}
+${renderFooter(site)}
 </body>
 </html>
 `;
@@ -78,8 +79,27 @@ function linkOf({ path, label }: { path: string; label: string }, current: strin
 const PLAY_MONEY = html`<p class="ribbon"><strong>Demo, play money.</strong> This chain runs on one machine, and its coins are worth nothing.</p>
 `;
 
-const FOOTER = html`<footer class="bottom">
+/** What search engines and those who link to a page show of it. */
+function renderPreview({ origin }: Site, title: string, path: string, description: string): Html {
+  return html`<meta name="description" content="${description}">
+<meta property="og:type" content="website">
+<meta property="og:site_name" content="percall">
+<meta property="og:title" content="${title}">
+<meta property="og:description" content="${description}">
+<meta property="og:url" content="${origin}${path}">
+<meta property="og:image" content="${origin}/preview.png">
+<meta property="og:image:alt" content="percall: data by the call">
+<meta name="twitter:card" content="summary_large_image">`;
+}
+
+function renderFooter({ sourceUrl, termsUrl, contactUrl }: Site): Html {
+  return html`<footer class="bottom">
 <p>A failing call costs nothing. No signup, no key, no cookies, no trackers.</p>
+<ul class="routes" aria-label="About this service">
+${sourceUrl && html`<li><a href="${sourceUrl}" rel="noopener">Source</a></li>`}
+<li><a href="${termsUrl}">Terms</a></li>
+${contactUrl && html`<li><a href="${contactUrl}" rel="noopener">Contact</a></li>`}
+</ul>
 <ul class="routes" aria-label="For machines">
 <li><a href="/openapi.json">OpenAPI</a></li>
 <li><a href="/v1/paid">Price list</a></li>
@@ -87,3 +107,4 @@ const FOOTER = html`<footer class="bottom">
 <li><a href="/.well-known/x402">x402</a></li>
 </ul>
 </footer>`;
+}

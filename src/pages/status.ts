@@ -10,11 +10,15 @@ import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
 import { renderSettled } from './settled-table.ts';
 import type { RailSum } from './settled-today.ts';
 import { renderPage } from './shell.ts';
+import { siteOf } from './site.ts';
+import { renderSources } from './sources-table.ts';
 
 type Health = Answers['/health'] | null;
 
 /** The status page waits this long for a part that does not answer. */
 const TIMEOUT_MS = 3000;
+/** For this long after a start, what was not read yet is no fault. The first readings take seconds. */
+const STARTING_MS = 60_000;
 
 /** Renders `/status`: whether the service works, the collector's lag, how payments come in, today's payments, and the self-tests. */
 export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
@@ -26,17 +30,18 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
     settledToday().catch(() => null),
     parts.facilitator.descriptor().catch(() => null),
   ]);
+  const isStarting = parts.clock.nowMs() - parts.startedAtMs < STARTING_MS;
   const { explorerUrl } = parts.config.network;
   const transactionUrl = (hash: string) => (explorerUrl ? `${explorerUrl}/tx/${hash}` : `/v1/payments/${hash}`);
   return renderPage({
-    chain: parts.config.network,
+    site: siteOf(parts.config),
     title: 'Status',
     path: '/status',
     description: 'Health, lag, payment rails, self-tests, and what was settled today.',
     scripts: ['uplot.js', 'charts.js', 'live.js'],
     styles: ['uplot.css', 'figures.css', 'status.css'],
     body: html`<header class="head"><h1>Status</h1>${LIVE_SWITCH}</header>
-<div id="verdict" data-live>${renderVerdict(checks, health)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
+<div id="verdict" data-live>${renderVerdict(checks, health, isStarting)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
 <div class="columns">
 <section class="part" aria-labelledby="settled-title"><header class="head"><h2 id="settled-title">Settled today</h2></header>
 <div id="settled" data-live>${renderSettled(settled, facilitator)}</div></section>
@@ -44,7 +49,10 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
 <div id="lag" data-live>${renderLag(health)}</div></section>
 </div>
 <section class="part" aria-labelledby="rails-title"><header class="head"><h2 id="rails-title">Payment rails</h2></header>
-<div id="rails" data-live>${renderRails(checks)}</div></section>
+<div id="rails" data-live>${renderRails(checks, parts.readiness, isStarting)}</div></section>
+<section class="part" aria-labelledby="sources-title"><header class="head"><h2 id="sources-title">Sources of data</h2></header>
+<p>One row for each source, as this process has seen it since it started. Answers from a cache do not count.</p>
+<div id="sources" data-live>${renderSources(parts, rpc)}</div></section>
 <section class="part" aria-labelledby="rpc-title-section"><header class="head"><h2 id="rpc-title-section">RPC endpoints</h2></header>
 ${renderLatencyChart(parts, rpc)}</section>
 <section class="part" aria-labelledby="selftest-title"><header class="head"><h2 id="selftest-title">Self-tests</h2></header>
@@ -72,15 +80,18 @@ const HEALTH_TEXTS = {
 } as const;
 
 /** States the verdict in words; the colour repeats it. */
-function renderVerdict(checks: Checks | null, health: Health): Html {
+function renderVerdict(checks: Checks | null, health: Health, isStarting: boolean): Html {
+  const isUnread = isStarting && health?.freshness.head == null;
   const failing = Object.keys(checks ?? {}).filter((name) => !checks?.[name]?.ok);
   const others = failing.filter((name) => name !== 'lightning');
   const faults = [
     checks === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
     others.length > 0 && `Priced calls cannot be served now (${others.map(partName).join(', ')}); nothing is charged.`,
     failing.length > others.length && 'Nothing can be sold for bitcoin now.',
-    health ? HEALTH_TEXTS[health.status] : 'The state of the collector is not known.',
+    !isUnread && (health ? HEALTH_TEXTS[health.status] : 'The state of the collector is not known.'),
   ].filter((fault) => typeof fault === 'string');
+  if (faults.length === 0 && isUnread)
+    return html`<p class="verdict starting">Starting: the collector has not read the chain yet.</p>`;
   if (faults.length === 0) return html`<p class="verdict good">Everything works.</p>`;
   return html`<p class="verdict bad">${faults.join(' ')}</p>`;
 }

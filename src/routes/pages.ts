@@ -6,15 +6,21 @@ import { renderMarket } from '../pages/market.ts';
 import { mountAssets, mountPage } from '../pages/mount-page.ts';
 import type { PageParts, PagesDeps } from '../pages/pages-deps.ts';
 import { mountReference } from '../pages/reference/page.ts';
+import { encodePage } from '../pages/send.ts';
 import { createSettledToday } from '../pages/settled-today.ts';
+import { mountSiteFiles } from '../pages/site-files.ts';
 import { renderStatus } from '../pages/status.ts';
+import { renderTerms } from '../pages/terms.ts';
 
 /** Mounts the pages for people and their assets. It belongs to the rate-limited group of free routes. */
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock } = deps;
-  const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
+  const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
   const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
   mountAssets(app);
+  mountSiteFiles(app);
+  const terms = encodePage(renderTerms(deps.config));
+  mountPage(app, '/terms', () => terms);
   mountReference(app, deps);
   mountPage(
     app,

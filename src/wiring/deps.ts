@@ -109,7 +109,7 @@ export async function createDeps(
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
-    ...{ protocols, offerOf },
+    ...{ protocols, offerOf, outgoing },
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });

@@ -7,6 +7,7 @@ import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
+import { createProblemPage } from '../pages/problem-page.ts';
 import type { Document } from '../pages/reference/read-document.ts';
 import { createGate } from '../payment/gate.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
@@ -17,6 +18,7 @@ import type { HttpProtocol } from '../payment/protocol.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
+import type { createOutgoing } from '../upstream/outgoing.ts';
 import type { Listings } from './listings.ts';
 import type { Collecting } from './open-collecting.ts';
 import type { OpenLedger } from './open-ledger.ts';
@@ -34,6 +36,7 @@ interface MountsParts {
   listings: Listings;
   ledger: OpenLedger;
   feeSteps: Collecting['feeSteps'];
+  outgoing: Pick<ReturnType<typeof createOutgoing>, 'upstreams'>;
   readiness: ReturnType<typeof createReadiness>;
   clock: Clock;
   log: Logger;
@@ -56,11 +59,13 @@ export function createMounts(parts: MountsParts) {
         discovery: listings.discovery,
         market: listings.market,
         lightning: lightning.status,
+        upstreams: parts.outgoing.upstreams.outcomes,
         charts: { feeSteps, probes: sources.reads.probes },
         settled: ledger.stores.settled,
         settledOn: waysIn(config),
         document: () => documentOf(parts),
       }),
+    problemPage: createProblemPage(config),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...{

@@ -2,6 +2,7 @@ import type { PrimaryLink } from '../cluster/primary-link.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { keepReading } from '../lib/kept-reading.ts';
+import { createOutcomes } from '../lib/outcomes.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { OpenLedger } from './open-ledger.ts';
@@ -25,8 +26,13 @@ const KEPT_MS = 1000;
  * look unready. Each reading asks a provider, so it is made at most once a second and reused for a second.
  */
 export function createReadiness({ payments, lightning, collector, ledger, link, clock }: ReadinessParts) {
+  const outcomes = createOutcomes(clock);
   const read = async () => {
     const counting = { ...(await payments.readiness()), ...(link && { primary: link.status() }) };
+    for (const [name, { ok, detail = 'no detail' }] of Object.entries({ ...counting, lightning: lightning.status() })) {
+      if (ok) outcomes.succeeded(name);
+      else outcomes.failed(name, detail);
+    }
     const { collected, backfill } = collector.status();
     const { instance } = ledger;
     return {
@@ -41,5 +47,6 @@ export function createReadiness({ payments, lightning, collector, ledger, link, 
       },
     };
   };
-  return keepReading(read, KEPT_MS, clock);
+  // When each check held and failed last, for the status page.
+  return Object.assign(keepReading(read, KEPT_MS, clock), { outcomeOf: outcomes.of });
 }

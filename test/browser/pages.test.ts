@@ -140,6 +140,18 @@ describeInBrowser('the pages', (browser) => {
       for (const id of ['fees', 'rpc']) expect((await colours(page, id)).length).toBeGreaterThan(2);
     });
 
+    test('has units beside its axes and values in its legend, with and without a cursor', async () => {
+      const { page } = await visit('/');
+      await charts(page);
+      const legend = () => page.locator('#fees .u-legend').textContent();
+      await expect.poll(legend).toMatch(/UTC:?\s*\d\d:\d\d:\d\d[\s\S]*Mean:?\s*[\d.]+ gwei/);
+      expect(await page.locator('.u-legend').allTextContents()).not.toContainEqual(expect.stringContaining('--'));
+      await page.locator('#fees .u-over').hover();
+      await expect.poll(legend).not.toContain('--');
+      await page.mouse.move(0, 0);
+      await expect.poll(legend).toMatch(/Mean:?\s*[\d.]+ gwei/);
+    });
+
     test('follows the colour scheme and the width', async () => {
       const { page } = await visit('/');
       await charts(page);

@@ -15,7 +15,7 @@ import { ENV } from './harness.ts';
 
 // The whole service, over a chain that is not reachable and files that hold the data of the pages.
 
-const PAGES = ['/', '/market', '/market?q=fees', '/market?maxPriceUsd=x', '/status'];
+const PAGES = ['/', '/market', '/market?q=fees', '/market?maxPriceUsd=x', '/status', '/docs', '/terms'];
 const EVIL = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`;
 const HOUR_MS = 3_600_000;
 
@@ -158,12 +158,71 @@ describe('a page', () => {
     expect((await get('/market?q=fees', held)).status).toBe(200);
   });
 
-  test('does not change that every unknown path is a problem in JSON', async () => {
-    for (const path of ['/index.html', '/markets', '/status/', '/assets', '/assets/x.css', '/assets/..%2fassets.ts']) {
-      const { status, headers, body } = await get(path, { accept: 'text/html' });
-      expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/problem+json; charset=utf-8']);
-      expect(JSON.parse(body).charged).toBe(false);
+  const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
+  const UNKNOWN = ['/index.html', '/markets', '/assets', '/assets/x.css', '/assets/..%2fassets.ts', '/v1/payments/x'];
+
+  test.each(['*/*', 'application/json', 'application/json, text/html', 'text/html;q=0', undefined])(
+    'leaves every unknown path a problem in JSON for a client that accepts %s',
+    async (accept) => {
+      for (const path of UNKNOWN) {
+        const { status, headers, body } = await get(path, accept === undefined ? {} : { accept });
+        expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/problem+json; charset=utf-8']);
+        expect(JSON.parse(body).charged).toBe(false);
+      }
+    },
+  );
+
+  test('an unknown path is a page for a browser, under the policy of all pages, and names nothing of the request as markup', async () => {
+    for (const path of [...UNKNOWN, '/<script>alert(1)</script>']) {
+      const { status, headers, body } = await get(path, { accept: BROWSER });
+      expect([path, status, headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8']);
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', vary: 'accept' });
+      expect(headers['content-security-policy']).toContain("default-src 'none'");
+      expect(body).toContain('<h1>Not found</h1>');
+      expect(body).not.toContain('<script>alert');
     }
+    const posted = await get('/markets', { accept: BROWSER }, 'POST');
+    expect([posted.status, posted.headers['content-type']]).toEqual([404, 'application/problem+json; charset=utf-8']);
+    expect((await get('/v1/fees/estimate?gas=x', { accept: BROWSER })).headers['content-type']).toContain(
+      'problem+json',
+    );
+  });
+
+  test('a page is found with a slash behind its name too', async () => {
+    for (const path of ['/docs', '/market', '/status', '/terms']) {
+      const { status, headers } = await get(`${path}/?q=a`);
+      expect([path, status, headers.location]).toEqual([path, 308, `${path}?q=a`]);
+    }
+  });
+
+  test('browsers, crawlers and previews find their files by name', async () => {
+    const icon = await get('/favicon.ico');
+    expect([icon.status, icon.headers['content-type']]).toEqual([200, 'image/x-icon']);
+    const robots = await get('/robots.txt');
+    expect([robots.status, robots.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
+    for (const prefix of ['paid', 'lightning', 'mpp', 'payments'])
+      expect(robots.body).toContain(`Disallow: /v1/${prefix}/\n`);
+    const { body } = await get('/');
+    const [, preview = ''] = /property="og:image" content="([^"]+)"/.exec(body) ?? [];
+    expect(preview).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/preview\.png$/);
+    expect((await get(new URL(preview).pathname)).headers['content-type']).toBe('image/png');
+    for (const property of ['title', 'description', 'url', 'type']) expect(body).toContain(`property="og:${property}"`);
+  });
+
+  test('the footer leads to source, terms and contact as far as the operator names them', async () => {
+    const footer = (body: string) => /<footer[\s\S]*<\/footer>/.exec(body)?.[0] ?? '';
+    const plain = footer((await get('/')).body);
+    expect(plain).toContain('href="/terms"');
+    expect(plain).not.toMatch(/>(Source|Contact)</);
+    const named = {
+      SOURCE_URL: 'https://code.example/x',
+      TERMS_URL: 'https://us.example/t',
+      CONTACT_URL: 'mailto:a@us.example',
+    };
+    const other = await serviceWith({ ...ENV, ...named, COLLECTOR: 'off' }, {});
+    const links = footer((await other.get('/terms')).body);
+    for (const url of Object.values(named)) expect(links).toContain(`href="${url}"`);
+    await other.stop();
   });
 });
 
@@ -248,7 +307,7 @@ describe('the content of the pages', () => {
     expect(body).toContain('failed: charged');
     expect(body).toContain(`href="/v1/payments/0x${'ab'.repeat(32)}"`);
     expect(body).toMatch(/class="verdict bad">Priced calls cannot be served now \([\w ,]*USDC contract/);
-    expect(body).toMatch(/Lightning node<\/th><td class="good">no fault<\/td><td class="loose">no node configured/);
+    expect(body).toMatch(/Lightning node<\/th><td class="good">no fault<\/td>.*?<td class="loose">no node configured/);
   });
 });
 

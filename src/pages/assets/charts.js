@@ -52,11 +52,11 @@ function optionsFor(figure, /** @type {number} */ width) {
       y: { range: (_plot, least, most) => (isBand ? around(least, most) : [0, Math.max(most * 1.15, 1)]) },
     },
     axes: [
-      { ...axis, size: 30, space: 70, values: (_plot, ticks) => ticks.map(showClock) },
-      { ...axis, size: 56, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(4)}`) },
+      { ...axis, ...titled('UTC'), size: 30, space: 70, values: (_plot, ticks) => ticks.map(showClock) },
+      { ...axis, ...titled(unit), size: 56, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(4)}`) },
     ],
     series: [
-      { label: 'UTC', value: '{HH}:{mm}:{ss}' },
+      { label: 'UTC', value: (plot, value, at, index) => showTime(pointed(plot, value, at, index)) },
       ...labels.map((label, at) => lineOf(`${label}`, at, { isBand, unit, colour })),
     ],
     ...(isBand && { bands: [{ series: [3, 1], fill: colour('band') }] }),
@@ -83,8 +83,32 @@ function lineOf(label, at, { isBand, unit, colour }) {
           ][(at - 1) % 4] ?? [],
       }),
     spanGaps: false,
-    value: (_plot, value) => (value === null || value === undefined ? '–' : `${value} ${unit}`),
+    value: (plot, value, at, index) => {
+      const shown = pointed(plot, value, at, index);
+      return shown === null ? '–' : `${shown} ${unit}`;
+    },
   };
+}
+
+/** An axis's unit beside it. @param {string} label @returns {uPlot.Axis} */
+function titled(label) {
+  return { label, labelSize: 18, labelFont: '12px system-ui, sans-serif', labelGap: 0 };
+}
+
+/** The value under the cursor, or the newest one when there is no cursor: a legend without values would say nothing. */
+function pointed(
+  /** @type {uPlot} */ plot,
+  /** @type {number | null} */ value,
+  /** @type {number} */ at,
+  /** @type {number | null} */ index,
+) {
+  if (index !== null && index !== undefined) return value ?? null;
+  return [...(plot.data?.[at] ?? [])].findLast((one) => one !== null && one !== undefined) ?? null;
+}
+
+/** @param {number | null} seconds */
+function showTime(seconds) {
+  return seconds === null ? '–' : new Date(seconds * 1000).toISOString().slice(11, 19);
 }
 
 /** @param {number} seconds */
@@ -111,6 +135,9 @@ function draw(figure) {
     place.replaceChildren();
     drawn.set(figure, new Plot(optionsFor(figure, place.clientWidth), data, place));
   }
+  const plot = drawn.get(figure);
+  if (plot?.cursor.idx === null || plot?.cursor.idx === undefined)
+    plot?.setLegend({ idx: /** @type {never} */ (null) });
   exposeData(figure, data);
 }
 

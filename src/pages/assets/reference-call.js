@@ -7,7 +7,7 @@
  */
 export function callOf(form) {
   const method = form.dataset.try ?? 'GET';
-  let path = form.getAttribute('action') ?? '/';
+  let path = form.dataset.path ?? '/';
   const query = new URLSearchParams();
   let body;
   for (const [name, value] of new FormData(form)) {

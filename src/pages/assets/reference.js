@@ -92,7 +92,7 @@ for (const form of forms) {
 findPayers((payer) => {
   for (const form of forms) {
     // Only routes that are sold for USDC over x402.
-    if (form.dataset.price === undefined || !form.action.includes('/v1/paid/')) continue;
+    if (form.dataset.price === undefined || !form.dataset.path?.startsWith('/v1/paid/')) continue;
     const button = document.createElement('button');
     button.type = 'button';
     button.dataset.payer = payer.id;

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
 import { tagsWith } from '../../http/openapi/openapi-text.ts';
-import type { NamedChain } from '../../lib/named-chain.ts';
 import { type ExampleTerms, termsOf } from '../examples.ts';
 import { type Html, html } from '../html.ts';
 import { mountPage } from '../mount-page.ts';
 import { encodePage } from '../send.ts';
 import { renderPage } from '../shell.ts';
+import { type SiteSettings, siteOf } from '../site.ts';
 import { inlineCode } from './inline-code.ts';
 import { renderNotes } from './notes.ts';
 import { type Document, type Operation, readDocument } from './read-document.ts';
@@ -15,9 +15,8 @@ import { isAskedFor, wordsIn } from './search-operations.ts';
 
 /** What the reference is made of. */
 export interface ReferenceDeps {
-  readonly config: {
-    readonly publicOrigin: string;
-    readonly network: NamedChain & { readonly caip2: string; readonly usdc: string };
+  readonly config: SiteSettings & {
+    readonly network: { readonly caip2: string; readonly usdc: string };
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
@@ -56,7 +55,7 @@ function askedIn({ query }: FastifyRequest): string {
 }
 
 function renderReference({ config }: ReferenceDeps, operations: readonly Operation[], asked: string): string {
-  const { network, protocols, rails } = config;
+  const { protocols, rails } = config;
   const terms = termsOf(config);
   const words = wordsIn(asked);
   const found = operations.filter((operation) => isAskedFor(operation, words));
@@ -65,7 +64,7 @@ function renderReference({ config }: ReferenceDeps, operations: readonly Operati
     .filter((group) => group.operations.length > 0);
   const context = contextOf(operations, terms);
   return renderPage({
-    chain: network,
+    site: siteOf(config),
     title: 'API reference',
     path: '/docs',
     description:

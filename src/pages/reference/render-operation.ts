@@ -38,7 +38,7 @@ ${renderAnswers(operation, context)}
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
-  return html`<form class="try" action="${path}" method="${isPlain ? 'get' : 'post'}" data-try="${method}"${price}${!isPlain && html` hidden`}>
+  return html`<form class="try" data-path="${path}" data-try="${method}"${price}${isPlain ? html` action="${path}" method="get"` : html` hidden`}>
 ${params.map((param) => renderParam(id, param))}
 ${
   body !== null &&

@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { createOutcomes, type Outcome, type Outcomes } from '../../lib/outcomes.ts';
 import { createSingleFlight } from '../../lib/single-flight.ts';
 import type { DialOptions } from '../guard/dial.ts';
 import { followRedirects } from '../guard/follow.ts';
@@ -95,6 +96,8 @@ interface UpstreamsDeps {
 /** Every upstream of the service. `close` ends all connections, so running calls fail. */
 export interface Upstreams {
   open(options: UpstreamOptions): Upstream;
+  /** The newest success and failure of each source that was opened. Answers from a cache do not count. */
+  outcomes(): readonly Outcome[];
   close(): Promise<void>;
 }
 
@@ -105,7 +108,8 @@ const WAITING_PER_RUNNING = 16;
 
 /** Opens nothing until the first request. */
 export function createUpstreams(deps: UpstreamsDeps): Upstreams {
-  const parts = { dial: { resolve: createResolve() }, ...deps };
+  const outcomes = createOutcomes(deps.clock);
+  const parts = { dial: { resolve: createResolve() }, outcomes, ...deps };
   const agents: Agent[] = [];
   return {
     open(options) {
@@ -119,18 +123,20 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
         bodyTimeout: options.timeoutMs,
       });
       agents.push(agent);
+      outcomes.expect(options.name);
       return openUpstream(options, agent, parts);
     },
+    outcomes: outcomes.all,
     close: async () => {
       await Promise.all(agents.map((agent) => agent.destroy()));
     },
   };
 }
 
-type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'>;
+type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'> & { readonly outcomes: Outcomes };
 
 function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upstream {
-  const { clock, log } = deps;
+  const { clock, log, outcomes } = deps;
   const { name, concurrency } = options;
   const limiter = createLimiter({ running: concurrency, waiting: concurrency * WAITING_PER_RUNNING });
   const breaker = createBreaker(clock);
@@ -149,8 +155,12 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
         return reported(breaker, origin, clock, () => exchange(request, within));
       });
     try {
-      return await withinDeadline(timeoutMs, signal, work);
+      const got = await withinDeadline(timeoutMs, signal, work);
+      if (isTrouble(got.status)) outcomes.failed(name, `answered HTTP ${got.status}`);
+      else outcomes.succeeded(name);
+      return got;
     } catch (error) {
+      if (error instanceof ExchangeFailed) outcomes.failed(name, error.message);
       if (error instanceof ExchangeFailed)
         log?.warn({ upstream: name, origin, reason: error.message, err: error.cause }, 'an upstream failed');
       throw named(name, error);

@@ -11,6 +11,8 @@ const config = {
   handlerTimeoutMs: 1000,
   network: { caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, explorerUrl: null },
   protocols: { mpp: false },
+  web: { contactUrl: null },
+  site: { sourceUrl: null, termsUrl: null },
 };
 
 function open(change: (endpoint: Endpoint<object>) => Partial<Endpoint<object>>) {

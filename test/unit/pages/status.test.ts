@@ -12,7 +12,9 @@ const health = {
   freshness: { head: 9, collected: 8, lagBlocks: 1, lagSeconds: 2 },
 };
 const counts = { total: 7, today: 3, nodes: 2, own: 0 };
-const fine = async () => ({ checks: { ledger: { ok: true }, usdc: { ok: true } } });
+const readinessOf = (checks: Record<string, { ok: boolean; detail?: string }>) =>
+  Object.assign(async () => ({ checks }), { outcomeOf: () => null });
+const fine = readinessOf({ ledger: { ok: true }, usdc: { ok: true } });
 
 /** Parts without a fault, except for the given ones. */
 function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': health }): PageParts {
@@ -30,10 +32,13 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
       },
       protocols: { mpp: false },
       rails: { gateway: null },
+      web: { contactUrl: null },
+      site: { sourceUrl: null, termsUrl: null },
     },
     ...{ catalogue: [], clock, readiness: fine, lightning: () => ({ ok: true }) },
     read: async (path) => (path in answers ? answers[path as never] : null),
     charts: { feeSteps: () => [], probes: () => [] },
+    ...{ upstreams: () => [], startedAtMs: 0 },
     facilitator: { descriptor: async () => describeFacilitator('https://us.example', limits, counts) },
     market: { all: () => [] },
     discovery: { searchPage: () => Promise.reject(new Error('this test searches nothing')) },
@@ -54,7 +59,7 @@ describe('the verdict', () => {
 
   test('names the parts that prevent a sale, and says that nothing is charged', async () => {
     const checks = { ledger: { ok: true }, usdc: { ok: false, detail: 'gone' }, constructor: { ok: false } };
-    const [look, words] = (await verdictOf(partsOf({ readiness: async () => ({ checks }) }))) ?? [];
+    const [look, words] = (await verdictOf(partsOf({ readiness: readinessOf(checks) }))) ?? [];
     expect(look).toBe('verdict bad');
     expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nothing is charged.');
   });
@@ -73,7 +78,7 @@ describe('the verdict', () => {
   });
 
   test('does not wait for a part that does not answer, and reports its state as unknown', async () => {
-    const readiness = () => new Promise<never>(() => {});
+    const readiness = Object.assign(() => new Promise<never>(() => {}), { outcomeOf: () => null });
     const page = verdictOf(partsOf({ readiness }));
     await clock.advance(3000);
     expect((await page)?.[1]).toContain('is not known: a part gave no answer in time');
@@ -82,6 +87,56 @@ describe('the verdict', () => {
 
   test('is never good while the collector’s state is not known', async () => {
     expect((await verdictOf(partsOf({}, {})))?.[0]).toBe('verdict bad');
+  });
+});
+
+describe('the first minute after a start', () => {
+  const unread = {
+    '/health': {
+      ...health,
+      status: 'stalled',
+      freshness: { head: null, collected: null, lagBlocks: null, lagSeconds: null },
+    },
+  };
+  const startedAtMs = clock.nowMs() - 30_000;
+
+  test('is called a start, not a fault, while the chain was not read yet', async () => {
+    expect((await verdictOf(partsOf({ startedAtMs }, unread)))?.[0]).toBe('verdict starting');
+    expect((await verdictOf(partsOf({ startedAtMs: startedAtMs - 30_000 }, unread)))?.[0]).toBe('verdict bad');
+  });
+
+  test('does not hide a fault that is known', async () => {
+    const lightning = () => ({ ok: false, detail: 'its key is another' });
+    expect((await verdictOf(partsOf({ startedAtMs, lightning }, unread)))?.[0]).toBe('verdict bad');
+  });
+});
+
+describe('a source of data', () => {
+  const rpc = { endpoints: [{ name: 'one', ok: true, latencyMs: 5, headLagBlocks: 0, checkedAt: 1 }] };
+  const at = clock.nowMs();
+  const rowsOf = async (parts: Partial<PageParts>) => {
+    const page = await renderStatus(partsOf(parts, { '/health': health, '/rpc': rpc }), async () => []);
+    const table = /<div id="sources"[\s\S]*?<\/table>/.exec(page)?.[0] ?? '';
+    return [...table.matchAll(/<tr><th scope="row"[^>]*>(.*?)<\/th>(.*?)<\/tr>/g)].map(([, name, cells = '']) => [
+      name,
+      ...[...cells.matchAll(/<td[^>]*>(.*?)<\/td>/g)].map(([, cell = '']) => cell.replace(/<[^>]+>/g, '')),
+    ]);
+  };
+
+  test('has one row with its last success and its last failure', async () => {
+    const probes = () => [
+      { atMs: at - 3000, latencyMs: null },
+      { atMs: at - 1000, latencyMs: 5 },
+    ];
+    const upstreams = () => [
+      { name: 'npm', okAtMs: at - 9000, failedAtMs: at - 2000, reason: 'timed out' },
+      { name: 'osv', okAtMs: null, failedAtMs: null, reason: null },
+    ];
+    expect(await rowsOf({ charts: { feeSteps: () => [], probes }, upstreams })).toEqual([
+      ['Chain: one', 'answers', '2027-01-15 07:59:59', '2027-01-15 07:59:57', 'no answer to a probe'],
+      ['npm: packages', 'fails', '2027-01-15 07:59:51', '2027-01-15 07:59:58', 'timed out'],
+      ['OSV: advisories', 'not asked yet', 'none seen', 'none seen', ''],
+    ]);
   });
 });
 

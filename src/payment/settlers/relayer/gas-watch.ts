@@ -1,4 +1,3 @@
-import { formatUnits } from 'viem';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { quantity, readOutcome } from '../../../chain/rpc/wire.ts';
 import { SETTLE_GAS } from '../../evm/token.ts';
@@ -14,6 +13,9 @@ export interface GasReading {
   readonly balanceWei: bigint;
   /** Per unit of gas. */
   readonly gasPriceWei: bigint;
+  /** Sales stop below this balance. */
+  readonly neededWei: bigint;
+  readonly relayer: `0x${string}`;
 }
 
 /** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
@@ -24,8 +26,6 @@ export function createGasWatch(
 ) {
   let latest: GasReading | null = null;
 
-  const neededWei = ({ gasPriceWei }: GasReading): bigint => gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS;
-
   return {
     /** Rejects when the chain cannot be read. The last reading then stays. */
     async refresh(): Promise<void> {
@@ -34,17 +34,18 @@ export function createGasWatch(
         { method: 'eth_gasPrice', params: [] },
       ]);
       const balanceWei = readOutcome(balance, quantity, 'relayer’s balance');
-      latest = { balanceWei, gasPriceWei: readOutcome(price, quantity, 'gas price') };
+      const gasPriceWei = readOutcome(price, quantity, 'gas price');
+      const neededWei = gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS;
+      latest = { balanceWei, gasPriceWei, neededWei, relayer };
       onReading(latest);
     },
     /** Why nothing can be settled, or null. Null before the first reading too. `expectedWei` is the expected cost of the open settlements. */
     shortage: (expectedWei = 0n): string | null =>
-      latest !== null && latest.balanceWei < neededWei(latest) + 2n * expectedWei
-        ? 'the relayer is short of gas'
-        : null,
-    /** The balance as a sentence for the operator; null before the first reading. */
-    detail: (): string | null =>
-      latest &&
-      `the relayer ${relayer} holds ${formatUnits(latest.balanceWei, 18)} USDC for gas; sales stop below ${formatUnits(neededWei(latest), 18)}`,
+      latest !== null && latest.balanceWei < latest.neededWei + 2n * expectedWei ? 'the relayer is short of gas' : null,
+    /**
+     * What everyone may see; null before the first reading. The address and the balance are in the metrics alone: they would tell a third party what it
+     * costs to stop the sales.
+     */
+    detail: (): string | null => latest && `gas for ${RESERVE_SETTLEMENTS} settlements is kept in reserve`,
   };
 }

@@ -66,6 +66,17 @@ export function createRelayerMetrics(registry: Registry) {
   const balance = new Gauge({
     ...{ name: 'relayer_balance_usdc', help: 'Native USDC that the relayer holds for gas', registers },
   });
+  const needed = new Gauge({
+    ...{ name: 'relayer_needed_usdc', help: 'Sales stop while the relayer holds less than this', registers },
+  });
+  const info = new Gauge({
+    ...{
+      name: 'relayer_info',
+      help: 'The address of the relayer, which is to be funded',
+      labelNames: ['address'],
+      registers,
+    },
+  });
   const price = new Gauge({
     ...{ name: 'relayer_gas_price_gwei', help: 'What a node asks for gas, at the last reading', registers },
   });
@@ -101,8 +112,10 @@ export function createRelayerMetrics(registry: Registry) {
       for (const one of rails) costs.add(one);
     },
     /** For the gas watch's `onReading`. */
-    read({ balanceWei, gasPriceWei }: GasReading): void {
+    read({ balanceWei, gasPriceWei, neededWei, relayer }: GasReading): void {
       balance.set(Number(balanceWei) / WEI_PER_USDC);
+      needed.set(Number(neededWei) / WEI_PER_USDC);
+      info.set({ address: relayer }, 1);
       price.set(Number(gasPriceWei) / WEI_PER_GWEI);
     },
     /** Publishes the spent part of the day's budget. Without a budget the limit has no sample. */

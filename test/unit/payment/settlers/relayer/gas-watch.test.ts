@@ -35,12 +35,13 @@ test('sales stop when ten settlements are not affordable, beside what is owed al
   expect(shortage()).toBe('the relayer is short of gas');
 });
 
-test('the balance is logged and passed to the metrics', async () => {
+test('the balance, the least balance and the address go to the metrics, and the public detail has none of them', async () => {
   const { refresh, detail, readings } = await watching(() => hex(10n ** 18n));
   expect(detail()).toBeNull();
   await refresh();
-  expect(detail()).toBe(`the relayer ${RELAYER} holds 1 USDC for gas; sales stop below 0.12`);
-  expect(readings).toEqual([{ balanceWei: 10n ** 18n, gasPriceWei: 20n * GWEI }]);
+  expect(detail()).toBe('gas for 10 settlements is kept in reserve');
+  const reading = { balanceWei: 10n ** 18n, gasPriceWei: 20n * GWEI, neededWei: NEEDED, relayer: RELAYER };
+  expect(readings).toEqual([reading]);
 });
 
 test('a chain that does not answer is an upstream failure, and the last reading stays', async () => {

@@ -68,7 +68,8 @@ test('a transaction that rails share costs each rail its part, and each payment 
 test('the relayer’s balance and the day’s budget are reported in USDC, and no limit is reported without a budget', async () => {
   const [registry, unlimited] = [new Registry(), new Registry()];
   const metrics = createRelayerMetrics(registry);
-  metrics.read({ balanceWei: 25n * 10n ** 17n, gasPriceWei: 20n * GWEI });
+  const relayer = `0x${'aa'.repeat(20)}` as const;
+  metrics.read({ balanceWei: 25n * 10n ** 17n, gasPriceWei: 20n * GWEI, neededWei: 12n * 10n ** 16n, relayer });
   let spent = 10n ** 17n;
   metrics.watchBudget({
     ...{ spentWei: () => spent, dailyWei: 10n ** 18n },
@@ -77,6 +78,7 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   spent *= 2n;
   const got = await samples(registry);
   expect([got.get('relayer_balance_usdc'), got.get('relayer_gas_price_gwei')]).toEqual([2.5, 20]);
+  expect([got.get('relayer_needed_usdc'), got.get(`relayer_info{address="${relayer}"}`)]).toEqual([0.12, 1]);
   expect([got.get('relayer_gas_spent_today_usdc'), got.get('relayer_gas_budget_usdc')]).toEqual([0.2, 1]);
   expect([got.get('relayer_gas_failed_today_usdc'), got.get('relayer_gas_failed_budget_usdc')]).toEqual([0.05, 0.5]);
   createRelayerMetrics(unlimited).watchBudget({

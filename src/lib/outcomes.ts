@@ -1,0 +1,35 @@
+import type { Clock } from './clock.ts';
+
+/** The newest success and the newest failure of one named thing, in Unix milliseconds. */
+export interface Outcome {
+  readonly name: string;
+  /** Null: none since the start of this process. */
+  readonly okAtMs: number | null;
+  readonly failedAtMs: number | null;
+  /** Why it failed last. */
+  readonly reason: string | null;
+}
+
+/** Remembers the newest success and the newest failure of named things. One entry a name, so it does not grow. */
+export interface Outcomes {
+  /** Adds a name of which nothing is known yet. */
+  expect(name: string): void;
+  succeeded(name: string): void;
+  failed(name: string, reason: string): void;
+  of(name: string): Outcome | null;
+  /** In the order in which the names came. */
+  all(): readonly Outcome[];
+}
+
+/** Creates an empty memory. It is this process's own: another one has seen other calls. */
+export function createOutcomes(clock: Clock): Outcomes {
+  const known = new Map<string, Outcome>();
+  const before = (name: string): Outcome => known.get(name) ?? { name, okAtMs: null, failedAtMs: null, reason: null };
+  return {
+    expect: (name) => void known.set(name, before(name)),
+    succeeded: (name) => void known.set(name, { ...before(name), okAtMs: clock.nowMs() }),
+    failed: (name, reason) => void known.set(name, { ...before(name), failedAtMs: clock.nowMs(), reason }),
+    of: (name) => known.get(name) ?? null,
+    all: () => [...known.values()],
+  };
+}

@@ -1,0 +1,36 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AppError } from '../errors.ts';
+import { acceptsHtml } from '../http/accepts-html.ts';
+import { html } from './html.ts';
+import { PAGE_HEADERS } from './security.ts';
+import { renderPage } from './shell.ts';
+import { type SiteSettings, siteOf } from './site.ts';
+
+const NOT_FOUND = 404;
+
+/** Answers a browser's 404 with a page. False when the request does not ask for a page, or the error is another one. */
+export function createProblemPage(config: SiteSettings) {
+  const site = siteOf(config);
+  return (request: FastifyRequest, reply: FastifyReply, error: AppError): boolean => {
+    if (error.status !== NOT_FOUND || !acceptsHtml(request)) return false;
+    const page = renderPage({
+      site,
+      title: 'Not found',
+      path: '/404',
+      body: html`<h1>Not found</h1>
+<p class="lead">${error.message}</p>
+<p>Nothing was charged. <a href="/">Overview</a>, <a href="/market">Market</a>, <a href="/docs">Reference</a>, <a href="/status">Status</a>.</p>
+<p><small>Request ${request.id}</small></p>`,
+    });
+    void reply
+      .code(NOT_FOUND)
+      .headers({
+        ...PAGE_HEADERS,
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-store',
+        vary: 'accept',
+      })
+      .send(page);
+    return true;
+  };
+}
