@@ -18,7 +18,7 @@ import { type FreeDeps, mountFree } from './routes/free.ts';
 import { mountLightningDescriptor } from './routes/lightning-descriptor.ts';
 import { mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
-import { type Lookup, mountLookup } from './routes/payments.ts';
+import { type Lookup, mountLookup, type ReceiptPage } from './routes/payments.ts';
 
 /** The dependencies of the application. All of them exist before the first route is mounted. */
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
@@ -35,6 +35,8 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   mountPriced(app: FastifyInstance): void;
   /** Mounts the pages for people. When absent there are no pages. */
   mountPages?(app: FastifyInstance): void;
+  /** Renders a receipt for a browser. When absent every lookup is answered in JSON. */
+  receiptPage?: ReceiptPage;
   /** Answers a browser's 404 with a page. When absent every error is a problem document. */
   problemPage?: ProblemPage;
   /** Mounts the tools server, which counts its own calls. When absent there is no tools server. */
@@ -69,7 +71,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     mountDocuments(free, deps);
     mountFree(free, deps);
     mountLightningDescriptor(free, deps.describeLightning);
-    mountLookup(free, deps.lookup);
+    mountLookup(free, deps.lookup, deps.receiptPage);
     mountDiscovery(free, deps.discovery);
     deps.mountPages?.(free);
     mountMarket(free, {

@@ -43,7 +43,7 @@ async function startEmbedded() {
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
     'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
   );
-  const wanted = embeddedEnvironment(network, { selfTest: true, channels: true });
+  const wanted = embeddedEnvironment(network, { selfTest: true, channels: true, demoBuyer: true });
   const { environment, ignored } = besideOperators(process.env, wanted);
   if (ignored.length > 0) bootLog.warn({ ignored }, 'the embedded network sets these keys itself');
   return { environment, stop: network.stop };

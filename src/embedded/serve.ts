@@ -5,14 +5,20 @@ import { DISTRIBUTOR } from './dex.ts';
 import type { EmbeddedLightning } from './lightning/lightning.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
+interface EmbeddedOptions {
+  readonly selfTest?: boolean;
+  readonly channels?: boolean;
+  readonly demoBuyer?: boolean;
+}
+
 /**
  * The service's environment on an embedded network: no client limits, and a data directory that is deleted with the network.
- * With `selfTest` it buys from itself every minute, with `channels` it offers payment channels. Both are off by default: tests that count payments need
- * no other buyer, and tests of one rail need no other offer.
+ * With `selfTest` it buys from itself every minute, with `channels` it offers payment channels, and with `demoBuyer` its pages pay for a reader on this
+ * machine. All are off by default: tests that count payments need no other buyer, and tests of one rail need no other offer.
  */
 export function embeddedEnvironment(
   network: EmbeddedNetwork,
-  { selfTest = false, channels = false }: { selfTest?: boolean; channels?: boolean } = {},
+  { selfTest = false, channels = false, demoBuyer = false }: EmbeddedOptions = {},
 ): Record<string, string> {
   return {
     NETWORK: 'custom',
@@ -28,6 +34,7 @@ export function embeddedEnvironment(
     ...watchEnvironment(network),
     ...(network.lightning && lightningEnvironment(network.lightning)),
     ...(selfTest && { SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' }),
+    ...(demoBuyer && { DEMO_BUYER_PRIVATE_KEY: network.buyer.privateKey }),
     ...(channels && { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey }),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
@@ -125,7 +132,7 @@ export async function startEmbeddedService(
   const url = `http://127.0.0.1:${port}`;
   const given = { ...process.env, ...options.env };
   const { environment, ignored } = besideOperators(given, {
-    ...embeddedEnvironment(network, { selfTest: true, channels: true }),
+    ...embeddedEnvironment(network, { selfTest: true, channels: true, demoBuyer: true }),
     ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url },
   });
   const env = { LOG_LEVEL: 'warn', ...given, ...environment };

@@ -23,13 +23,17 @@ export interface PagesDeps<S> {
     readonly handlerTimeoutMs: number;
     readonly network: NamedChain & {
       readonly caip2: string;
-      readonly usdc: string;
+      readonly chainId: number;
+      readonly usdc: `0x${string}`;
       readonly explorerUrl: string | null;
     };
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };
     /** Null where a payment through Circle's Gateway is not offered. */
     readonly rails: { readonly gateway: unknown };
+    readonly site: SiteSettings['site'] & { readonly demoBuyerKey: `0x${string}` | null };
+    readonly seller: string;
+    readonly trustedProxies: readonly string[];
   };
   /** The OpenAPI document, which the reference shows. It is made at the first request. */
   document(): Promise<Document>;

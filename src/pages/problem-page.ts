@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../errors.ts';
 import { acceptsHtml } from '../http/accepts-html.ts';
 import { html } from './html.ts';
-import { PAGE_HEADERS } from './security.ts';
+import { sendOnce } from './send.ts';
 import { renderPage } from './shell.ts';
 import { type SiteSettings, siteOf } from './site.ts';
 
@@ -22,15 +22,7 @@ export function createProblemPage(config: SiteSettings) {
 <p>Nothing was charged. <a href="/">Overview</a>, <a href="/market">Market</a>, <a href="/docs">Reference</a>, <a href="/status">Status</a>.</p>
 <p><small>Request ${request.id}</small></p>`,
     });
-    void reply
-      .code(NOT_FOUND)
-      .headers({
-        ...PAGE_HEADERS,
-        'content-type': 'text/html; charset=utf-8',
-        'cache-control': 'no-store',
-        vary: 'accept',
-      })
-      .send(page);
+    sendOnce(reply.code(NOT_FOUND), page);
     return true;
   };
 }

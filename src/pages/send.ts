@@ -12,6 +12,12 @@ export function sendPage(request: FastifyRequest, reply: FastifyReply, page: str
   sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
 }
 
+/** Sends a page that depends on this request alone and is another document for programs. */
+export function sendOnce(reply: FastifyReply, page: string): FastifyReply {
+  const headers = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', vary: 'accept' };
+  return reply.headers({ ...PAGE_HEADERS, ...headers }).send(page);
+}
+
 /** Encodes a page once, to be sent many times. */
 export function encodePage(text: string): Encoded {
   return encode(text, 'text/html; charset=utf-8');

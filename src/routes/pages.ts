@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createReadAnswer } from '../pages/answers.ts';
+import { mountDemoBuyer } from '../pages/demo-buyer.ts';
 import { keepPage } from '../pages/kept-page.ts';
 import { renderLanding } from '../pages/landing.ts';
 import { renderMarket } from '../pages/market.ts';
@@ -22,6 +23,8 @@ export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const terms = encodePage(renderTerms(deps.config));
   mountPage(app, '/terms', () => terms);
   mountReference(app, deps);
+  const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
+  mountDemoBuyer(app, { config: deps.config, prices, clock });
   mountPage(
     app,
     '/',

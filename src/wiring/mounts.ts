@@ -8,8 +8,10 @@ import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
+import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
 import { createGate } from '../payment/gate.ts';
+import type { FoundPayment } from '../payment/lookup.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-protocols.ts';
@@ -66,6 +68,7 @@ export function createMounts(parts: MountsParts) {
         document: () => documentOf(parts),
       }),
     problemPage: createProblemPage(config),
+    receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...{

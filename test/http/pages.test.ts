@@ -188,6 +188,20 @@ describe('a page', () => {
     );
   });
 
+  test('a payment is a receipt for a browser and JSON for everyone else, kept by no cache', async () => {
+    const path = `/v1/payments/0x${'ab'.repeat(32)}`;
+    const page = await get(path, { accept: BROWSER });
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'");
+    expect(page.body).toContain('<strong>0.0005 USDC</strong>');
+    for (const accept of ['*/*', 'application/json', 'application/json, text/html']) {
+      const json = await get(path, { accept });
+      expect(JSON.parse(json.body).payments).toMatchObject([{ rail: 'usdc', amount: '500', state: 'settled' }]);
+      for (const { headers } of [page, json])
+        expect(headers).toMatchObject({ 'cache-control': 'no-store', vary: 'accept' });
+    }
+  });
+
   test('a page is found with a slash behind its name too', async () => {
     for (const path of ['/docs', '/market', '/status', '/terms']) {
       const { status, headers } = await get(`${path}/?q=a`);

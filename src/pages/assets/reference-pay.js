@@ -41,6 +41,12 @@ function plainWay(accepts) {
   );
 }
 
+/** The transaction that an answer's receipt names. @param {Response} answer @returns {string[]} */
+function transactionIn(answer) {
+  const { transaction } = JSON.parse(atob(answer.headers.get('payment-response') ?? '') || '{}');
+  return typeof transaction === 'string' && transaction !== '' ? [transaction] : [];
+}
+
 /**
  * Presents a signed payment. After an answer that leaves open whether it was taken, the same payment can be presented again: nothing is paid twice.
  * @param {HTMLFormElement} form
@@ -67,7 +73,8 @@ async function present(form, url, payment) {
     form.querySelector('.outcome')?.append(again);
     return;
   }
-  if (answer.ok) rememberPurchase(nonce, `GET ${new URL(url).pathname}${new URL(url).search}`);
+  if (answer.ok)
+    rememberPurchase([nonce, ...transactionIn(answer)], `GET ${new URL(url).pathname}${new URL(url).search}`);
   const isOpen = !answer.ok && /"charged":\s*"unknown"/.test(await answer.clone().text());
   const receipt = element('p', {}, element('a', { href: `/v1/payments/${nonce}` }, 'Receipt of this payment'));
   await showAnswer(

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
 import { tagsWith } from '../../http/openapi/openapi-text.ts';
+import { DEMO_BUYER_PATH } from '../demo-buyer.ts';
 import { type ExampleTerms, termsOf } from '../examples.ts';
 import { type Html, html } from '../html.ts';
 import { mountPage } from '../mount-page.ts';
@@ -19,6 +20,7 @@ export interface ReferenceDeps {
     readonly network: { readonly caip2: string; readonly usdc: string };
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
+    readonly site: { readonly demoBuyerKey: string | null };
   };
   /** The OpenAPI document, made at the first request. */
   document(): Promise<Document>;
@@ -56,6 +58,7 @@ function askedIn({ query }: FastifyRequest): string {
 
 function renderReference({ config }: ReferenceDeps, operations: readonly Operation[], asked: string): string {
   const { protocols, rails } = config;
+  const hasDemoBuyer = config.site.demoBuyerKey !== null;
   const terms = termsOf(config);
   const words = wordsIn(asked);
   const found = operations.filter((operation) => isAskedFor(operation, words));
@@ -79,7 +82,7 @@ The same for programs: <a href="/openapi.json">/openapi.json</a>; as text: <a hr
 </form>
 <p id="found" role="status">${foundText(found.length, operations.length, asked)}</p>
 <nav aria-label="Groups of routes"><ul class="routes">${groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`)}<li><a href="#notes">paying, errors</a></li></ul></nav>
-<p id="reference-answer" class="unseen" role="status"></p>
+<p id="reference-answer" class="unseen" role="status"${hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`}></p>
 ${groups.map((group) => renderGroup(group, context))}
 ${renderNotes({ hasGateway: rails.gateway !== null })}`,
   });

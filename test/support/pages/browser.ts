@@ -35,6 +35,8 @@ export interface VisitOptions {
   readonly reducedMotion?: 'reduce' | 'no-preference';
   /** False shows the page without scripts. Then most of Playwright's page functions do not work. */
   readonly javaScript?: boolean;
+  /** Changes the page before it is opened. */
+  readonly prepare?: (page: Page) => Promise<void>;
 }
 
 /** The page's events since it was opened, redirects and later navigations included. */
@@ -88,7 +90,7 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
         const context = await browser.newContext(contextOptions(options));
         opened.push(context);
         context.setDefaultTimeout(HANGS_MS);
-        return visit(context, url);
+        return visit(context, url, options.prepare);
       },
     });
     // Registered last, so it runs first at the end. Otherwise a server that the suite stops would wait for the connections of open pages.
@@ -103,9 +105,10 @@ function contextOptions(options: VisitOptions): BrowserContextOptions {
   return { ...VIEWPORTS[screen], colorScheme, reducedMotion, javaScriptEnabled: javaScript };
 }
 
-async function visit(context: BrowserContext, url: string): Promise<Visit> {
+async function visit(context: BrowserContext, url: string, prepare?: VisitOptions['prepare']): Promise<Visit> {
   const page = await context.newPage();
   const observed = await observe(page);
+  await prepare?.(page);
   await page.goto(url);
   return { page, observed };
 }

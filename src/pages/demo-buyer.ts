@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
+import { privateKeyToAccount } from 'viem/accounts';
+import { z } from 'zod';
+import { AppError, BadParameter } from '../errors.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { isForwarded } from '../lib/forwarded.ts';
+import { USDC_DOMAIN } from '../payment/evm/token.ts';
+
+/** Where the reference asks for a payment of the demo's buyer. */
+export const DEMO_BUYER_PATH = '/demo/sign';
+
+/** Seconds for which a payment is valid, and by which its start lies in the past, because the chain's clock may be behind. */
+const VALID_SECONDS = 600;
+const MAX_BODY_BYTES = 16 * 1024;
+/** Names under which only this machine reaches the service. A page that was opened under another name may be a third party's, by DNS rebinding. */
+const LOCAL_NAMES: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
+
+/** What a requirement must say to be signed. Other members are ignored. */
+const body = z.object({
+  accepted: z.object({
+    scheme: z.string(),
+    network: z.string(),
+    amount: z.string(),
+    asset: z.string(),
+    payTo: z.string(),
+  }),
+});
+
+const TRANSFER = ['from', 'to'].map((name) => ({ name, type: 'address' }));
+const TIMES = ['value', 'validAfter', 'validBefore'].map((name) => ({ name, type: 'uint256' }));
+const TYPES = { TransferWithAuthorization: [...TRANSFER, ...TIMES, { name: 'nonce', type: 'bytes32' }] };
+
+interface DemoBuyerDeps {
+  readonly config: {
+    readonly site: { readonly demoBuyerKey: `0x${string}` | null };
+    readonly seller: string;
+    readonly network: { readonly caip2: string; readonly chainId: number; readonly usdc: `0x${string}` };
+    readonly trustedProxies: readonly string[];
+  };
+  /** Prices in base units. */
+  readonly prices: ReadonlySet<string>;
+  readonly clock: Clock;
+}
+
+/**
+ * Mounts the demo's buyer, which signs a payment for a page of this service; nothing where no buyer is configured, which play money alone allows.
+ * It signs one thing: a transfer of a price of ours, from the buyer to our seller, in our chain's USDC. So a third party who reached it could only buy our
+ * answers with worthless coins. To keep third parties out all the same, a request is refused unless
+ * 1. it comes from this machine, and not through a proxy;
+ * 2. it was sent to a name of this machine, so that no other name leads here (DNS rebinding);
+ * 3. a page of this very origin sent it, so that no other site's page can (the CORS headers of every answer would let it read the signature).
+ */
+export function mountDemoBuyer(app: FastifyInstance, { config, prices, clock }: DemoBuyerDeps): void {
+  const { site, seller, network, trustedProxies } = config;
+  if (site.demoBuyerKey === null) return;
+  const buyer = privateKeyToAccount(site.demoBuyerKey);
+  const domain = { ...USDC_DOMAIN, chainId: network.chainId, verifyingContract: network.usdc };
+  app.route({
+    method: 'POST',
+    url: DEMO_BUYER_PATH,
+    bodyLimit: MAX_BODY_BYTES,
+    handler: async (request, reply) => {
+      if (trustedProxies.length > 0 || !isOwnPage(request)) throw NOT_HERE;
+      const amount = readAmount(request.body, { seller, network, prices });
+      const now = nowSeconds(clock);
+      const authorization = {
+        ...{ from: buyer.address, to: seller, value: amount, nonce: `0x${randomBytes(32).toString('hex')}` },
+        ...{ validAfter: String(now - VALID_SECONDS), validBefore: String(now + VALID_SECONDS) },
+      };
+      const typed = { domain, types: TYPES, primaryType: 'TransferWithAuthorization', message: authorization } as const;
+      const signature = await buyer.signTypedData(typed);
+      return reply.header('cache-control', 'no-store').send({ signature, authorization });
+    },
+  });
+  refuseOtherMethods(app, DEMO_BUYER_PATH, ['POST']);
+}
+
+const NOT_HERE = new AppError(
+  403,
+  'demo_buyer_refused',
+  'The demo’s buyer pays only for a page that was opened on the machine of the demo, at http://127.0.0.1 or http://localhost. Pay with a wallet, or with npm run pay.',
+);
+
+/** A browser sends `Origin` with every POST of a page; it names the page's own origin, whatever the page does. */
+function isOwnPage({ headers, raw }: FastifyRequest): boolean {
+  const { origin, host } = headers;
+  if (isForwarded(headers) || !isLoopback(raw.socket.remoteAddress) || origin === undefined || host === undefined)
+    return false;
+  const page = URL.parse(origin);
+  return page !== null && page.host === host && LOCAL_NAMES.has(page.hostname);
+}
+
+function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
+}
+
+function readAmount(
+  given: unknown,
+  { seller, network, prices }: Pick<DemoBuyerDeps, 'prices'> & Pick<DemoBuyerDeps['config'], 'seller' | 'network'>,
+): string {
+  const { accepted } = body.safeParse(given).data ?? {};
+  const isOurs =
+    accepted !== undefined &&
+    accepted.scheme === 'exact' &&
+    accepted.network === network.caip2 &&
+    accepted.asset.toLowerCase() === network.usdc.toLowerCase() &&
+    accepted.payTo.toLowerCase() === seller.toLowerCase() &&
+    prices.has(accepted.amount);
+  if (!isOurs) throw new BadParameter([{ path: 'accepted', message: 'a requirement as a 402 of this service has it' }]);
+  return accepted.amount;
+}

@@ -1,0 +1,157 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { auditAccessibility } from '../support/pages/axe.ts';
+import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
+import { addWallet, type WalletCalls } from '../support/pages/wallet.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { balanceOf } from '../support/usdc/buyer.ts';
+
+// Payments from the reference, on the embedded network: a wallet that really signs, and the demo's own buyer.
+
+const ROUTE = 'paidChainWallet';
+const PRICE = 2000n;
+
+let network: EmbeddedNetwork;
+let service: Service;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  service = await startService(network, { env: embeddedEnvironment(network, { demoBuyer: true }) });
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+});
+
+describeInBrowser('a payment from the reference', (browser) => {
+  /** Opens the route with a wallet in the browser. */
+  async function open(wallet: { chainId?: number; declines?: readonly string[] } = {}) {
+    let calls: WalletCalls = [];
+    const visit = await browser.visit(`${service.origin}/docs#${ROUTE}`, {
+      prepare: async (page) => {
+        calls = await addWallet(page, { privateKey: network.buyer.privateKey, chainId: network.chainId, ...wallet });
+      },
+    });
+    await payButton(visit.page, 'Test wallet').waitFor();
+    return { ...visit, calls };
+  }
+  const payButton = (page: Page, payer: string) =>
+    page.locator(`#${ROUTE}`).getByRole('button', { name: `Pay 0.002 USDC with ${payer}` });
+  const outcome = (page: Page) => page.locator(`#${ROUTE} .outcome`);
+  const sellerHas = () => balanceOf(network, network.seller);
+
+  function expectQuiet({ observed }: Pick<Visit, 'observed'>): void {
+    expect(observed).toMatchObject({ pageErrors: [], cspViolations: [], failedRequests: [] });
+    // The browser logs the unpaid 402 itself.
+    expect(observed.consoleErrors.filter((line) => !line.includes('status of 402'))).toEqual([]);
+    expect(observed.requests.filter((url) => !url.startsWith(`${service.origin}/`))).toEqual([]);
+  }
+
+  test('with a wallet buys one answer for exactly the price, and shows it with its receipt', async () => {
+    const before = await sellerHas();
+    const { page, observed, calls } = await open({ chainId: 1 });
+    await payButton(page, 'Test wallet').click();
+    const receipt = page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' });
+    await receipt.waitFor();
+    expect(await receipt.textContent()).toContain('0.002 USDC (2000 base units)');
+    expect(JSON.parse(String(await outcome(page).locator('pre').last().textContent()))).toHaveProperty(
+      'transactionsSent',
+    );
+    expect((await sellerHas()) - before).toBe(PRICE);
+    // The wallet was on another chain.
+    expect(calls).toEqual(['eth_requestAccounts', 'eth_chainId', 'wallet_switchEthereumChain', 'eth_signTypedData_v4']);
+    expect(await auditAccessibility(page)).toEqual([]);
+
+    await page.getByRole('link', { name: 'Receipt of this payment' }).click();
+    await page.waitForURL('**/v1/payments/0x*');
+    expect(await page.locator('h1').textContent()).toBe('Receipt');
+    const shown = await page.locator('main').textContent();
+    expect(shown).toContain('0.002 USDC');
+    expect(shown).toContain('settled. The payment was taken, and its answer was sold.');
+    expect(await page.locator('#bought').textContent()).toContain('GET /v1/paid/chain/wallet?address=');
+    const transaction = (await page.locator('.payment code').textContent()) ?? '';
+    expect(await network.rpc('eth_getTransactionReceipt', [transaction])).toMatchObject({ status: '0x1' });
+    expect(await auditAccessibility(page)).toEqual([]);
+    expectQuiet({ observed });
+
+    const stranger = await browser.visit(`${service.origin}/v1/payments/${transaction}`, {
+      screen: 'phone',
+      colorScheme: 'dark',
+    });
+    expect(await stranger.page.locator('#bought').textContent()).toContain('does not say it');
+    expect(await stranger.page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    expect(await auditAccessibility(stranger.page)).toEqual([]);
+    expect(await stranger.page.locator('main').textContent()).not.toContain('/v1/paid');
+  });
+
+  test('whose answer is lost is presented again, and paid once', async () => {
+    const before = await sellerHas();
+    const { page } = await open();
+    let presented = 0;
+    await page.route('**/v1/paid/chain/wallet*', async (route) => {
+      if (route.request().headers()['payment-signature'] === undefined) return route.continue();
+      presented += 1;
+      if (presented > 1) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('button', { name: 'Present the same payment again' }).click();
+    await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect(presented).toBe(2);
+    expect((await sellerHas()) - before).toBe(PRICE);
+  });
+
+  test.each(['eth_requestAccounts', 'wallet_switchEthereumChain', 'eth_signTypedData_v4'])(
+    'is not made when the user declines %s, and the page says so',
+    async (method) => {
+      const before = await sellerHas();
+      const { page } = await open({ chainId: 1, declines: [method] });
+      await payButton(page, 'Test wallet').click();
+      await outcome(page).locator('.bad').filter({ hasText: 'User rejected the request.' }).waitFor();
+      expect(await sellerHas()).toBe(before);
+      expect(await payButton(page, 'Test wallet').isEnabled()).toBe(true);
+    },
+  );
+
+  test('is not signed when the 402 asks for more than the listed price', async () => {
+    const { page, calls } = await open();
+    await page.route('**/v1/paid/chain/wallet*', async (route) => {
+      const response = await route.fetch();
+      const terms = JSON.parse(Buffer.from(String(response.headers()['payment-required']), 'base64').toString());
+      for (const way of terms.accepts) way.amount = '2001';
+      const header = Buffer.from(JSON.stringify(terms)).toString('base64');
+      await route.fulfill({ response, headers: { ...response.headers(), 'payment-required': header } });
+    });
+    await payButton(page, 'Test wallet').click();
+    await outcome(page).locator('.bad').filter({ hasText: 'more than the listed 2000. Nothing was signed.' }).waitFor();
+    expect(calls).toEqual([]);
+  });
+
+  test('of a call that fails costs nothing', async () => {
+    const before = await sellerHas();
+    const { page } = await open();
+    await page.locator(`#${ROUTE}-address`).fill('0x12');
+    await payButton(page, 'Test wallet').click();
+    await expect.poll(() => outcome(page).textContent()).toMatch(/^400 .*"charged": false/s);
+    expect(await sellerHas()).toBe(before);
+  });
+
+  test('with the demo’s buyer needs no wallet', async () => {
+    const before = await sellerHas();
+    const visit = await browser.visit(`${service.origin}/docs#${ROUTE}`);
+    await payButton(visit.page, 'the demo’s buyer').click();
+    await visit.page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect((await sellerHas()) - before).toBe(PRICE);
+    expectQuiet(visit);
+  });
+});
+
+describe('a receipt', () => {
+  test('is JSON for every client but a browser', async () => {
+    const unknown = `/v1/payments/0x${'00'.repeat(32)}`;
+    expect((await service.get(unknown)).headers['content-type']).toContain('application/problem+json');
+    expect((await service.get(unknown, { headers: { accept: 'text/html' } })).body).toContain('<h1>Not found</h1>');
+  });
+});
