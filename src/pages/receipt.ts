@@ -1,5 +1,7 @@
 import { formatUnits } from 'viem';
 import type { FoundPayment } from '../payment/lookup.ts';
+import { renderCode } from './code-block.ts';
+import { quoteShell } from './examples.ts';
 import { showLink, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import { renderPage } from './shell.ts';
@@ -25,7 +27,7 @@ export function renderReceipt(config: SiteSettings, id: string, payments: readon
     title: 'Receipt',
     path: `/v1/payments/${encodeURIComponent(id)}`,
     styles: ['reference.css'],
-    scripts: ['receipt.js'],
+    scripts: ['receipt.js', 'copy.js'],
     body: html`<h1>Receipt</h1>
 <p class="lead">${payments.length === 1 ? 'What became of the payment' : html`What became of the ${payments.length} payments`} of <code class="loose">${id}</code>.</p>
 ${payments.map((payment) => renderPayment(payment, config))}
@@ -34,7 +36,7 @@ ${payments.map((payment) => renderPayment(payment, config))}
 <section class="part" aria-labelledby="proof-title"><header class="head"><h2 id="proof-title">How to prove it</h2></header>
 ${payments.some(({ rail }) => rail === 'usdc') && PROOF_IN_USDC}
 ${payments.some(({ rail }) => rail === 'lightning') && PROOF_IN_BITCOIN}
-<p>The same for programs: <code>curl ${config.publicOrigin}/v1/payments/${id}</code></p></section>`,
+${renderCode({ id: 'receipt-curl', title: 'curl', note: 'the same for programs', code: `curl -s ${quoteShell(`${config.publicOrigin}/v1/payments/${id}`)}\n` })}</section>`,
   });
 }
 

@@ -80,7 +80,7 @@ describeInBrowser('a payment from the reference', (browser) => {
       colorScheme: 'dark',
     });
     expect(await stranger.page.locator('#bought').textContent()).toContain('does not say it');
-    expect(await stranger.page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    expect(await stranger.page.evaluate('document.documentElement.scrollWidth - screen.width')).toBeLessThanOrEqual(0);
     expect(await auditAccessibility(stranger.page)).toEqual([]);
     expect(await stranger.page.locator('main').textContent()).not.toContain('/v1/paid');
   });
