@@ -56,7 +56,16 @@ interface RawOperation {
   readonly 'x-payment-info'?: { readonly price?: { readonly amount?: string } };
 }
 
-type Content = Readonly<Record<string, { readonly schema?: Schema; readonly example?: unknown }>>;
+type Content = Readonly<
+  Record<
+    string,
+    {
+      readonly schema?: Schema;
+      readonly example?: unknown;
+      readonly examples?: Readonly<Record<string, { readonly value?: unknown }>>;
+    }
+  >
+>;
 
 /** The parts of an OpenAPI document that the reference shows. */
 export interface Document {
@@ -78,7 +87,7 @@ export function readDocument(document: Document): Operation[] {
 
 function readOperation(path: string, method: string, raw: RawOperation, resolve: Resolve): Operation {
   const { operationId: id, summary = '', description = '', tags = [], parameters = [], requestBody, responses } = raw;
-  const schema = requestBody?.content?.['application/json']?.schema;
+  const taken = requestBody?.content?.['application/json'];
   return {
     id,
     method: method === 'post' ? 'POST' : 'GET',
@@ -88,9 +97,14 @@ function readOperation(path: string, method: string, raw: RawOperation, resolve:
     text: description,
     priceUsd: raw['x-payment-info']?.price?.amount ?? null,
     params: parameters.flatMap((param) => readParam(param, resolve)),
-    body: schema ? JSON.stringify(exampleOf(resolve(schema), resolve)) : null,
+    body: taken ? JSON.stringify(bodyExample(taken, resolve)) : null,
     answers: Object.entries(responses ?? {}).map(([status, response]) => readAnswer(status, response, resolve)),
   };
+}
+
+/** The document's own example of a body, or one made of its members' examples. */
+function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
+  return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
 }
 
 /** Headers are left out: the clients of the payment protocols send them. */
