@@ -1,19 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
-import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
 import { AppError, BadParameter } from '../errors.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
-import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { isForwarded } from '../lib/forwarded.ts';
-import { USDC_DOMAIN } from '../payment/evm/token.ts';
 
 /** Where the reference asks for a payment of the demo's buyer. */
 export const DEMO_BUYER_PATH = '/demo/sign';
 
-/** Seconds for which a payment is valid, and by which its start lies in the past, because the chain's clock may be behind. */
-const VALID_SECONDS = 600;
 const MAX_BODY_BYTES = 16 * 1024;
 /** Names under which only this machine reaches the service. A page that was opened under another name may be a third party's, by DNS rebinding. */
 const LOCAL_NAMES: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
@@ -29,20 +23,19 @@ const body = z.object({
   }),
 });
 
-const TRANSFER = ['from', 'to'].map((name) => ({ name, type: 'address' }));
-const TIMES = ['value', 'validAfter', 'validBefore'].map((name) => ({ name, type: 'uint256' }));
-const TYPES = { TransferWithAuthorization: [...TRANSFER, ...TIMES, { name: 'nonce', type: 'bytes32' }] };
+/** Signs a transfer of base units of USDC to an address. */
+export type DemoBuyer = (to: string, amount: string) => Promise<object>;
 
 interface DemoBuyerDeps {
   readonly config: {
-    readonly site: { readonly demoBuyerKey: `0x${string}` | null };
     readonly seller: string;
-    readonly network: { readonly caip2: string; readonly chainId: number; readonly usdc: `0x${string}` };
+    readonly network: { readonly caip2: string; readonly usdc: string };
     readonly trustedProxies: readonly string[];
   };
+  /** Null: there is none, and nothing is mounted. */
+  readonly demoBuyer: DemoBuyer | null;
   /** Prices in base units. */
   readonly prices: ReadonlySet<string>;
-  readonly clock: Clock;
 }
 
 /**
@@ -53,11 +46,9 @@ interface DemoBuyerDeps {
  * 2. it was sent to a name of this machine, so that no other name leads here (DNS rebinding);
  * 3. a page of this very origin sent it, so that no other site's page can (the CORS headers of every answer would let it read the signature).
  */
-export function mountDemoBuyer(app: FastifyInstance, { config, prices, clock }: DemoBuyerDeps): void {
-  const { site, seller, network, trustedProxies } = config;
-  if (site.demoBuyerKey === null) return;
-  const buyer = privateKeyToAccount(site.demoBuyerKey);
-  const domain = { ...USDC_DOMAIN, chainId: network.chainId, verifyingContract: network.usdc };
+export function mountDemoBuyer(app: FastifyInstance, { config, demoBuyer, prices }: DemoBuyerDeps): void {
+  if (demoBuyer === null) return;
+  const { seller, network, trustedProxies } = config;
   app.route({
     method: 'POST',
     url: DEMO_BUYER_PATH,
@@ -65,14 +56,7 @@ export function mountDemoBuyer(app: FastifyInstance, { config, prices, clock }: 
     handler: async (request, reply) => {
       if (trustedProxies.length > 0 || !isOwnPage(request)) throw NOT_HERE;
       const amount = readAmount(request.body, { seller, network, prices });
-      const now = nowSeconds(clock);
-      const authorization = {
-        ...{ from: buyer.address, to: seller, value: amount, nonce: `0x${randomBytes(32).toString('hex')}` },
-        ...{ validAfter: String(now - VALID_SECONDS), validBefore: String(now + VALID_SECONDS) },
-      };
-      const typed = { domain, types: TYPES, primaryType: 'TransferWithAuthorization', message: authorization } as const;
-      const signature = await buyer.signTypedData(typed);
-      return reply.header('cache-control', 'no-store').send({ signature, authorization });
+      return reply.header('cache-control', 'no-store').send(await demoBuyer(seller, amount));
     },
   });
   refuseOtherMethods(app, DEMO_BUYER_PATH, ['POST']);

@@ -7,6 +7,7 @@ import type { NamedChain } from '../lib/named-chain.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
+import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference/read-document.ts';
 import type { RailSum, SettledSource } from './settled-today.ts';
 import type { SiteSettings } from './site.ts';
@@ -23,18 +24,18 @@ export interface PagesDeps<S> {
     readonly handlerTimeoutMs: number;
     readonly network: NamedChain & {
       readonly caip2: string;
-      readonly chainId: number;
-      readonly usdc: `0x${string}`;
+      readonly usdc: string;
       readonly explorerUrl: string | null;
     };
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };
     /** Null where a payment through Circle's Gateway is not offered. */
     readonly rails: { readonly gateway: unknown };
-    readonly site: SiteSettings['site'] & { readonly demoBuyerKey: `0x${string}` | null };
     readonly seller: string;
     readonly trustedProxies: readonly string[];
   };
+  /** Signs for the buyer of a demo, whom pages on this machine may pay with; null where money is real. */
+  readonly demoBuyer: DemoBuyer | null;
   /** The OpenAPI document, which the reference shows. It is made at the first request. */
   document(): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];

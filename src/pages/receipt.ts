@@ -1,4 +1,4 @@
-import { formatUnits } from 'viem';
+import { formatUnits } from '../lib/units.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 import { renderCode } from './code-block.ts';
 import { quoteShell } from './examples.ts';

@@ -24,7 +24,7 @@ export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   mountPage(app, '/terms', () => terms);
   mountReference(app, deps);
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
-  mountDemoBuyer(app, { config: deps.config, prices, clock });
+  mountDemoBuyer(app, { ...deps, prices });
   mountPage(
     app,
     '/',

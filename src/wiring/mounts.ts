@@ -10,6 +10,7 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
 import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
+import { createTransferSigner } from '../payment/evm/transfer-signer.ts';
 import { createGate } from '../payment/gate.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
@@ -66,6 +67,7 @@ export function createMounts(parts: MountsParts) {
         settled: ledger.stores.settled,
         settledOn: waysIn(config),
         document: () => documentOf(parts),
+        demoBuyer: demoBuyerOf(config, clock),
       }),
     problemPage: createProblemPage(config),
     receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
@@ -91,6 +93,12 @@ export function createMounts(parts: MountsParts) {
       for (const surface of surfaces) checkGates(surface, routes);
     },
   };
+}
+
+/** The buyer of a demo. Its key exists only where money is of no worth (`config/site.ts`). */
+function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock) {
+  const { demoBuyerKey: privateKey } = site;
+  return privateKey && createTransferSigner({ privateKey, chainId, usdc, clock });
 }
 
 /** The OpenAPI document for the reference. Loaded when it is needed, because it is a tenth of a start's work. */

@@ -16,14 +16,14 @@ const DOCUMENT: Document = JSON.parse(readFileSync(join(import.meta.dirname, '..
 let app: Awaited<ReturnType<typeof createTestApp>>['app'];
 beforeAll(async () => {
   const network = { name: 'Arc', isPlayMoney: false, caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}` };
-  const site = { web: { contactUrl: null }, site: { sourceUrl: null, termsUrl: null, demoBuyerKey: null } };
+  const site = { web: { contactUrl: null }, site: { sourceUrl: null, termsUrl: null } };
   const config = {
     ...{ publicOrigin: 'https://us.example', network, protocols: { mpp: false }, rails: { gateway: null } },
     ...site,
   };
   const extra = (scope: typeof app) => {
     mountAssets(scope);
-    mountReference(scope, { config, document: async () => DOCUMENT });
+    mountReference(scope, { config, demoBuyer: null, document: async () => DOCUMENT });
   };
   ({ app } = await createTestApp({ extra }));
 });

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
 import { tagsWith } from '../../http/openapi/openapi-text.ts';
-import { DEMO_BUYER_PATH } from '../demo-buyer.ts';
+import { DEMO_BUYER_PATH, type DemoBuyer } from '../demo-buyer.ts';
 import { type ExampleTerms, termsOf } from '../examples.ts';
 import { type Html, html } from '../html.ts';
 import { mountPage } from '../mount-page.ts';
@@ -20,8 +20,9 @@ export interface ReferenceDeps {
     readonly network: { readonly caip2: string; readonly usdc: string };
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
-    readonly site: { readonly demoBuyerKey: string | null };
   };
+  /** Null: the pages have nobody to pay with. */
+  readonly demoBuyer: DemoBuyer | null;
   /** The OpenAPI document, made at the first request. */
   document(): Promise<Document>;
 }
@@ -56,9 +57,13 @@ function askedIn({ query }: FastifyRequest): string {
   return typeof q === 'string' ? q.trim().slice(0, MAX_ASKED) : '';
 }
 
-function renderReference({ config }: ReferenceDeps, operations: readonly Operation[], asked: string): string {
+function renderReference(
+  { config, demoBuyer }: ReferenceDeps,
+  operations: readonly Operation[],
+  asked: string,
+): string {
   const { protocols, rails } = config;
-  const hasDemoBuyer = config.site.demoBuyerKey !== null;
+  const hasDemoBuyer = demoBuyer !== null;
   const terms = termsOf(config);
   const words = wordsIn(asked);
   const found = operations.filter((operation) => isAskedFor(operation, words));

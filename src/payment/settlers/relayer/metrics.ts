@@ -60,9 +60,8 @@ function createCosts(registry: Registry) {
   };
 }
 
-/** Publishes what our relayer holds, sends and pays, so that the cost of a payment can be compared with its price. */
-export function createRelayerMetrics(registry: Registry) {
-  const registers = [registry];
+/** Publishes what the relayer holds and needs, and who it is. The pages and `/readyz` tell nobody. */
+function createGasGauges(registers: Registry[]) {
   const balance = new Gauge({
     ...{ name: 'relayer_balance_usdc', help: 'Native USDC that the relayer holds for gas', registers },
   });
@@ -70,16 +69,23 @@ export function createRelayerMetrics(registry: Registry) {
     ...{ name: 'relayer_needed_usdc', help: 'Sales stop while the relayer holds less than this', registers },
   });
   const info = new Gauge({
-    ...{
-      name: 'relayer_info',
-      help: 'The address of the relayer, which is to be funded',
-      labelNames: ['address'],
-      registers,
-    },
+    ...{ name: 'relayer_info', help: 'The relayer’s address, which needs funds', labelNames: ['address'], registers },
   });
   const price = new Gauge({
     ...{ name: 'relayer_gas_price_gwei', help: 'What a node asks for gas, at the last reading', registers },
   });
+  return ({ balanceWei, gasPriceWei, neededWei, relayer }: GasReading): void => {
+    balance.set(Number(balanceWei) / WEI_PER_USDC);
+    needed.set(Number(neededWei) / WEI_PER_USDC);
+    info.set({ address: relayer }, 1);
+    price.set(Number(gasPriceWei) / WEI_PER_GWEI);
+  };
+}
+
+/** Publishes what our relayer holds, sends and pays, so that the cost of a payment can be compared with its price. */
+export function createRelayerMetrics(registry: Registry) {
+  const registers = [registry];
+  const gas = createGasGauges(registers);
   const transactions = new Counter({
     ...{ name: 'relayer_transactions_total', help: 'Mined transactions of the relayer', registers },
   });
@@ -112,12 +118,7 @@ export function createRelayerMetrics(registry: Registry) {
       for (const one of rails) costs.add(one);
     },
     /** For the gas watch's `onReading`. */
-    read({ balanceWei, gasPriceWei, neededWei, relayer }: GasReading): void {
-      balance.set(Number(balanceWei) / WEI_PER_USDC);
-      needed.set(Number(neededWei) / WEI_PER_USDC);
-      info.set({ address: relayer }, 1);
-      price.set(Number(gasPriceWei) / WEI_PER_GWEI);
-    },
+    read: gas,
     /** Publishes the spent part of the day's budget. Without a budget the limit has no sample. */
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {
       // An instance that leads again has a new budget.

@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto';
+import { privateKeyToAccount } from 'viem/accounts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import { USDC_DOMAIN } from './token.ts';
+
+/** Seconds for which a payment is valid, and by which its start lies in the past, because the chain's clock may be behind. */
+const VALID_SECONDS = 600;
+
+const TYPES = {
+  TransferWithAuthorization: [
+    ...['from', 'to'].map((name) => ({ name, type: 'address' })),
+    ...['value', 'validAfter', 'validBefore'].map((name) => ({ name, type: 'uint256' })),
+    { name: 'nonce', type: 'bytes32' },
+  ],
+};
+
+interface TransferSignerOptions {
+  readonly privateKey: `0x${string}`;
+  readonly chainId: number;
+  readonly usdc: `0x${string}`;
+  readonly clock: Clock;
+}
+
+/** Signs transfers of USDC of one account by EIP-3009, each with a fresh nonce. It is a buyer's part: a service has it for play money alone. */
+export function createTransferSigner({ privateKey, chainId, usdc, clock }: TransferSignerOptions) {
+  const account = privateKeyToAccount(privateKey);
+  const domain = { ...USDC_DOMAIN, chainId, verifyingContract: usdc };
+  /** `value` is in base units. */
+  return async (to: string, value: string) => {
+    const now = nowSeconds(clock);
+    const authorization = {
+      ...{ from: account.address, to, value, nonce: `0x${randomBytes(32).toString('hex')}` },
+      ...{ validAfter: String(now - VALID_SECONDS), validBefore: String(now + VALID_SECONDS) },
+    };
+    const typed = { domain, types: TYPES, primaryType: 'TransferWithAuthorization', message: authorization } as const;
+    return { signature: await account.signTypedData(typed), authorization };
+  };
+}
