@@ -22,7 +22,7 @@ Where a source has a licence, the answer names it, and its terms hold for what y
 Routes of other sellers in the market are those sellers’ own: this service checks that they answer, and sells nothing of theirs.</p></section>
 <section class="part" aria-labelledby="kept"><header class="head"><h2 id="kept">What is kept</h2></header>
 <p>The ledger keeps payments: amount, time, state, payer and route. An answer is kept until it can no longer be asked for again. A caller’s network address counts for limits, and stands beside a payment only as a hash.
-There are no accounts, no cookies and no trackers. The pages load nothing from other hosts. What a payment bought is told to nobody who only knows its number.</p></section>
+There are no accounts, no cookies and no trackers. The pages load nothing from other hosts. The lookup of a payment never says what it bought, or for whom.</p></section>
 <section class="part" aria-labelledby="limits"><header class="head"><h2 id="limits">Limits</h2></header>
 <p>Calls are limited by client, so that one cannot take all. An answer with status 429 says when to come back.${
       contactUrl && html` Questions go to <a href="${contactUrl}" rel="noopener">the operator</a>.`

@@ -52,7 +52,7 @@ function optionsFor(figure, /** @type {number} */ width) {
       y: { range: (_plot, least, most) => (isBand ? around(least, most) : [0, Math.max(most * 1.15, 1)]) },
     },
     axes: [
-      { ...axis, ...titled('UTC'), size: 30, space: 70, values: (_plot, ticks) => ticks.map(showClock) },
+      { ...axis, ...titled('UTC'), size: 30, space: 58, values: (_plot, ticks) => ticks.map(showClock) },
       { ...axis, ...titled(unit), size: 56, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(4)}`) },
     ],
     series: [

@@ -7,7 +7,7 @@ export function renderNotes({ hasGateway }: { readonly hasGateway: boolean }): H
 <h3>A paid call</h3>
 <p>A priced route answers 402. Its header <code>PAYMENT-REQUIRED</code> (base64 of JSON) says what to pay to whom. A client signs an authorization for exactly that amount,
 which costs no gas, and repeats the request with <code>PAYMENT-SIGNATURE</code>. The answer has the receipt in <code>PAYMENT-RESPONSE</code>.
-A payment is settled only after the answer exists: every status but 200 costs nothing.</p>
+A payment is settled only after the answer exists. An answer that leaves open whether it was taken says so (<code>charged</code>, below); every other status but 200 costs nothing.</p>
 <h3 id="validity">How long a payment may be valid</h3>
 <p>A requirement’s <code>maxTimeoutSeconds</code> is the longest time for which an authorization may be valid. It is 604900 here: a week and 100 seconds.
 ${hasGateway ? 'A payment from a deposit in Circle’s Gateway needs the week.' : 'A payment from a deposit in Circle’s Gateway would need the week. This service does not offer the Gateway now, and keeps the number, so that a client’s settings hold either way.'}
