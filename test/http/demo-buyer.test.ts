@@ -1,7 +1,9 @@
+import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
+import { mountDemoBuyer } from '../../src/pages/demo-buyer.ts';
 import { type Service, serviceWith } from '../support/service/service.ts';
-import { ENV } from './harness.ts';
+import { createTestApp, ENV } from './harness.ts';
 
 const KEY = `0x${'7c'.repeat(32)}`;
 const DEMO = { ...ENV, COLLECTOR: 'off', PLAY_MONEY: 'on', DEMO_BUYER_PRIVATE_KEY: KEY };
@@ -51,6 +53,36 @@ describe('the demo’s buyer', () => {
     const { status, body } = await sign(await requirement(), headers());
     expect([status, JSON.parse(body).code]).toEqual([403, 'demo_buyer_refused']);
     expect(body).not.toContain('signature');
+  });
+
+  test.each([
+    ['127.0.0.1', 200],
+    ['::1', 200],
+    ['192.0.2.1', 403],
+    ['::ffff:192.0.2.1', 403],
+  ])('answers a connection from %s with %i, whatever the request says of itself', async (remoteAddress, expected) => {
+    const network = { caip2: 'eip155:5042', usdc: ENV.USDC_ADDRESS };
+    const config = { seller: ENV.SELLER_ADDRESS, network, trustedProxies: [] };
+    const demoBuyer = async () => ({ signature: 'signed' });
+    const extra = (app: FastifyInstance) => mountDemoBuyer(app, { config, demoBuyer, prices: new Set(['500']) });
+    const { app } = await createTestApp({ extra });
+    const accepted = {
+      scheme: 'exact',
+      network: network.caip2,
+      asset: network.usdc,
+      payTo: config.seller,
+      amount: '500',
+    };
+    const headers = { origin: 'http://localhost:4021', host: 'localhost:4021' };
+    const answer = await app.inject({
+      method: 'POST',
+      url: '/demo/sign',
+      headers,
+      remoteAddress,
+      payload: { accepted },
+    });
+    expect(answer.statusCode).toBe(expected);
+    await app.close();
   });
 
   test('refuses a program that sends no origin', async () => {
