@@ -75,14 +75,14 @@ describeInBrowser('a payment from the reference', (browser) => {
     expect(await auditAccessibility(page)).toEqual([]);
     expectQuiet({ observed });
 
-    const stranger = await browser.visit(`${service.origin}/v1/payments/${transaction}`, {
+    const other = await browser.visit(`${service.origin}/v1/payments/${transaction}`, {
       screen: 'phone',
       colorScheme: 'dark',
     });
-    expect(await stranger.page.locator('#bought').textContent()).toContain('does not say it');
-    expect(await stranger.page.evaluate('document.documentElement.scrollWidth - screen.width')).toBeLessThanOrEqual(0);
-    expect(await auditAccessibility(stranger.page)).toEqual([]);
-    expect(await stranger.page.locator('main').textContent()).not.toContain('/v1/paid');
+    expect(await other.page.locator('#bought').textContent()).toContain('does not say it');
+    expect(await other.page.evaluate('document.documentElement.scrollWidth - screen.width')).toBeLessThanOrEqual(0);
+    expect(await auditAccessibility(other.page)).toEqual([]);
+    expect(await other.page.locator('main').textContent()).not.toContain('/v1/paid');
   });
 
   test('whose answer is lost is presented again, and paid once', async () => {

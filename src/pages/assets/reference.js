@@ -14,6 +14,10 @@ const operations = [...document.querySelectorAll('details.op')].filter((one) => 
 function openLinked() {
   const linked = operations.find(({ id }) => id === decodeURIComponent(location.hash.slice(1)));
   if (!linked) return;
+  // A search may have hidden it.
+  linked.hidden = false;
+  const group = linked.closest('.group');
+  if (group instanceof HTMLElement) group.hidden = false;
   linked.open = true;
   const given = new URLSearchParams(location.search);
   for (const field of linked.querySelectorAll('input, select')) {

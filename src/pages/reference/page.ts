@@ -21,7 +21,7 @@ export interface ReferenceDeps {
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
-  /** Null: the pages have nobody to pay with. */
+  /** Null: there is no demo, and readers pay with their own wallets. */
   readonly demoBuyer: DemoBuyer | null;
   /** The OpenAPI document, made at the first request. */
   document(): Promise<Document>;

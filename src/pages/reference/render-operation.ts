@@ -73,7 +73,7 @@ function renderAnswers(operation: Operation, context: RenderContext): Html {
   ];
   return html`${good.map((answer) =>
     twin
-      ? html`<p><strong>${answer.status}</strong> The same answer as <a href="#${twin.id}"><code>${twin.path}</code></a>.</p>`
+      ? html`<p><strong>${answer.status}</strong> The same answer as <a href="/docs#${twin.id}"><code>${twin.path}</code></a>.</p>`
       : renderGood(operation, answer),
   )}
 ${others.length > 0 && html`<dl class="statuses">${others.map(({ status, text }) => html`<div><dt>${status}</dt><dd>${inlineCode(text)}</dd></div>`)}</dl>`}`;

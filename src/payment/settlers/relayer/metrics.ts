@@ -60,7 +60,7 @@ function createCosts(registry: Registry) {
   };
 }
 
-/** Publishes what the relayer holds and needs, and who it is. The pages and `/readyz` tell nobody. */
+/** Publishes what the relayer holds and needs, and its address. Pages and `/readyz` show neither to third parties. */
 function createGasGauges(registers: Registry[]) {
   const balance = new Gauge({
     ...{ name: 'relayer_balance_usdc', help: 'Native USDC that the relayer holds for gas', registers },
