@@ -48,9 +48,10 @@ export function rank(
   const scores = scoreAll(index, concepts);
   const floor = scores.reduce((most, score) => Math.max(most, score), 0) * MIN_OF_BEST;
   const all: Ranked[] = [];
-  scores.forEach((score, id) => {
+  for (let id = 0; id < scores.length; id++) {
+    const score = scores[id] ?? 0;
     if (score > 0 && score >= floor && passes(id)) all.push({ id, score });
-  });
+  }
   // The sort is stable, so the earlier document of the list stays first on equal scores.
   all.sort((a, b) => b.score - a.score);
   return { ranked: all.slice(offset, offset + limit), total: all.length };
@@ -60,13 +61,9 @@ export function rank(
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);
-  const words = new Float64Array(index.size);
-  const subjects = new Uint8Array(index.size);
   let asked = 0;
-  let hasUnknown = false;
   for (const concept of concepts) {
-    const { found, naming, most, isKnown } = matchConcept(index, concept);
-    if (concept.kind === 'subject' && !isKnown) hasUnknown = true;
+    const { found, most } = matchConcept(index, concept);
     if (most === 0) continue;
     asked += most;
     for (let id = 0; id < found.length; id++) {
@@ -74,37 +71,22 @@ function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64A
       if (score === 0) continue;
       sums[id] = (sums[id] ?? 0) + score;
       covered[id] = (covered[id] ?? 0) + Math.min(score / FULLY_MATCHED, most);
-      if (concept.kind !== 'implied') words[id] = (words[id] ?? 0) + (naming[id] ?? 0);
-      if (concept.kind !== 'general' && (naming[id] ?? 0) > 0) subjects[id] = 1;
     }
   }
-  const wordCount = concepts.filter(({ kind }) => kind !== 'implied').length;
-  const answers = (id: number) => !hasUnknown || (subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS);
+  const answers = subjectTest(index, concepts);
   return sums.map((sum, id) => {
+    if (sum === 0) return 0;
     const coverage = (covered[id] ?? 0) / asked;
-    if (sum === 0 || coverage < MIN_COVERAGE || !answers(id)) return 0;
+    if (coverage < MIN_COVERAGE || !answers(id)) return 0;
     return Math.round(sum * (UNMATCHED_SHARE + (1 - UNMATCHED_SHARE) * coverage) * DECIMALS) / DECIMALS;
   });
 }
 
-/** How well each document matches one concept. */
-interface ConceptMatch {
-  /** Each document's score with its best wording. */
-  readonly found: Float64Array;
-  /** The weight of each document's best wording that names the concept. */
-  readonly naming: Float64Array;
-  /** The highest score of all. */
-  readonly most: number;
-  /** Whether any document names the concept. */
-  readonly isKnown: boolean;
-}
-
-function matchConcept(index: DiscoveryIndex, { wordings }: Concept): ConceptMatch {
+/** Each document's score with its best wording, and the highest of all. */
+function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Float64Array; most: number } {
   const found = new Float64Array(index.size);
-  const naming = new Float64Array(index.size);
   let most = 0;
-  let isKnown = false;
-  for (const { phrase, prefix, weight, names } of wordings) {
+  for (const { phrase, prefix, weight } of wordings) {
     // Word beginnings are tried only when no full wording matched.
     if (prefix && most > 0) continue;
     const { ids, scores } = index.match(phrase, prefix);
@@ -113,9 +95,43 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): ConceptMatc
       const weighed = (scores[n] ?? 0) * weight;
       if (weighed > (found[id] ?? 0)) found[id] = weighed;
       if (weighed > most) most = weighed;
-      if (names && weight > (naming[id] ?? 0)) naming[id] = weight;
     }
-    if (names && ids.length > 0) isKnown = true;
   }
-  return { found, naming, most, isKnown };
+  return { found, most };
+}
+
+/**
+ * The test of a document's subject. Every document passes while each subject of the query is known to some document, which is the usual case and costs
+ * nothing. Otherwise a document must match another subject, and enough of the query's words. The matches are the ones that the scores have asked for.
+ */
+function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: number) => boolean {
+  const namings = concepts.map((concept) => ({ concept, matches: namingMatches(index, concept) }));
+  if (namings.every(({ concept, matches }) => concept.kind !== 'subject' || matches.length > 0)) return () => true;
+  const words = new Float64Array(index.size);
+  const subjects = new Uint8Array(index.size);
+  for (const { concept, matches } of namings) {
+    const best = new Map<number, number>();
+    for (const { ids, weight } of matches) {
+      for (const id of ids) best.set(id, Math.max(weight, best.get(id) ?? 0));
+    }
+    for (const [id, weight] of best) {
+      if (concept.kind !== 'implied') words[id] = (words[id] ?? 0) + weight;
+      if (concept.kind !== 'general') subjects[id] = 1;
+    }
+  }
+  const wordCount = concepts.filter(({ kind }) => kind !== 'implied').length;
+  return (id) => subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS;
+}
+
+/** The matches that show what a document is about, by wording. A word's beginning counts only when no other wording was found. */
+function namingMatches(index: DiscoveryIndex, { wordings }: Concept): { ids: Int32Array; weight: number }[] {
+  const matches: { ids: Int32Array; weight: number }[] = [];
+  let isFound = false;
+  for (const { phrase, prefix, weight, names } of wordings) {
+    if (prefix && isFound) continue;
+    const { ids } = index.match(phrase, prefix);
+    if (ids.length > 0) isFound = true;
+    if (names && ids.length > 0) matches.push({ ids, weight });
+  }
+  return matches;
 }
