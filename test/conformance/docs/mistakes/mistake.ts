@@ -20,7 +20,7 @@ export interface Mistake {
   /** What the answer must say to do. */
   readonly next: RegExp;
   /** The member `charged`, where the answer has one. */
-  readonly charged?: false;
+  readonly charged?: false | 'unknown';
 }
 
 /** Sends a GET, or what the options say. */
