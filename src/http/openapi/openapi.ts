@@ -9,7 +9,7 @@ import type { Requirement, RequirementOf } from '../requirement.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { marketOperations } from './openapi-market.ts';
-import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
+import { MCP_OPERATIONS, META_OPERATIONS } from './openapi-meta.ts';
 import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
@@ -81,7 +81,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   for (const { method, url, schema } of marketOperations(ENTRY)) {
     add({ method, url, schema: { tags: ['market'], ...schema } });
   }
-  add({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] } });
+  for (const { url, schema } of MCP_OPERATIONS) add({ method: 'POST', url, schema: { ...schema, tags: ['meta'] } });
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
   await scribe.close();
