@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { sourceSchema } from '../../lib/source.ts';
 import { ENTRY } from './openapi-discovery.ts';
 import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
 import { LISTING } from './openapi-market.ts';
@@ -56,6 +57,7 @@ const OWN_SCHEMAS: Json = {
   LightningChallenge: LIGHTNING_CHALLENGE,
   Entry: ENTRY,
   Listing: LISTING,
+  Source: toJsonSchema(sourceSchema, 'output'),
 };
 
 /** How many answers must have a part before it is described once for all. */
@@ -87,7 +89,9 @@ function commonParts(answers: readonly Json[]): [name: string, text: string][] {
       found.set(text, part);
     }
   }
-  const common = [...found].filter(([, part]) => part.answers >= MIN_ANSWERS);
+  const isTaken = (name: string, text: string) =>
+    Object.hasOwn(OWN_SCHEMAS, name) && JSON.stringify(OWN_SCHEMAS[name]) !== text;
+  const common = [...found].filter(([text, { name, answers: count }]) => count >= MIN_ANSWERS && !isTaken(name, text));
   const byName = new Map(common.reverse().map(([text, { name }]) => [name, text]));
   return [...byName].sort(([one], [other]) => (one < other ? -1 : 1));
 }

@@ -1,4 +1,4 @@
-import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
+import { anyObject, integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
 
 const SETTLEMENT = object(
   {
@@ -47,7 +47,7 @@ const KIND = object({
 const SUPPORTED = object({
   kinds: { type: 'array', items: KIND, description: 'What it settles, one for each network' },
   extensions: { type: 'array', items: text, description: 'None' },
-  signers: { type: 'object', description: 'None: nothing is signed here' },
+  signers: { ...anyObject, description: 'None: nothing is signed here' },
 });
 
 const REQUIREMENT = {
@@ -65,7 +65,7 @@ const REQUIREMENT = {
         invoice: said('The BOLT11 invoice'),
         requestHash: said('SHA-256 of the bound request, in hex'),
         requestBindingProfile: { ...text, enum: ['http:1', 'mcp:1'] },
-        requestBindingParams: { type: 'object', description: 'What the profile needs to bind the request again' },
+        requestBindingParams: { ...anyObject, description: 'What the profile needs to bind the request again' },
       }),
       description: 'As the seller offered it',
     },
@@ -75,7 +75,7 @@ const REQUIREMENT = {
 const PAYLOAD = {
   ...object({
     x402Version: { type: 'integer', enum: [2] },
-    accepted: { type: 'object', description: 'The offer as the buyer accepted it: it must equal paymentRequirements' },
+    accepted: { ...anyObject, description: 'The offer as the buyer accepted it: it must equal paymentRequirements' },
     payload: object({ preimage: said('The preimage of the paid invoice: 64 hex characters') }),
   }),
   description: 'The decoded PAYMENT-SIGNATURE of the buyer, unchanged',

@@ -45,7 +45,7 @@ function list(listing: Json): Operation {
     online: { ...integer, description: 'How many of all listings are online' },
     listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
     note: { type: 'string' },
-    source: { type: 'object', description: 'Where the answer comes from' },
+    source: reference('schemas', 'Source'),
   };
   return {
     method: 'GET',

@@ -10,7 +10,8 @@ import { componentSchemas } from './openapi-components.ts';
 import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { marketOperations } from './openapi-market.ts';
-import { MCP_OPERATIONS, META_OPERATIONS } from './openapi-meta.ts';
+import { MCP_OPERATIONS } from './openapi-mcp.ts';
+import { META_OPERATIONS } from './openapi-meta.ts';
 import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
 import { componentResponses, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
@@ -84,13 +85,9 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   }
   for (const { url, schema } of MCP_OPERATIONS) add({ method: 'POST', url, schema: { ...schema, tags: ['meta'] } });
   await scribe.ready();
-  const document = structuredClone(scribe.swagger()) as Json & { paths: Record<string, { get: Json }> };
+  const document = structuredClone(scribe.swagger()) as Described;
   await scribe.close();
-  // The plugin takes no references to responses.
-  for (const { endpoint, mount } of sold) {
-    const operation = document.paths[pathOn(endpoint, mount)]?.get;
-    if (operation) operation.responses = describeResponses(endpoint, mount);
-  }
+  addResponses(document, sold);
   return {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
@@ -100,6 +97,16 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       ...{ headers: COMPONENT_HEADERS, securitySchemes: SECURITY_SCHEMES },
     },
   };
+}
+
+type Described = Json & { readonly paths: Record<string, { readonly get: Json }> };
+
+/** Adds the answers of the catalogue's operations, because the plugin takes no references to responses. */
+function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
+  for (const { endpoint, mount } of sold) {
+    const operation = paths[pathOn(endpoint, mount)]?.get;
+    if (operation) operation.responses = describeResponses(endpoint, mount);
+  }
 }
 
 /** Every mount of an entry. What is sold in USDC may stand under two. */

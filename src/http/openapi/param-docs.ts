@@ -23,7 +23,6 @@ export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'examp
     const integer = schema.type === 'integer';
     // The type already says that it is a whole number; the pattern of its text form would contradict the type.
     if (integer) delete schema.pattern;
-    delete schema.default;
     if (absent.success && absent.data !== undefined) schema.default = asWritten(absent.data);
     if (example !== undefined) schema.examples = [integer ? Number(example) : example];
     return { name, required: !absent.success, description: String(description ?? ''), schema };

@@ -257,6 +257,18 @@ describe('the OpenAPI document', () => {
     expect(Buffer.byteLength(JSON.stringify(document))).toBeLessThan(300_000);
   });
 
+  it('says of every object what its members are, or that it has any, because generated clients take a bare one for empty', () => {
+    const bare = (value: unknown, at: string): string[] => {
+      if (typeof value !== 'object' || value === null) return [];
+      const { type, properties, additionalProperties, anyOf } = value as Record<string, unknown>;
+      const isBare = type === 'object' && !properties && additionalProperties === undefined && !anyOf;
+      const within = Object.entries(value).filter(([key]) => key !== 'examples' && key !== 'example');
+      return [...(isBare ? [at] : []), ...within.flatMap(([key, one]) => bare(one, `${at}/${key}`))];
+    };
+    expect(bare({ paths: byMpp.paths, components: byMpp.components }, '#')).toEqual([]);
+    expect(bare({ x: { type: 'object' } }, '#')).toEqual(['#/x']);
+  });
+
   it('contains every component that it refers to', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1]);
     expect(references.length).toBeGreaterThan(10);
