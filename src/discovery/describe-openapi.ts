@@ -1,3 +1,4 @@
+import { followReference as follow } from '../lib/local-reference.ts';
 import { own } from '../lib/own-property.ts';
 import type { Entry } from './entry.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
@@ -14,9 +15,7 @@ import {
 /** The most paths that are searched. A large service describes hundreds in one file. */
 const MAX_PATHS = 2000;
 const MAX_PARAMS = 50;
-/** The longest chain of references that is followed. */
-const MAX_HOPS = 5;
-const MAX_STEPS = 10;
+const MAX_SERVERS = 10;
 
 /** What a seller's OpenAPI document (3.x, JSON) says about one of its routes. NO_DESCRIPTION when it does not describe the route. */
 export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
@@ -50,7 +49,7 @@ export function describeOpenApi(document: unknown, url: URL, answered: Entry['me
  * other one.
  */
 function findOperation(document: unknown, url: URL, answered: Entry['method']) {
-  const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_STEPS).map(prefixOf)];
+  const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_SERVERS).map(prefixOf)];
   const asked = trimmed(decodeBraces(url.pathname));
   const paths = own(document, 'paths');
   const templates = isObject(paths) ? Object.keys(paths).slice(0, MAX_PATHS) : [];
@@ -58,7 +57,7 @@ function findOperation(document: unknown, url: URL, answered: Entry['method']) {
     templates.find((template) => prefixes.some((prefix) => test(trimmed(prefix + template))));
   const template = fits((path) => path === asked) ?? fits((path) => matches(path, asked));
   if (template === undefined) return null;
-  const item = own(paths, template);
+  const item = follow(document, own(paths, template));
   const methods = [answered, 'GET', 'POST'].map((name) => methodOf(name) ?? answered);
   const method = methods.find((name) => isObject(own(item, name.toLowerCase())));
   return method === undefined ? null : { item, operation: own(item, method.toLowerCase()), method };
@@ -119,17 +118,4 @@ function answerOf(document: unknown, operation: unknown): unknown {
 
 function jsonContent(holder: unknown): unknown {
   return own(own(holder, 'content'), 'application/json');
-}
-
-/** Resolves a local reference. An external or circular one resolves to nothing. Nothing is fetched. */
-function follow(document: unknown, value: unknown): unknown {
-  let target = value;
-  for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
-    const reference = own(target, '$ref');
-    if (typeof reference !== 'string') return target;
-    if (!reference.startsWith('#/')) return undefined;
-    const steps = reference.slice(2).split('/').slice(0, MAX_STEPS);
-    target = steps.reduce<unknown>((at, step) => own(at, step.replaceAll('~1', '/').replaceAll('~0', '~')), document);
-  }
-  return undefined;
 }

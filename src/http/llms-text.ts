@@ -38,7 +38,7 @@ ${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In
     `## Documents
 - [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
 - [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
-- [MCP](/mcp): every route as a tool, by POST (streamable HTTP)
+- [MCP](/mcp): every route as a tool, by POST (streamable HTTP); in bitcoin at /mcp/lightning
 - [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,
   ];
   return `${sections.join('\n\n')}\n`;

@@ -19,7 +19,7 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator();
 export interface Toolbox {
   /** What `initialize` says about the tools. */
   readonly instructions: string;
-  readonly listed: readonly Listed[];
+  listed(): readonly Listed[];
   /** Null when there is no such tool; never rejects. */
   call(name: string): Promise<CallToolResult> | null;
 }
@@ -33,7 +33,7 @@ export async function answerMessage(request: Request, parsedBody: unknown, toolb
     { name: 'percall', title: 'percall: data by the call', version: VERSION },
     { capabilities: { tools: {} }, instructions: toolbox.instructions, jsonSchemaValidator },
   );
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed] }));
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed()] }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
     const called = toolbox.call(params.name);
     if (!called)

@@ -6,6 +6,7 @@ import { runEndpoint } from '../payment/run-endpoint.ts';
 import { readArguments } from './arguments.ts';
 import { listFree } from './listing.ts';
 import { answered } from './results.ts';
+import { outputSchema } from './schemas.ts';
 import type { Tool } from './tool.ts';
 
 /** As on the free routes: a summary may be one second old. That protects the source from bursts. */
@@ -31,9 +32,11 @@ export function createFreeTool<S>(
   const cache = createAnswerCache(clock, endpoint.cacheMs ?? DEFAULT_CACHE_MS, undefined, version);
   const context = { sources, timeoutMs: handlerTimeoutMs, signal: NEVER_ABORTED };
   const produce = async (params: unknown) => (await runEndpoint(endpoint, params, context)).toString('utf8');
+  const listed = listFree(endpoint, chain);
   return {
-    listed: listFree(endpoint, chain),
-    group: 'free',
+    ...{ name: listed.name, group: 'free' },
+    listedAt: () => listed,
+    outputSchema: () => outputSchema(endpoint.result, false),
     async run(call) {
       const { params } = readArguments(endpoint, call.arguments);
       // A reply that can report a fault is never cached, on any transport.

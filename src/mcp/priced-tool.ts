@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
-import type { PaymentRequirements } from '@x402/core/types';
+import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { NamedChain } from '../lib/named-chain.ts';
@@ -12,10 +12,12 @@ import { corrected, PaymentRefused } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
 import { listPriced } from './listing.ts';
 import { PAYMENT } from './meta.ts';
-import { askedRail, paidRail, type Rail, railsOf } from './rails.ts';
+import { askedRail, isSoldAt, paidRail, type Rail, railsOf } from './rails.ts';
 import { answered, mustPay } from './results.ts';
+import { inputSchema, outputSchema } from './schemas.ts';
 import type { Tool, ToolCall } from './tool.ts';
-import { toolUrl } from './tool-name.ts';
+import { toolName, toolUrl } from './tool-name.ts';
+import { unpaidSentence } from './unpaid-sentence.ts';
 
 /** The functions that sell priced tools, shared with the routes. */
 export interface Counters<S> {
@@ -47,23 +49,17 @@ const WRONG_RAIL = 'No matching payment requirements';
  * 4. A refused payment gets the reason and a new offer.
  */
 export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
-  const { publicOrigin, sources, protocol, purchase, lightning } = counters;
+  const { chain, publicOrigin, sources, protocol, purchase, lightning } = counters;
   const rails = railsOf(endpoint);
   const offerNow = (): Offer | null => (rails.includes('usdc') ? counters.offerOf(endpoint) : null);
-  const listed = listPriced(endpoint, rails, counters.chain);
-  const { name, inputSchema } = listed;
-  const url = toolUrl(name);
-  const demand = protocol.prepare(endpoint, { name, url, inputSchema });
-  const server = `${publicOrigin}/mcp`;
-
-  function toolOrder({ call, params }: Order): ToolOrder<S> {
-    const { arguments: given, meta, client, signal } = call;
-    return { endpoint, params, server, name, url, arguments: given, meta, client, signal };
-  }
+  const network = offerNow()?.requirement.network ?? '';
+  const name = toolName(endpoint);
+  const unpaid = createUnpaid(endpoint, counters, name);
+  const bind = (order: Order) => lightning.bind(toolOrder(endpoint, publicOrigin, order));
 
   /** The entries of `accepts`: the rail that was asked for, then USDC, because offering USDC costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
-    const invoice = rail === 'lightning' ? [(await lightning.quote(lightning.bind(toolOrder(order)))).requirement] : [];
+    const invoice = rail === 'lightning' ? [(await lightning.quote(bind(order))).requirement] : [];
     return [...invoice, ...(offerNow()?.accepts ?? [])];
   }
 
@@ -77,8 +73,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
 
   async function sellForSats(order: Order, payment: unknown): Promise<CallToolResult> {
     if (!rails.includes('lightning')) throw new PaymentRefused(WRONG_RAIL);
-    const bound = lightning.bind(toolOrder(order));
-    return handOut(order.call, await lightning.sell(bound, protocol.read(payment)));
+    return handOut(order.call, await lightning.sell(bind(order), protocol.read(payment)));
   }
 
   /** Answers a refused payment with the reason and, as at the routes, a new offer where one can be made. */
@@ -86,14 +81,14 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
     const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
     const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;
-    return mustPay(demand(accepts, refusal.reason), receipt);
+    return unpaid(accepts, refusal.reason, receipt);
   }
 
   async function run(call: ToolCall): Promise<CallToolResult> {
     const order = { call, ...readArguments(endpoint, call.arguments) };
     endpoint.checkParams(order.params, sources);
     const payment = own(call.meta, PAYMENT);
-    if (payment === undefined) return mustPay(demand(await offered(order, askedRail(call.meta, rails))));
+    if (payment === undefined) return unpaid(await offered(order, askedRail(call.meta, rails, call.door.rail)));
     const rail = paidRail(payment);
     try {
       return await (rail === 'lightning' ? sellForSats(order, payment) : sellForUsdc(order, payment));
@@ -103,7 +98,32 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     }
   }
 
-  return { listed, group: 'priced', run };
+  return {
+    ...{ name, group: 'priced' },
+    listedAt: (door) => (isSoldAt(door.rail, rails) ? listPriced(endpoint, { rails, chain, network }, door) : null),
+    outputSchema: () => outputSchema(endpoint.result, true),
+    run,
+  };
+}
+
+/** A call as an invoice binds it: the address at which it came in, and what it says. */
+function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, params }: Order): ToolOrder<S> {
+  const { door, arguments: given, meta, client, signal } = call;
+  const name = toolName(endpoint);
+  const server = `${publicOrigin}${door.path}`;
+  return { endpoint, params, server, name, url: toolUrl(name), arguments: given, meta, client, signal };
+}
+
+/** Makes the result of a call that is not paid for. `refusal` is the reason for which a payment was refused. */
+function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol }: Counters<S>, tool: string) {
+  const priceUsd = endpoint.price?.usd ?? '';
+  const demand = protocol.prepare(endpoint, { name: tool, url: toolUrl(tool), inputSchema: inputSchema(endpoint) });
+  return (accepts: readonly PaymentRequirements[], refusal?: string, receipt?: SettleResponse | null): CallToolResult =>
+    mustPay(
+      unpaidSentence({ tool, priceUsd, chain, accepts, refusal: refusal ?? null }),
+      demand(accepts, refusal),
+      receipt,
+    );
 }
 
 function handOut(call: ToolCall, { body, receipt, onSent }: Sold): CallToolResult {

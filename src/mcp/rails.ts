@@ -13,15 +13,22 @@ export function railsOf(endpoint: Pick<Endpoint<never>, 'access' | 'path' | 'onl
 }
 
 /**
- * The rail that an unpaid call is offered. Throws BadParameter for a rail that the tool is not sold on.
+ * The rail that an unpaid call is offered: that of `_meta`, else the `usual` one of the address, else the tool's first. Throws BadParameter for a rail that the
+ * tool is not sold on.
  * Offering USDC costs nothing. Offering Lightning makes the node create an invoice and runs the handler.
- * So Lightning is offered only when `_meta` asks for it, or when the tool is sold for bitcoin only.
+ * So Lightning is offered only when the client asks for it, or when the tool is sold for bitcoin only.
  */
-export function askedRail(meta: unknown, rails: readonly Rail[]): Rail {
+export function askedRail(meta: unknown, rails: readonly Rail[], usual: Rail | null): Rail {
   const asked = own(meta, RAIL);
-  const rail = asked === undefined ? rails[0] : rails.find((one) => one === asked);
+  const wanted = asked === undefined ? (usual ?? rails[0]) : asked;
+  const rail = rails.find((one) => one === wanted);
   if (rail !== undefined) return rail;
   throw new BadParameter([{ path: `_meta.${RAIL}`, message: `this tool can be paid by: ${rails.join(', ')}` }]);
+}
+
+/** Whether a tool is offered at an address: one without a rail of its own offers every tool. */
+export function isSoldAt(rail: Rail | null, rails: readonly Rail[]): boolean {
+  return rail === null || rails.includes(rail);
 }
 
 /** The rail of a presented payment, found by the network that the payment accepted. */

@@ -16,9 +16,17 @@ export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolRe
   };
 }
 
-/** The MCP form of a 402: the PaymentRequired object, as data and as text. A refused settlement is added in `_meta`. */
-export function mustPay(required: PaymentRequired, settlement?: SettleResponse | null): CallToolResult {
-  return failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
+/**
+ * The MCP form of a 402: the PaymentRequired object, as data and as text, after a sentence for models. A refused settlement is added in `_meta`.
+ * x402's transport has the object in the first text. Clients read it from `structuredContent`; models read the texts, in their order.
+ */
+export function mustPay(
+  sentence: string,
+  required: PaymentRequired,
+  settlement?: SettleResponse | null,
+): CallToolResult {
+  const { content, ...rest } = failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
+  return { content: [{ type: 'text', text: sentence }, ...content], ...rest };
 }
 
 /** The MCP form of a problem body: what failed, whether money moved, and when to try again. */

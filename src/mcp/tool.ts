@@ -1,7 +1,10 @@
 import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
+import type { Door } from './door.ts';
 
 /** One `tools/call` and its caller. */
 export interface ToolCall {
+  /** The address at which it came in. */
+  readonly door: Door;
   /** As received: an object, or undefined when absent. */
   readonly arguments: unknown;
   readonly meta: unknown;
@@ -18,7 +21,11 @@ export interface ToolCall {
 
 /** A tool: its listing, the rate limit that its calls count against, and its `run`. `run` throws AppErrors; any other thrown value is a bug. */
 export interface Tool {
-  readonly listed: Listed;
+  readonly name: string;
   readonly group: 'free' | 'priced';
+  /** What an address lists, without the schema of the answer. Null where the address does not offer the tool. */
+  listedAt(door: Door): Listed | null;
+  /** JSON Schema of `structuredContent`. Made for each call, because few clients ask for it and it is long. */
+  outputSchema(): NonNullable<Listed['outputSchema']>;
   run(call: ToolCall): Promise<CallToolResult>;
 }

@@ -24,7 +24,7 @@ export function createTools<S>(deps: ToolsDeps<S>): ReadonlyMap<string, Tool> {
   );
   const tools = new Map<string, Tool>();
   for (const tool of deps.search ? [createSearchTool(deps.search), ...made] : made) {
-    const { name } = tool.listed;
+    const { name } = tool;
     if (tools.has(name)) throw new Error(`two tools are called ${name}`);
     tools.set(name, tool);
   }

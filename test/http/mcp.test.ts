@@ -9,7 +9,7 @@ import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
 import { createOffer } from '../../src/payment/open-offers.ts';
 import { toolProtocol } from '../../src/payment/open-protocols.ts';
 import { createLightningTools } from '../../src/payment/rails/lightning/tools.ts';
-import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/service/mcp.ts';
+import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textsOf } from '../support/service/mcp.ts';
 import { call } from '../support/service/service.ts';
 import { PLAIN_RAILS, TERMS } from '../support/service/terms.ts';
 import { countingEndpoint, createStillClock, createTestApp, listen, pricedEndpoint } from './harness.ts';
@@ -105,9 +105,34 @@ describe('the official client', () => {
     await close();
   });
 
+  test('gets no schemas of answers unless it asks for them, and takes structured answers of both kinds', async () => {
+    for (const [path, schemas] of [
+      ['/mcp', 0],
+      ['/mcp?schemas=full', 3],
+    ] as const) {
+      const { client, call: tool, close } = await connectClient(shop.origin, path);
+      const { tools } = await client.listTools();
+      expect(tools.filter(({ outputSchema }) => outputSchema)).toHaveLength(schemas);
+      expect((await tool('free_chain_count', { n: 3 })).structuredContent).toMatchObject({ n: 3 });
+      await close();
+    }
+    const { status, body } = await postMessage(shop.origin, ping, undefined, '/mcp?schemas=all');
+    expect([status, JSON.parse(body)]).toMatchObject([400, { code: 'bad_parameter', errors: [{ path: 'schemas' }] }]);
+  });
+
+  test('sees at the address of Lightning the tools that bitcoin buys, at the price in bitcoin', async () => {
+    const { client, call: tool, close } = await connectClient(shop.origin, '/mcp/lightning');
+    expect(client.getInstructions()).toContain('pays in bitcoin over Lightning');
+    const { tools } = await client.listTools();
+    // The test's priced tool is sold in USDC alone.
+    expect(tools.map(({ name }) => name)).toEqual(['free_chain_count', 'free_buggy']);
+    await expect(tool('paid_chain_thing', { id: 'a' })).rejects.toThrow('Unknown tool');
+    await close();
+  });
+
   test("gets a failure as a result, which the client's own check against the listed schema accepts", async () => {
     const { origin } = shop;
-    const { client, call: tool, close } = await connectClient(origin);
+    const { client, call: tool, close } = await connectClient(origin, '/mcp?schemas=full');
     await client.listTools();
     expect(await tool('free_chain_count', { n: 0, m: 1 })).toMatchObject({
       isError: true,
@@ -156,7 +181,9 @@ describe('a priced tool', () => {
       accepts: [{ scheme: 'exact', network: 'eip155:5042', amount: '2000', asset: '0x36', payTo: '0x5e' }],
       extensions: { bazaar: { info: { input: { type: 'mcp', toolName: 'paid_chain_thing' } } } },
     });
-    expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
+    const [sentence, data, ...more] = textsOf(result);
+    expect(sentence).toMatch(/^paid_chain_thing is not paid for yet, .*: it costs 0\.002 USDC on Arc,[^.]*\.$/);
+    expect([JSON.parse(data!), more]).toEqual([result.structuredContent, []]);
   });
 
   test.each([

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { followReference } from '../../../src/lib/local-reference.ts';
 import { fitsPath } from './path-template.ts';
 import { parseUsd } from './usdc.ts';
 
@@ -43,7 +44,8 @@ function paymentInfoOf(openapi: unknown, path: string): unknown {
   const { paths } = document.data;
   const template = Object.hasOwn(paths, path) ? path : Object.keys(paths).find((one) => fitsPath(one, path));
   if (template === undefined) return null;
-  const operation = z.looseObject({ get: z.looseObject({ 'x-payment-info': z.unknown() }) }).safeParse(paths[template]);
+  const item = followReference(openapi, paths[template]);
+  const operation = z.looseObject({ get: z.looseObject({ 'x-payment-info': z.unknown() }) }).safeParse(item);
   return operation.data?.get['x-payment-info'] ?? null;
 }
 

@@ -1,4 +1,5 @@
 import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
+import { reference } from './openapi-shared.ts';
 
 const described = (type: string, description: string): Json => ({ type, description });
 const listOf = (items: Json, description: string): Json => ({ type: 'array', items, description });
@@ -64,7 +65,7 @@ const RESULT = object({
     description: 'Unix seconds of the last catalogue read; null before the first',
   },
   sources: { ...object({ own: text, market: text, catalogue: text }), description: 'What each source is, in words' },
-  results: { type: 'array', items: ENTRY },
+  results: { type: 'array', items: reference('schemas', 'Entry') },
   note: text,
 });
 

@@ -1,4 +1,4 @@
-import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
+import { anyObject, integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
 
 const SETTLEMENT = object(
   {
@@ -11,21 +11,83 @@ const SETTLEMENT = object(
   ['success', 'transaction', 'network'],
 );
 
+const said = (description: string): Json => ({ ...text, description });
+const count = (description: string): Json => ({ ...integer, minimum: 0, description });
+
 const DESCRIPTOR = object({
-  url: text,
-  scheme: text,
-  networks: { type: 'array', items: text },
-  spec: text,
-  registration: { ...text, enum: ['none'] },
-  routes: object({ supported: text, settle: text }),
-  limits: object({ maxTimeoutSeconds: integer, perMinute: integer, dailyCap: integer, settledToday: integer }),
-  settled: object({ total: integer, today: integer, nodes: integer, forOurOwnNode: integer }),
-  note: text,
+  url: said('The facilitator’s address'),
+  scheme: said('x402’s scheme: exact'),
+  networks: { type: 'array', items: text, description: 'The Lightning networks that it claims proofs of' },
+  spec: said('The scheme’s page'),
+  registration: { ...said('Sellers need none'), enum: ['none'] },
+  routes: object({ supported: said('Method and path of the list'), settle: said('Method and path of a claim') }),
+  limits: object({
+    maxTimeoutSeconds: count('The longest that a requirement may let a buyer take, in seconds'),
+    perMinute: count('Settle calls of one client a minute'),
+    dailyCap: count('Claims of all clients on one UTC day'),
+    settledToday: count('How many of them were made today'),
+  }),
+  settled: object({
+    total: count('Claims since the start of the ledger'),
+    today: count('Claims on this UTC day'),
+    nodes: count('Distinct nodes that were paid'),
+    forOurOwnNode: count('Claims of payments to this service’s own node'),
+  }),
+  note: said('The rules in words'),
 });
+
+const KIND = object({
+  x402Version: { type: 'integer', enum: [2] },
+  scheme: { ...text, enum: ['exact'] },
+  network: said('A Lightning network'),
+  extra: object({
+    assetTransferMethod: { ...text, enum: ['bolt11'] },
+    paymentFlow: { ...text, enum: ['upfront'], description: 'The buyer pays before the seller serves' },
+  }),
+});
+const SUPPORTED = object({
+  kinds: { type: 'array', items: KIND, description: 'What it settles, one for each network' },
+  extensions: { type: 'array', items: text, description: 'None' },
+  signers: { ...anyObject, description: 'None: nothing is signed here' },
+});
+
+const REQUIREMENT = {
+  ...object({
+    scheme: { ...text, enum: ['exact'] },
+    network: said('A Lightning network of the list of supported ones'),
+    asset: { ...text, enum: ['BTC'] },
+    amount: said('Millisatoshis, a decimal integer'),
+    payTo: said('The public key of the seller’s node, in hex'),
+    maxTimeoutSeconds: count('How long the buyer may take'),
+    extra: {
+      ...object({
+        assetTransferMethod: { ...text, enum: ['bolt11'] },
+        paymentFlow: { ...text, enum: ['upfront'] },
+        invoice: said('The BOLT11 invoice'),
+        requestHash: said('SHA-256 of the bound request, in hex'),
+        requestBindingProfile: { ...text, enum: ['http:1', 'mcp:1'] },
+        requestBindingParams: { ...anyObject, description: 'What the profile needs to bind the request again' },
+      }),
+      description: 'As the seller offered it',
+    },
+  }),
+  description: 'The seller’s own requirement, against which the proof is checked',
+};
+const PAYLOAD = {
+  ...object({
+    x402Version: { type: 'integer', enum: [2] },
+    accepted: { ...anyObject, description: 'The offer as the buyer accepted it: it must equal paymentRequirements' },
+    payload: object({ preimage: said('The preimage of the paid invoice: 64 hex characters') }),
+  }),
+  description: 'The decoded PAYMENT-SIGNATURE of the buyer, unchanged',
+};
 
 const descriptor = (operationId: string): Json => ({
   operationId,
   summary: 'What the facilitator does, its limits, and how much it has settled.',
+  description:
+    'It claims Lightning proofs once for any seller, who has been paid already and only wants to know that a proof is good and new. No account, no fee. ' +
+    'The figures are those of the ledger at the time of the call.',
   response: { 200: json(DESCRIPTOR, 'The descriptor') },
 });
 
@@ -39,7 +101,9 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     schema: {
       operationId: 'facilitatorSupported',
       summary: 'Schemes and networks, in the form of x402 facilitators.',
-      response: { 200: json(object({ kinds: { type: 'array', items: { type: 'object' } } }), 'What is supported') },
+      description:
+        'A seller’s requirement must have one of these kinds, and its `extra` must name the same method and flow.',
+      response: { 200: json(SUPPORTED, 'What is supported') },
     },
   },
   {
@@ -52,8 +116,8 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
         'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s reason. Nothing moves: the sats are with the seller already. No preimage is kept.',
       body: object({
         x402Version: { type: 'integer', enum: [2] },
-        paymentPayload: { type: 'object' },
-        paymentRequirements: { type: 'object' },
+        paymentPayload: PAYLOAD,
+        paymentRequirements: REQUIREMENT,
       }),
       response: {
         200: json(SETTLEMENT, 'Claimed, or refused with a reason'),
@@ -73,6 +137,8 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     schema: {
       operationId: 'facilitatorVerify',
       summary: 'Always refused: the flow of this scheme is settle, then serve.',
+      description:
+        'A check without a claim would let one proof buy twice. Call /facilitator/settle once the request is ready to be served.',
       response: {
         400: json(object({ isValid: { type: 'boolean' }, invalidReason: text, message: text }), 'Refused'),
       },

@@ -1,4 +1,4 @@
-import type { Json } from './openapi-shapes.ts';
+import { anyObject, type Json } from './openapi-shapes.ts';
 
 /** The 402 of this rail: its body repeats the header, with the price. */
 export const LIGHTNING_CHALLENGE: Json = {
@@ -7,14 +7,14 @@ export const LIGHTNING_CHALLENGE: Json = {
   properties: {
     x402Version: { type: 'integer', enum: [2] },
     error: { type: 'string', description: 'Why this is no answer yet; the reason when a proof was refused' },
-    resource: { type: 'object' },
+    resource: anyObject,
     accepts: {
       type: 'array',
       description:
         'What to pay: `amount` in millisatoshis, `extra.invoice` the BOLT11 invoice. Empty when a proof was refused and no new invoice can be made now.',
-      items: { type: 'object' },
+      items: anyObject,
     },
-    extensions: { type: 'object', description: '`bazaar`: how the route is called' },
+    extensions: { ...anyObject, description: '`bazaar`: how the route is called' },
     priceUsd: { type: ['string', 'null'], description: 'Decimal USD' },
     btcUsd: { type: ['string', 'null'], description: 'The rate of the quote; null without one' },
   },

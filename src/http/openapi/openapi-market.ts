@@ -1,4 +1,6 @@
+import { ENTRY } from './openapi-discovery.ts';
 import { integer, type Json, json, type Operation, problemAnswer } from './openapi-shapes.ts';
+import { reference } from './openapi-shared.ts';
 
 const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
 const nullable = (schema: Json): Json => ({ ...schema, type: [schema.type, 'null'] });
@@ -20,12 +22,19 @@ const CALLS: Json = {
   problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
 };
 
-/** The market's operations; `entry` is the JSON Schema of a search's entry, of which a listing has everything but the score. */
-export function marketOperations(entry: Json): Operation[] {
-  const { score: _score, ...properties } = entry.properties as Json;
+/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
+export const LISTING = listing();
+
+function listing(): Json {
+  const { score: _score, ...properties } = ENTRY.properties as Json;
   const members = { ...properties, ...CALLS };
-  const listing = { type: 'object', properties: members, required: Object.keys(members) };
-  return [list(listing), submit(listing)];
+  return { type: 'object', properties: members, required: Object.keys(members) };
+}
+
+/** The market's operations. */
+export function marketOperations(): Operation[] {
+  const one = reference('schemas', 'Listing');
+  return [list(one), submit(one)];
 }
 
 function list(listing: Json): Operation {
@@ -36,7 +45,7 @@ function list(listing: Json): Operation {
     online: { ...integer, description: 'How many of all listings are online' },
     listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
     note: { type: 'string' },
-    source: { type: 'object', description: 'Where the answer comes from' },
+    source: reference('schemas', 'Source'),
   };
   return {
     method: 'GET',

@@ -1,12 +1,16 @@
 import { LIGHTNING_DESCRIPTOR } from './openapi-lightning.ts';
-import { type Json, json, problemAnswer } from './openapi-shapes.ts';
+import { LOOKUP_OPERATION } from './openapi-lookup.ts';
+import { anyObject, type Json, json, problemAnswer } from './openapi-shapes.ts';
+import { reference } from './openapi-shared.ts';
 
 const CHECKS = {
   type: 'object',
   additionalProperties: {
     type: 'object',
-    properties: { ok: { type: 'boolean' }, detail: { type: 'string' } },
+    properties: { ok: { type: 'boolean' }, detail: { type: 'string', description: 'What is wrong, in words' } },
     required: ['ok'],
+    // Some checks have readings of their own.
+    additionalProperties: true,
   },
 };
 
@@ -42,7 +46,7 @@ const PRICE_LIST = {
     payTo: { type: ['string', 'null'] },
     currency: { type: 'string', enum: ['USD'] },
     routes: { type: 'array', items: PRICED_ROUTE },
-    source: { type: 'object' },
+    source: reference('schemas', 'Source'),
   },
   required: [...['scheme', 'network', 'networkName', 'playMoney', 'asset', 'payTo', 'currency', 'routes', 'source']],
 };
@@ -62,48 +66,16 @@ const WELL_KNOWN = {
           resource: { type: 'string' },
           type: { type: 'string', enum: ['http'] },
           x402Version: { type: 'integer', enum: [2] },
-          accepts: { type: 'array', items: { type: 'object' }, description: 'As the 402 of the route has them' },
-          metadata: { type: 'object', description: 'Name, price in USD, parameters and an example of the answer' },
+          accepts: { type: 'array', items: anyObject, description: 'As the 402 of the route has them' },
+          metadata: { ...anyObject, description: 'Name, price in USD, parameters and an example of the answer' },
         },
         required: ['resource', 'type', 'x402Version', 'accepts', 'metadata'],
       },
     },
-    documents: { type: 'object', description: 'Where the rest is described' },
+    documents: { ...anyObject, description: 'Where the rest is described' },
   },
   required: ['x402Version', 'version', 'name', 'resources', 'items', 'documents'],
 };
-
-const FOUND_PAYMENTS = {
-  type: 'object',
-  properties: {
-    payments: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          rail: { type: 'string', enum: ['usdc', 'lightning'] },
-          amount: { type: 'string', description: 'Base units of USDC (6 decimals), or millisatoshis' },
-          state: {
-            type: 'string',
-            enum: ['reserved', 'settling', 'settled', 'unknown', 'failed', 'claimed', 'delivered'],
-          },
-          transaction: { type: ['string', 'null'], description: 'Transaction hash, or payment hash' },
-          block: { type: ['integer', 'null'] },
-          at: { type: 'integer', description: 'Unix seconds of its newest step' },
-          explorerUrl: { type: ['string', 'null'] },
-          protocol: {
-            type: ['string', 'null'],
-            description: 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.',
-          },
-        },
-        required: ['rail', 'amount', 'state', 'transaction', 'block', 'at', 'explorerUrl', 'protocol'],
-      },
-    },
-  },
-  required: ['payments'],
-};
-
-const NOT_KNOWN = problemAnswer('The ledger knows no such payment');
 
 const NOT_READY = problemAnswer('Not ready, or stopping; `checks` says what is missing');
 
@@ -125,32 +97,13 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
       response: { 200: json(LIGHTNING_DESCRIPTOR, 'The descriptor') },
     },
   },
-  {
-    url: '/v1/payments/{id}',
-    schema: {
-      operationId: 'payment',
-      summary:
-        'What became of a payment, by authorization nonce, transaction hash or payment hash; never who paid or for what.',
-      params: {
-        type: 'object',
-        properties: {
-          id: {
-            type: 'string',
-            description: '32 bytes in hex, with or without 0x',
-            examples: [`0x${'5e'.repeat(32)}`],
-          },
-        },
-        required: ['id'],
-      },
-      response: { 200: json(FOUND_PAYMENTS, 'The payments of this identifier'), 404: NOT_KNOWN },
-    },
-  },
+  LOOKUP_OPERATION,
   {
     url: '/openapi.json',
     schema: {
       operationId: 'openapi',
       summary: 'This document.',
-      response: { 200: json({ type: 'object' }, 'OpenAPI 3.1') },
+      response: { 200: json(anyObject, 'OpenAPI 3.1') },
     },
   },
   {
@@ -158,7 +111,7 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
     schema: {
       operationId: 'openapiPriced',
       summary: 'The priced routes of this document alone, under 64 KiB, for crawlers.',
-      response: { 200: json({ type: 'object' }, 'OpenAPI 3.1') },
+      response: { 200: json(anyObject, 'OpenAPI 3.1') },
     },
   },
   {
@@ -198,22 +151,3 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
     },
   },
 ];
-
-/** The tools server. MCP defines the content of its messages. */
-export const MCP_OPERATION: Json = {
-  operationId: 'mcp',
-  summary: 'Every route as a tool, over MCP (streamable HTTP, stateless).',
-  description:
-    'A `paid_…` tool without payment returns `isError` with x402\u2019s PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in `_meta["x402/payment-response"]`. For bitcoin ask with `_meta["percall/rail"]: "lightning"`.',
-  body: {
-    type: 'object',
-    description: 'One JSON-RPC 2.0 message',
-    examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
-  },
-  response: {
-    200: json({ type: 'object' }, 'One JSON-RPC 2.0 message'),
-    202: { description: 'A notification was taken' },
-    400: json({ type: 'object' }, 'No JSON-RPC message, or several'),
-    429: json({ type: 'object' }, 'Too many messages'),
-  },
-};

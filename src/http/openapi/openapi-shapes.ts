@@ -29,3 +29,5 @@ export const object = (properties: Json, required = Object.keys(properties)): Js
 
 export const text = { type: 'string' };
 export const integer = { type: 'integer' };
+/** An object whose members are not described here. Without `additionalProperties` generated clients take it for an empty one. */
+export const anyObject = { type: 'object', additionalProperties: true };

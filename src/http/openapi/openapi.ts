@@ -6,13 +6,16 @@ import type { NamedChain } from '../../lib/named-chain.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
 import type { Requirement, RequirementOf } from '../requirement.ts';
-import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
+import { componentSchemas } from './openapi-components.ts';
+import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { marketOperations } from './openapi-market.ts';
-import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
+import { MCP_OPERATIONS } from './openapi-mcp.ts';
+import { META_OPERATIONS } from './openapi-meta.ts';
 import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
-import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
+import { componentResponses, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
+import { COMPONENT_HEADERS } from './openapi-shared.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
 import { operationIdOf } from './operation-id.ts';
 import { describeParams } from './param-docs.ts';
@@ -68,29 +71,43 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   // `security` are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
-  for (const endpoint of catalogue) {
-    for (const mount of mountsOf(endpoint, mpp)) {
-      const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
-      add({ method: 'GET', url: pathOn(endpoint, mount), schema });
-    }
+  const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, mpp).map((mount) => ({ endpoint, mount })));
+  for (const { endpoint, mount } of sold) {
+    const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
+    add({ method: 'GET', url: pathOn(endpoint, mount), schema });
   }
   for (const { url, schema } of META_OPERATIONS) add({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
   for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
     add({ method, url, schema: { ...schema, tags: ['facilitator'] } });
   }
   for (const operation of DISCOVERY_OPERATIONS) add(operation);
-  for (const { method, url, schema } of marketOperations(ENTRY)) {
+  for (const { method, url, schema } of marketOperations()) {
     add({ method, url, schema: { tags: ['market'], ...schema } });
   }
-  add({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] } });
+  for (const { url, schema } of MCP_OPERATIONS) add({ method: 'POST', url, schema: { ...schema, tags: ['meta'] } });
   await scribe.ready();
-  const document = structuredClone(scribe.swagger()) as Json;
+  const document = structuredClone(scribe.swagger()) as Described;
   await scribe.close();
+  addResponses(document, sold);
   return {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
-    components: { schemas: COMPONENT_SCHEMAS, securitySchemes: SECURITY_SCHEMES },
+    components: {
+      schemas: componentSchemas(catalogue),
+      responses: componentResponses(mpp),
+      ...{ headers: COMPONENT_HEADERS, securitySchemes: SECURITY_SCHEMES },
+    },
   };
+}
+
+type Described = Json & { readonly paths: Record<string, { readonly get: Json }> };
+
+/** Adds the answers of the catalogue's operations, because the plugin takes no references to responses. */
+function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
+  for (const { endpoint, mount } of sold) {
+    const operation = paths[pathOn(endpoint, mount)]?.get;
+    if (operation) operation.responses = describeResponses(endpoint, mount);
+  }
 }
 
 /** Every mount of an entry. What is sold in USDC may stand under two. */
@@ -115,7 +132,6 @@ function describeOperation(
       ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
       : {}),
     ...describePayment(endpoint, mount, terms),
-    response: describeResponses(endpoint, mount),
   };
 }
 

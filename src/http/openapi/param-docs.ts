@@ -23,10 +23,15 @@ export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'examp
     const integer = schema.type === 'integer';
     // The type already says that it is a whole number; the pattern of its text form would contradict the type.
     if (integer) delete schema.pattern;
-    if (absent.success && absent.data !== undefined) schema.default = absent.data;
+    if (absent.success && absent.data !== undefined) schema.default = asWritten(absent.data);
     if (example !== undefined) schema.examples = [integer ? Number(example) : example];
     return { name, required: !absent.success, description: String(description ?? ''), schema };
   });
+}
+
+/** A default as a query writes it: a list is one text with commas. */
+function asWritten(value: unknown): unknown {
+  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /** JSON Schema 2020-12 of a zod type, as OpenAPI 3.1 takes it; bounds that only mean "exact in a double" are left out. */

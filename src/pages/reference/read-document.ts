@@ -1,3 +1,4 @@
+import { followReference } from '../../lib/local-reference.ts';
 import { type Field, readFields } from './read-fields.ts';
 import { exampleOf, type Resolve, type Schema } from './schema.ts';
 
@@ -70,16 +71,15 @@ type Content = Readonly<
 /** The parts of an OpenAPI document that the reference shows. */
 export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };
+  readonly components?: {
+    readonly schemas?: Readonly<Record<string, unknown>>;
+    readonly responses?: Readonly<Record<string, unknown>>;
+  };
 }
 
 /** Reads every operation, in the document's order. */
 export function readDocument(document: Document): Operation[] {
-  const schemas = document.components?.schemas ?? {};
-  const resolve: Resolve = (schema) => {
-    const name = /^#\/components\/schemas\/(.+)$/.exec(schema.$ref ?? '')?.[1];
-    return name === undefined ? schema : resolve((schemas[name] ?? {}) as Schema);
-  };
+  const resolve: Resolve = <T extends object>(part: T): T => (followReference(document, part) ?? {}) as T;
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, raw]) => readOperation(path, method, raw as RawOperation, resolve)),
   );
@@ -98,7 +98,9 @@ function readOperation(path: string, method: string, raw: RawOperation, resolve:
     priceUsd: raw['x-payment-info']?.price?.amount ?? null,
     params: parameters.flatMap((param) => readParam(param, resolve)),
     body: taken ? JSON.stringify(bodyExample(taken, resolve)) : null,
-    answers: Object.entries(responses ?? {}).map(([status, response]) => readAnswer(status, response, resolve)),
+    answers: Object.entries(responses ?? {}).map(([status, response]) =>
+      readAnswer(status, resolve(response), resolve),
+    ),
   };
 }
 
@@ -130,11 +132,12 @@ function readAnswer(
 ): Answer {
   const [media] = Object.values(content);
   const isGood = status.startsWith('2');
+  const example = media?.example ?? (media?.schema && resolve(media.schema).examples?.[0]);
   return {
     status,
     text: description,
     // All problems have one shape, which the page explains once.
     fields: isGood && media?.schema ? readFields(media.schema, resolve) : [],
-    example: isGood && media?.example !== undefined ? JSON.stringify(media.example, null, 2) : null,
+    example: isGood && example !== undefined ? JSON.stringify(example, null, 2) : null,
   };
 }

@@ -15,8 +15,8 @@ export interface Schema {
   readonly examples?: readonly unknown[];
 }
 
-/** Follows a reference within the document. A reference that leads nowhere is an empty schema. */
-export type Resolve = (schema: Schema) => Schema;
+/** Follows a reference within the document. One that leads nowhere gives an empty object. */
+export type Resolve = <T extends object>(part: T) => T;
 
 /** An example of a value: the schema's own, or one that is made of the examples of its required members. */
 export function exampleOf(schema: Schema, resolve: Resolve): unknown {

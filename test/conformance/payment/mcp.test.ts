@@ -31,7 +31,7 @@ let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
   service = await startService(network, { catalogue: [...catalogue, moody.endpoint, sats] });
-  mcp = await connectClient(service.origin);
+  mcp = await connectClient(service.origin, '/mcp?schemas=full');
   // From here on the client checks every result, failures too, against the listed schemas.
   await mcp.client.listTools();
 });
@@ -213,8 +213,8 @@ describe('over Lightning,', () => {
     if (!requirement) throw new Error('nothing is offered');
     return requirement;
   };
-  const hashOf = (name: string, given?: object) => {
-    const binding = bindMcp({ server: `${service.origin}/mcp`, name, ...(given && { arguments: given }) });
+  const hashOf = (name: string, given?: object, path = '/mcp') => {
+    const binding = bindMcp({ server: `${service.origin}${path}`, name, ...(given && { arguments: given }) });
     return Buffer.from(binding!.hash).toString('hex');
   };
   const hold = (accepted: unknown, preimage: string) => ({
@@ -292,6 +292,29 @@ describe('over Lightning,', () => {
     expect(await elsewhere()).toEqual(mismatch);
     expect((await mcp.call(TOOL, given, meta)).isError).toBeUndefined();
     expect(await elsewhere()).toEqual(Array(4).fill('duplicate_settlement'));
+  });
+
+  test('a client at the address of Lightning is asked for sats without a word in _meta, and its proof is good there alone', async () => {
+    const sats = await connectClient(service.origin, '/mcp/lightning');
+    const given = fresh();
+    const asked = await sats.call(TOOL, given);
+    expect(textOf(asked)).toMatch(
+      /^paid_test_moody is not paid for yet, .*: it costs 1 sat over Lightning \(0\.0005 USD\)/,
+    );
+    const requirement = offeredBy(asked);
+    expect(requirement.extra).toMatchObject({
+      requestHash: hashOf(TOOL, given, '/mcp/lightning'),
+      requestBindingParams: { server: `${service.origin}/mcp/lightning` },
+    });
+    const meta = hold(requirement, await network.lightning!.pay(requirement.extra.invoice));
+    expect(demandOf(await mcp.call(TOOL, given, meta)).error).toBe('invalid_exact_lnbtc_request_mismatch');
+    const bought = await sats.call(TOOL, given, meta);
+    expect([bought.isError, bought.structuredContent]).toMatchObject([undefined, given]);
+    const { tools } = await sats.client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['market_search', 'free_fees', TOOL, SATS_TOOL]),
+    );
+    await sats.close();
   });
 
   test('a refused proof gets its reason and a new invoice', async () => {

@@ -15,10 +15,10 @@ export function callMessage(name: string, given?: object, meta?: object): object
 }
 
 /** The official client, connected. `call` returns results unchanged, failures included. */
-export async function connectClient(origin: string) {
+export async function connectClient(origin: string, path = '/mcp') {
   const client = new Client({ name: 'test', version: '1.0.0' });
   // The SDK's own types contradict each other under exactOptionalPropertyTypes.
-  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', origin)) as unknown as Transport);
+  await client.connect(new StreamableHTTPClientTransport(new URL(path, origin)) as unknown as Transport);
   return {
     client,
     call: async (name: string, given: Record<string, unknown> = {}, meta?: Record<string, unknown>) =>
@@ -28,15 +28,19 @@ export async function connectClient(origin: string) {
 }
 
 /** Sends one message over its own connection, from any loopback address. */
-export function postMessage(origin: string, message: unknown, from?: string): Promise<Answer> {
+export function postMessage(origin: string, message: unknown, from?: string, path = '/mcp'): Promise<Answer> {
   const body = typeof message === 'string' ? message : JSON.stringify(message);
-  return call(origin, '/mcp', { method: 'POST', headers: MCP_HEADERS, body, ...(from && { from }) });
+  return call(origin, path, { method: 'POST', headers: MCP_HEADERS, body, ...(from && { from }) });
 }
 
-/** The text of a result. For an answer it is the reply's exact bytes. */
+/** The texts of a result, in their order. */
+export function textsOf(result: CallToolResult): string[] {
+  return result.content.map((content) => (content.type === 'text' ? content.text : ''));
+}
+
+/** The first text of a result. For an answer it is the reply's exact bytes. */
 export function textOf(result: CallToolResult): string {
-  const [first] = result.content;
-  return first?.type === 'text' ? first.text : '';
+  return textsOf(result)[0] ?? '';
 }
 
 /** The demand for payment in a result. */

@@ -69,9 +69,9 @@ export function createTranscript(constants: string) {
 
 export type Transcript = ReturnType<typeof createTranscript>;
 
-/** A tool's result repeats its structured content as text. When both have the same bytes, the text is referred to instead of shown. */
+/** The last text of a tool's result repeats its structured content. When both have the same bytes, the text is referred to instead of shown. */
 function resultOnce(body: string): string {
-  const text = /"content":\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]/.exec(body)?.[1];
+  const text = /\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]/.exec(body)?.[1];
   if (text === undefined || !body.includes(`"structuredContent":${JSON.parse(text)}`)) return body;
   return body.replace(text, () => '"<the bytes of structuredContent>"');
 }

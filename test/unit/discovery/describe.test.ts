@@ -154,6 +154,15 @@ describe('an OpenAPI document', () => {
     });
   });
 
+  test('finds an operation whose path refers to an item among the components', () => {
+    const { paths, components } = OPENAPI as unknown as { paths: Record<string, object>; components: object };
+    const items = Object.entries(paths);
+    const referred = items.map(([path], index) => [path, { $ref: `#/components/pathItems/${index}` }]);
+    const pathItems = Object.fromEntries(items.map(([, item], index) => [index, item]));
+    const document = { ...OPENAPI, paths: Object.fromEntries(referred), components: { ...components, pathItems } };
+    expect(describeOpenApi(document, URL_HERE, 'GET')).toEqual(describeOpenApi(OPENAPI, URL_HERE, 'GET'));
+  });
+
   test('matches a template to a concrete path, and describes a body', () => {
     expect(describeOpenApi(OPENAPI, new URL('https://a.example/v1/weather/Rome/'), 'POST')).toMatchObject({
       name: 'sendWeather',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { askedRail, paidRail, railsOf } from '../../../src/mcp/rails.ts';
+import { askedRail, isSoldAt, paidRail, railsOf } from '../../../src/mcp/rails.ts';
 
 const both = railsOf({ access: 'paid', path: '/x' });
 const usdc = railsOf({ access: 'paid', path: '/x', onlyOn: 'paid' });
@@ -8,15 +8,17 @@ const sats = railsOf({ access: 'paid', path: '/x', onlyOn: 'lightning' });
 
 describe('the offer to an unpaid call', () => {
   test.each([
-    ['USDC where both are sold', both, {}, 'usdc'],
-    ['USDC without any _meta', both, undefined, 'usdc'],
-    ['USDC by name', both, { 'percall/rail': 'usdc' }, 'usdc'],
-    ['Lightning for the asking', both, { 'percall/rail': 'lightning' }, 'lightning'],
-    ['Lightning unasked where there is no other way', sats, {}, 'lightning'],
-    ['USDC where there is no other way', usdc, {}, 'usdc'],
-    ['nothing that stands in a prototype', both, Object.create({ 'percall/rail': 'lightning' }), 'usdc'],
-  ] as const)('is %s', (_name, rails, meta, expected) => {
-    expect(askedRail(meta, rails)).toBe(expected);
+    ['USDC where both are sold', both, {}, null, 'usdc'],
+    ['USDC without any _meta', both, undefined, null, 'usdc'],
+    ['USDC by name', both, { 'percall/rail': 'usdc' }, null, 'usdc'],
+    ['Lightning for the asking', both, { 'percall/rail': 'lightning' }, null, 'lightning'],
+    ['Lightning unasked at the address of Lightning', both, {}, 'lightning', 'lightning'],
+    ['USDC by name at the address of Lightning', both, { 'percall/rail': 'usdc' }, 'lightning', 'usdc'],
+    ['Lightning unasked where there is no other way', sats, {}, null, 'lightning'],
+    ['USDC where there is no other way', usdc, {}, null, 'usdc'],
+    ['nothing that stands in a prototype', both, Object.create({ 'percall/rail': 'lightning' }), null, 'usdc'],
+  ] as const)('is %s', (_name, rails, meta, usual, expected) => {
+    expect(askedRail(meta, rails, usual)).toBe(expected);
   });
 
   test.each([
@@ -25,8 +27,16 @@ describe('the offer to an unpaid call', () => {
     ['a rail that is none', both, 'cheque'],
     ['null', both, null],
   ] as const)('is a fault for %s', (_name, rails, asked) => {
-    expect(() => askedRail({ 'percall/rail': asked }, rails)).toThrow(BadParameter);
+    expect(() => askedRail({ 'percall/rail': asked }, rails, null)).toThrow(BadParameter);
   });
+});
+
+test('an address without a rail offers every tool, and that of Lightning those that bitcoin buys', () => {
+  const offered = (rail: 'lightning' | null) => [both, usdc, sats].map((rails) => isSoldAt(rail, rails));
+  expect([offered(null), offered('lightning')]).toEqual([
+    [true, true, true],
+    [true, false, true],
+  ]);
 });
 
 describe('the rail of a payment', () => {

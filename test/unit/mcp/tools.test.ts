@@ -5,7 +5,11 @@ import type { SearchResult } from '../../../src/discovery/search.ts';
 import type { SearchParams } from '../../../src/discovery/search-params.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
+import { LIGHTNING_DOOR, MAIN_DOOR } from '../../../src/mcp/door.ts';
+import { instructionsFor } from '../../../src/mcp/instructions.ts';
 import { problem } from '../../../src/mcp/results.ts';
+import { createShelf } from '../../../src/mcp/shelf.ts';
+import { toolName } from '../../../src/mcp/tool-name.ts';
 import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
 import { toolProtocol } from '../../../src/payment/open-protocols.ts';
@@ -28,9 +32,17 @@ const deps: ToolsDeps<Sources> = {
   search: null,
 };
 const tools = createTools(deps);
-const listed = [...tools.values()].map((tool) => tool.listed);
+const listed = createShelf(tools, MAIN_DOOR).listed(true);
+const inBitcoin = createShelf(tools, LIGHTNING_DOOR);
 const ajv = new AjvJsonSchemaValidator();
-const call = { client: 'a', identity: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
+const call = {
+  door: MAIN_DOOR,
+  client: 'a',
+  identity: 'a',
+  requestId: 'r',
+  signal: new AbortController().signal,
+  onSent: () => {},
+};
 
 describe('the tools', () => {
   test('name the chain where they read one, so that a model does not ask them about another', () => {
@@ -97,6 +109,51 @@ describe('the tools', () => {
     }
   });
 
+  test('name the currency and the network of the address where they are listed, and no other', () => {
+    const about = (all: typeof listed, tool: string) => all.find(({ name }) => name === tool)?.description ?? '';
+    const [usdc, sats] = [about(listed, 'paid_chain_wallet'), about(inBitcoin.listed(false), 'paid_chain_wallet')];
+    expect(usdc).toContain('Costs 0.002 USDC a call, paid on Arc (demo, play money) (eip155:5042).');
+    expect(sats).toContain('Costs 0.002 USD a call, paid in bitcoin over Lightning.');
+    expect([/bitcoin|lightning/i.test(usdc), /eip155/.test(sats)]).toEqual([false, false]);
+    expect(about(listed, 'paid_market_prices')).toContain('paid in bitcoin over Lightning.');
+  });
+
+  test('say what comes back and what they are not for', () => {
+    for (const [at, { description }] of listed.entries()) {
+      const members = Object.keys(catalogue[at]!.result.shape).join(', ');
+      if (members) expect(description).toContain(` Answers JSON: ${members}.`);
+      expect(description).toMatch(/ Not for [^.]{8,110}\. /);
+    }
+  });
+
+  test('never ask a model for what only the program around it can set', () => {
+    for (const { description } of [...listed, ...inBitcoin.listed(false)])
+      expect(description).not.toMatch(/_meta|PAYMENT-|x402/);
+    for (const door of [MAIN_DOOR, LIGHTNING_DOOR]) {
+      const [model = '', program = ''] = instructionsFor(deps.chain, deps.publicOrigin, door).split('For the program:');
+      expect(model).not.toContain('_meta');
+      expect(program).toContain('_meta["x402/payment"]');
+    }
+  });
+
+  test('are listed in at most 40 KB at both addresses, because a model reads the whole list before its first call', () => {
+    const withSearch = createTools({ ...deps, search: { search: noSale } });
+    for (const door of [MAIN_DOOR, LIGHTNING_DOOR]) {
+      const shelf = createShelf(withSearch, door);
+      const bytes = (isFull: boolean) => Buffer.byteLength(JSON.stringify({ tools: shelf.listed(isFull) }));
+      expect(bytes(false)).toBeLessThanOrEqual(40_000);
+      expect(bytes(true)).toBeGreaterThan(100_000);
+      expect(shelf.listed(false).filter(({ outputSchema }) => outputSchema)).toEqual([]);
+      expect(shelf.listed(true).filter(({ outputSchema }) => !outputSchema)).toEqual([]);
+    }
+  });
+
+  test('are all listed at the main address, and at that of Lightning those that bitcoin buys', () => {
+    const left = [...tools.keys()].filter((name) => !inBitcoin.tools.has(name));
+    expect(left).toEqual(catalogue.filter(({ onlyOn }) => onlyOn === 'paid').map(toolName));
+    expect(left).toEqual(['paid_selftest_fail']);
+  });
+
   test('name free tools that exist', () => {
     const named = listed.flatMap(({ description }) => description?.match(/free_\w+/g) ?? []);
     expect(named.length).toBeGreaterThan(0);
@@ -130,17 +187,22 @@ describe('the tools', () => {
   test('sold for USDC demand payment in the form of their schema', async () => {
     // Checks that need the configuration are left out; all other checks of the arguments run.
     const anywhere = catalogue.map((endpoint) => ({ ...endpoint, checkParams: () => {} }));
-    for (const [at, { listed, run }] of [...createTools({ ...deps, catalogue: anywhere }).values()].entries()) {
+    for (const [at, { name, outputSchema, run }] of [
+      ...createTools({ ...deps, catalogue: anywhere }).values(),
+    ].entries()) {
       const { price, onlyOn, example } = catalogue[at]!;
       if (!price || onlyOn === 'lightning') continue;
-      const { name, outputSchema } = listed;
       const result = await run({ ...call, arguments: example.params, meta: undefined });
       expect(result.isError).toBe(true);
       const { accepts, resource } = result.structuredContent as { accepts: { amount: string }[]; resource: object };
       expect(accepts.map(({ amount }) => amount)).toEqual([price.units.toString()]);
       expect(resource).toMatchObject({ url: `mcp://tool/${name}` });
-      expect(ajv.getValidator(outputSchema as never)(result.structuredContent).errorMessage).toBeUndefined();
-      expect(JSON.parse((result.content[0] as { text: string }).text)).toEqual(result.structuredContent);
+      expect(ajv.getValidator(outputSchema() as never)(result.structuredContent).errorMessage).toBeUndefined();
+      const [sentence, data] = result.content.map((content) => (content as { text: string }).text);
+      expect(sentence).toBe(
+        `${name} is not paid for yet, and nothing was charged: it costs ${price.usd} USDC on Arc (demo, play money), which a client with a USDC wallet pays by the terms below, and then makes the same call again.`,
+      );
+      expect(JSON.parse(data!)).toEqual(result.structuredContent);
     }
   });
 });
@@ -182,7 +244,7 @@ describe('the search', () => {
   });
   const [tool] = createTools({ ...deps, search: { search: async (params) => answerTo(params) } }).values();
   if (!tool) throw new Error('no tools');
-  const { listed: shown } = tool;
+  const shown = { ...tool.listedAt(MAIN_DOOR)!, outputSchema: tool.outputSchema() };
 
   test('is absent while there is none, and otherwise comes first', () => {
     expect(tools.has('market_search')).toBe(false);

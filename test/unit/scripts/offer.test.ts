@@ -96,6 +96,13 @@ describe('the listed price', () => {
     expect(listedPriceOf({ paths }, '/t/7/8')).toBeNull();
   });
 
+  test('is found where a path refers to an item among the components', () => {
+    const priced = { get: { 'x-payment-info': { price: { amount: '0.003' } } } };
+    const paths = { '/a': { $ref: '#/components/pathItems/A' }, '/b': { $ref: 'https://b.example/openapi.json' } };
+    const openapi = { paths, components: { pathItems: { A: priced } } };
+    expect([listedPriceOf(openapi, '/a')?.units, listedPriceOf(openapi, '/b')]).toEqual([3000n, null]);
+  });
+
   test.each([listing(0.002), listing('free'), { paths: { '/a': { post: {} } } }, { paths: [] }, null, 'x'])(
     'is unknown when the listing has no usable price (%#)',
     (openapi) => expect(listedPriceOf(openapi, '/a')).toBeNull(),

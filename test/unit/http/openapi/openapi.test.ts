@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DiscoveryDocument, validate } from 'mppx/discovery';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { catalogue } from '../../../../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../../../../src/catalogue/endpoint.ts';
 import { entriesOn, listedPath, pathOn } from '../../../../src/catalogue/paths.ts';
@@ -57,7 +58,27 @@ const options = {
 };
 const document = (await createOpenApi(options)) as unknown as Document;
 const byMpp = (await createOpenApi({ ...options, mpp: true })) as unknown as Document;
-const operationOf = (path: string) => document.paths[path]?.get as Operation;
+type Answer = Operation['responses'][string];
+/** Resolves the references of a value, at any depth. */
+function resolved(value: unknown, within: Document): unknown {
+  if (Array.isArray(value)) return value.map((one) => resolved(one, within));
+  if (typeof value !== 'object' || value === null) return value;
+  const { $ref } = value as { $ref?: string };
+  if ($ref === undefined) {
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, resolved(one, within)]));
+  }
+  const target = $ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], within);
+  return resolved(target, within);
+}
+const operationIn = (within: Document, path: string): Operation => {
+  const operation = within.paths[path]?.get as Operation;
+  const answers = resolved(operation.responses, within) as Record<string, Answer>;
+  return { ...operation, responses: answers };
+};
+const operationOf = (path: string) => operationIn(document, path);
 const paid = entriesOn(catalogue, 'paid');
 const sold = entriesOn(catalogue, 'lightning');
 
@@ -167,9 +188,9 @@ describe('the OpenAPI document', () => {
       });
       expect(operation.responses['402']?.headers).toHaveProperty('WWW-Authenticate');
       expect(operation.tags).toEqual(['lightning']);
-      expect(operation.responses['402']?.content?.['application/json']?.schema).toEqual({
-        $ref: '#/components/schemas/LightningChallenge',
-      });
+      expect(operation.responses['402']?.content?.['application/json']?.schema).toEqual(
+        document.components.schemas.LightningChallenge,
+      );
       expect(operation.parameters?.map(({ name }) => name)).toContain('PAYMENT-SIGNATURE');
     },
   );
@@ -196,11 +217,11 @@ describe('the OpenAPI document', () => {
       for (const status of ['200', '400', '404', '429', '500', '502', '503'])
         expect(operation.responses[status]?.description).toMatch(/\w/);
       const answer = operation.responses['200']?.content?.['application/json'];
-      expect(answer?.example).toEqual(endpoint.example.result);
+      expect(answer?.schema.examples).toEqual([endpoint.example.result]);
       expect(answer?.schema.properties).toBeDefined();
-      expect(operation.responses['400']?.content?.['application/problem+json']?.schema).toEqual({
-        $ref: '#/components/schemas/Problem',
-      });
+      expect(operation.responses['400']?.content?.['application/problem+json']?.schema).toEqual(
+        document.components.schemas.Problem,
+      );
     },
   );
 
@@ -215,11 +236,44 @@ describe('the OpenAPI document', () => {
     expect(gas?.schema.pattern).toBeUndefined();
   });
 
-  it('contains every schema that it refers to', () => {
+  it('gives every optional parameter a default that its route accepts, and takes no parameter for a list', () => {
+    for (const endpoint of catalogue) {
+      const { parameters = [] } = operationOf(listedPath(endpoint));
+      for (const { name, schema } of parameters.filter((parameter) => parameter.in === 'query')) {
+        // A repeated parameter is refused, so a client must not send a list as repeated keys.
+        expect([name, schema.type]).not.toEqual([name, 'array']);
+        if (schema.default === undefined) continue;
+        const param = endpoint.params.shape[name]!;
+        expect([typeof schema.default, name]).toEqual([schema.type === 'integer' ? 'number' : 'string', name]);
+        const absent = z.safeParse(param, undefined);
+        expect([name, z.safeParse(param, String(schema.default)).data]).toEqual([name, absent.data]);
+      }
+    }
+  });
+
+  it('describes each answer once, however many protocols sell it, so that it stays under 300 KB', () => {
+    const refsTo = (name: string) => JSON.stringify(byMpp).split(`"#/components/schemas/${name}"`).length - 1;
+    expect([refsTo('PaidWikiSearch'), refsTo('Source') >= catalogue.length - 1]).toEqual([3, true]);
+    expect(Buffer.byteLength(JSON.stringify(document))).toBeLessThan(300_000);
+  });
+
+  it('says of every object what its members are, or that it has any, because generated clients take a bare one for empty', () => {
+    const bare = (value: unknown, at: string): string[] => {
+      if (typeof value !== 'object' || value === null) return [];
+      const { type, properties, additionalProperties, anyOf } = value as Record<string, unknown>;
+      const isBare = type === 'object' && !properties && additionalProperties === undefined && !anyOf;
+      const within = Object.entries(value).filter(([key]) => key !== 'examples' && key !== 'example');
+      return [...(isBare ? [at] : []), ...within.flatMap(([key, one]) => bare(one, `${at}/${key}`))];
+    };
+    expect(bare({ paths: byMpp.paths, components: byMpp.components }, '#')).toEqual([]);
+    expect(bare({ x: { type: 'object' } }, '#')).toEqual(['#/x']);
+  });
+
+  it('contains every component that it refers to', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1]);
     expect(references.length).toBeGreaterThan(10);
     for (const reference of new Set(references)) {
-      expect(Object.keys(document.components.schemas)).toContain(reference?.replace('#/components/schemas/', ''));
+      expect([reference, resolved({ $ref: reference }, document)]).toEqual([reference, expect.any(Object)]);
     }
   });
 
@@ -309,7 +363,7 @@ describe('a directory of MPP services', () => {
         currency: ENV.USDC_ADDRESS,
       };
       expect(offersOf(path, byMpp), path).toEqual([offer]);
-      const { responses, security } = (byMpp.paths[path] as Record<string, Operation>).get as Operation;
+      const { responses, security } = operationIn(byMpp, path);
       expect(security, path).toEqual([{ Payment: [] }]);
       expect(Object.keys(responses['402']?.headers ?? {}), path).toEqual(['WWW-Authenticate', 'X-Request-Id']);
       expect(responses['200']?.headers, path).toHaveProperty('Payment-Receipt');

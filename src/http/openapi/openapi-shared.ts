@@ -1,0 +1,26 @@
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+import type { Json } from './openapi-shapes.ts';
+
+/** A reference to a component of the document. */
+export const reference = (kind: 'headers' | 'responses' | 'schemas', name: string): Json => ({
+  $ref: `#/components/${kind}/${name}`,
+});
+
+/** The component of an entry's answer: `/fees/estimate`, paid, is `PaidFeesEstimate`. Generated clients name their types by it. */
+export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
+  return pascal(`${access}${path}`);
+}
+
+/** `/fees/estimate` is `FeesEstimate`. */
+export function pascal(path: string): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+
+/** The headers that many answers have. */
+export const COMPONENT_HEADERS: Json = {
+  RequestId: { description: 'Names this answer; quote it when you report something', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
+};
+export const REQUEST_ID_HEADER: Json = { 'X-Request-Id': reference('headers', 'RequestId') };
+export const RETRY_AFTER_HEADER: Json = { 'Retry-After': reference('headers', 'RetryAfter') };

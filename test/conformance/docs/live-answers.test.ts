@@ -1,0 +1,95 @@
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { gatherAnswers, type LiveAnswer } from '../../support/service/live-answers.ts';
+import { call, type Service, startService } from '../../support/service/service.ts';
+import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
+import { type Replay, startReplay } from '../../support/upstream/replay.ts';
+
+// What the running service answers is what /openapi.json says, for every route that a test can answer without a network.
+
+interface Described {
+  readonly paths: Record<string, Record<string, { responses: Record<string, { $ref?: string; content?: Content }> }>>;
+  readonly components: { readonly responses: Record<string, { content: Content }> };
+}
+type Content = Record<string, { readonly schema: object }>;
+
+const HTML = { 'content-type': 'text/html; charset=utf-8' };
+const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
+const WEB = encodeURIComponent('http://good.example/page');
+const BOUGHT = [
+  ...['/v1/paid/fees/estimate', `/v1/paid/web/extract?url=${WEB}`, `/v1/paid/web/check?url=${WEB}`],
+  ...['/v1/paid/domains/dns?name=example.com', '/v1/paid/domains/whois?domain=www.example.com'],
+  ...['/v1/paid/currency/rates?base=EUR&date=2025-12-31', '/v1/paid/wiki/search?q=jupiter'],
+  ...['/v1/paid/currency/convert?from=EUR&to=USD&amount=2.5&date=2025-12-31', '/v1/paid/wiki/summary?title=Jupiter'],
+  ...['/v1/paid/wiki/article?title=Jupiter', `/v1/paid/chain/wallet?address=0x${'12'.repeat(20)}`],
+];
+
+let network: EmbeddedNetwork;
+let world: NamesWorld;
+let pages: Replay;
+let service: Service;
+let document: Described;
+let answers: LiveAnswer[];
+beforeAll(async () => {
+  world = await startNames();
+  serveFixtures(world);
+  pages = await startReplay({ '/page': { headers: HTML, body: PAGE } });
+  network = await startEmbeddedNetwork();
+  const { urls } = world;
+  const env = {
+    UPSTREAM_DNS_URL: urls.dns,
+    UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
+    UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
+    UPSTREAM_ECB_URL: urls.ecb,
+    UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
+    UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
+    ALLOW_TEST_HOSTS: `good.example=127.0.0.1:${pages.port}`,
+  };
+  service = await startService(network, { env });
+  document = JSON.parse((await call(service.origin, '/openapi.json')).body);
+  answers = await gatherAnswers(network, service.origin, BOUGHT);
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+  await pages?.stop();
+  await world?.stop();
+});
+
+/** The schema that the document has for an answer; undefined where it has none for this status and type. */
+function schemaOf({ path, method, status, type }: LiveAnswer): object | undefined {
+  const response = document.paths[path]?.[method]?.responses[status];
+  const name = response?.$ref?.split('/').at(-1);
+  const { content } = (name === undefined ? response : document.components.responses[name]) ?? {};
+  return content?.[type]?.schema;
+}
+
+test('every bought call is answered, and there are at least 50 answers, of three statuses and more', () => {
+  const paths = BOUGHT.map((url) => url.split('?')[0] ?? '');
+  const bought = answers.filter(({ path, status }) => paths.includes(path) && status === 200);
+  expect(bought.map(({ path }) => path).sort()).toEqual(paths.sort());
+  expect(answers.length).toBeGreaterThanOrEqual(50);
+  expect(new Set(answers.map(({ status }) => status)).size).toBeGreaterThanOrEqual(3);
+});
+
+test('an answer with a member too many, and one with another type, would be found', () => {
+  const ajv = new AjvJsonSchemaValidator();
+  const { components } = document;
+  const answer = answers.find(({ path }) => path === '/v1/paid/wiki/article')!;
+  const fits = (body: object) => ajv.getValidator({ ...schemaOf(answer), components } as never)(body).valid;
+  const body = answer.body as object;
+  expect([fits(body), fits({ ...body, more: 1 }), fits({ ...body, characters: '35' })]).toEqual([true, false, false]);
+});
+
+test('each answer has the form that the OpenAPI document states for its route, status and type', () => {
+  const ajv = new AjvJsonSchemaValidator();
+  const { components } = document;
+  for (const answer of answers) {
+    const { path, status, type } = answer;
+    const schema = schemaOf(answer);
+    expect([path, status, type, schema]).toEqual([path, status, type, expect.any(Object)]);
+    const { errorMessage } = ajv.getValidator({ ...schema, components } as never)(answer.body);
+    expect([path, status, errorMessage]).toEqual([path, status, undefined]);
+  }
+});
