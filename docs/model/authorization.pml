@@ -74,7 +74,7 @@ byte token = 0;
 byte crashes = 0, pauses = 0, reverts = 0;
 
 /*
- * A simulated run prints a line for each write of the ledger: what, by which process, with what result, and the row after it. `test/ports/model-walks`
+ * A simulated run prints a line for each write of the ledger: what, by which process, with what result, and the row after it. `test/model/walks.test.ts`
  * makes the same writes in the real ledger.
  */
 #define ROW row, id, request, content, noted, tried, final

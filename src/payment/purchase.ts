@@ -54,7 +54,7 @@ interface Served extends Verified {
 
 /**
  * Sells one paid request, in the order of the steps in README.md. `purchase` throws PaymentRefused (402), BadParameter (400) and other AppErrors.
- * None of them has moved money, except those that say `charged: "unknown"`.
+ * `charged` says what became of the money: without it, or with `false`, this request took none.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;

@@ -7,7 +7,10 @@ import type { ContractCall, Operation, OperationOutcome } from './operation.ts';
  */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
-/** Our own code: the authorization paid for another request in this ledger, or in another ledger. */
+/**
+ * Our own code: the authorization buys nothing here for this presenter. It paid for another request or in another ledger, has other content, or its
+ * buyer is not recognised.
+ */
 export const ALREADY_USED = 'payment_already_used';
 
 /** x402's code: the evidence shows that the authorization's nonce was used for another transfer, or was cancelled. */

@@ -52,8 +52,10 @@ export const LNBTC_REFUSALS: Readonly<Record<LnbtcReason | SellersReason, string
   invalid_exact_lnbtc_preimage_hash_mismatch:
     'The preimage is of another payment: its SHA-256 is not the invoice’s payment hash. Pay the invoice, and send the preimage that the payment returned.',
   invalid_exact_lnbtc_invoice_expired: `The invoice has expired. ${FRESH}`,
-  duplicate_settlement: 'This proof was used before, and buys nothing more. Pay a new invoice.',
-  exact_lnbtc_payment_not_paid: 'The node has no payment of this invoice. Pay the invoice of this offer.',
+  duplicate_settlement:
+    'This proof was used before. It buys the request that it was first presented for, and nothing else: for that request, present it again byte for byte. For another one, pay a new invoice.',
+  exact_lnbtc_payment_not_paid:
+    'No payment of this invoice is known here. If you have paid it, do not pay again: present the proof again later, or ask the seller. If not, pay the invoice of this offer.',
 };
 
 /** The scheme's reasons on the seller's side, which no facilitator gives. */

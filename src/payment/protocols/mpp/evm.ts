@@ -89,7 +89,7 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
       if (!requirement) throw new Error(`${endpoint.path} has no terms`);
       const request = encodeTerms(requirement);
       const hint = createHint(endpoint, HOW_TO_PAY, place);
-      return ({ method, target, fault }, error) => {
+      return ({ method, target, fault, refusal }, error) => {
         const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
         const challenge = withId(secrets.current, {
           ...{ realm, method: METHOD, intent: INTENT, request, opaque: encodeCanonical(opaque) },
@@ -97,7 +97,7 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
         });
         return {
           fields: [['www-authenticate', challengeLine(challenge)]],
-          body: JSON.stringify({ ...problemOf(error, hint({ fault, refusal: null })), challengeId: challenge.id }),
+          body: JSON.stringify({ ...problemOf(error, hint({ fault, refusal })), challengeId: challenge.id }),
           contentType: 'application/problem+json',
         };
       };

@@ -26,12 +26,8 @@ const TYPES: Readonly<Record<string, ProblemType>> = {
   [EXPIRED]: 'payment-expired',
 };
 
-const SENTENCES: Readonly<Record<string, string>> = {
-  x402_not_here: 'This route takes MPP; the same route under /v1/paid takes x402.',
-  challenge_expired: 'The challenge has expired; pay the new one.',
-  payment_already_used: 'This payment is used; pay the new challenge for another answer.',
-  invalid_challenge: 'The challenge is not of this service, or not for this request; pay the new one.',
-};
+/** A payment by x402 is not read here, so its reason comes without a sentence. */
+const X402_NOT_HERE = 'This route takes MPP; the same route under /v1/paid takes x402.';
 
 /** A problem (RFC 9457) of the auth scheme `Payment`. */
 interface Problem {
@@ -43,12 +39,11 @@ interface Problem {
   readonly code: string;
 }
 
-/** Describes a 402. `reason` is undefined for a request without a payment. */
+/** Describes a 402. `reason` is undefined for a request without a payment. `hint` says why a payment was refused, the price, and what to do next. */
 export function problemOf(reason: string | undefined, hint: string): Problem {
   const type = reason === undefined ? 'payment-required' : (TYPES[reason] ?? 'verification-failed');
-  const why = reason === undefined ? '' : `${SENTENCES[reason] ?? `The payment was refused: ${reason}.`} `;
   return {
     ...{ type: BASE + type, title: TITLES[type], status: 402 },
-    ...{ detail: why + hint, code: reason ?? 'payment_required' },
+    ...{ detail: reason === 'x402_not_here' ? `${X402_NOT_HERE} ${hint}` : hint, code: reason ?? 'payment_required' },
   };
 }
