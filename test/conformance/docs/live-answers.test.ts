@@ -1,4 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import openapiTS, { astToString } from 'openapi-typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { gatherAnswers, type LiveAnswer } from '../../support/service/live-answers.ts';
@@ -14,6 +20,7 @@ interface Described {
 }
 type Content = Record<string, { readonly schema: object }>;
 
+const TSC = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
 const HTML = { 'content-type': 'text/html; charset=utf-8' };
 const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
 const WEB = encodeURIComponent('http://good.example/page');
@@ -92,4 +99,36 @@ test('each answer has the form that the OpenAPI document states for its route, s
     const { errorMessage } = ajv.getValidator({ ...schema, components } as never)(answer.body);
     expect([path, status, errorMessage]).toEqual([path, status, undefined]);
   }
+});
+
+/** The faults that the compiler finds in the generated client and in the answers that are assigned to its types. */
+async function compile(given: readonly LiveAnswer[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'client-'));
+  const lines = given.map(({ path, method, status, type, body }, index) => {
+    const keys = [path, method, 'responses', status, 'content', type].map((key) => `[${JSON.stringify(key)}]`);
+    return `export const answer${index}: paths${keys.join('')} = ${JSON.stringify(body)};`;
+  });
+  const compilerOptions = {
+    ...{ noEmit: true, strict: true, exactOptionalPropertyTypes: true, allowImportingTsExtensions: true },
+    ...{ module: 'nodenext', moduleResolution: 'nodenext', types: [] },
+  };
+  try {
+    writeFileSync(join(folder, 'client.ts'), astToString(await openapiTS(document as never)));
+    writeFileSync(join(folder, 'answers.ts'), `import type { paths } from './client.ts';\n${lines.join('\n')}\n`);
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    execFileSync(process.execPath, [TSC, '-p', folder], { encoding: 'utf8' });
+    return '';
+  } catch (error) {
+    return (error as { stdout?: string }).stdout ?? String(error);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('a client that is generated from the document compiles, and each answer fits its types', {
+  timeout: 60_000,
+}, async () => {
+  expect(await compile(answers)).toBe('');
+  const [first, ...others] = answers;
+  expect(await compile([{ ...first!, body: {} }, ...others])).toContain('answers.ts(2,14)');
 });
