@@ -7,19 +7,26 @@ import { renderPage } from './shell.ts';
 import { type SiteSettings, siteOf } from './site.ts';
 
 const NOT_FOUND = 404;
+/** Request headers that hold a payment or a token. A page's visitor sends none of them. */
+const CREDENTIALS = ['payment-signature', 'x-payment', 'x-payment-signature', 'authorization'];
 
-/** Answers a browser's 404 with a page. False when the request does not ask for a page, or the error is another one. */
+/**
+ * Answers a browser's 404 with a page. The page says that the request cost nothing. So it is made only for a request that presents no payment and
+ * whose error says `charged: false`. False otherwise, and when the request does not ask for a page or the error is another one: the caller then
+ * answers with a problem document, which says `charged` as it is.
+ */
 export function createProblemPage(config: SiteSettings) {
   const site = siteOf(config);
   return (request: FastifyRequest, reply: FastifyReply, error: AppError): boolean => {
-    if (error.status !== NOT_FOUND || !acceptsHtml(request)) return false;
+    if (error.status !== NOT_FOUND || error.charged !== false) return false;
+    if (!acceptsHtml(request) || CREDENTIALS.some((name) => request.headers[name] !== undefined)) return false;
     const page = renderPage({
       site,
       title: 'Not found',
       path: '/404',
       body: html`<h1>Not found</h1>
 <p class="lead">${error.message}</p>
-<p>Nothing was charged. <a href="/">Overview</a>, <a href="/market">Market</a>, <a href="/docs">Reference</a>, <a href="/status">Status</a>.</p>
+<p>Nothing was charged for this request. <a href="/">Overview</a>, <a href="/market">Market</a>, <a href="/docs">Reference</a>, <a href="/status">Status</a>.</p>
 <p><small>Request ${request.id}</small></p>`,
     });
     sendOnce(reply.code(NOT_FOUND), page);
