@@ -10,13 +10,16 @@ import { type SiteSettings, siteOf } from './site.ts';
 const USDC_DECIMALS = 6;
 const MSAT_DECIMALS = 3;
 
+/** True of every payment in the state: the lookup does not say more, such as whether an authorization has expired or which seller a proof paid. */
 const STATES: Readonly<Record<FoundPayment['state'], string>> = {
-  reserved: 'The call is being served. Nothing was taken yet.',
-  settling: 'The answer exists, and its payment is on its way to the chain.',
+  reserved: 'The call is being served. The payment is settled only after the answer exists.',
+  settling: 'The answer exists, and its payment is being settled.',
   settled: 'The payment was taken, and its answer was sold.',
-  unknown: 'A settlement was sent, and its end is not known yet. It is looked up until it is.',
-  failed: 'Nothing was taken: the payment moved no money.',
-  claimed: 'The payment arrived, and its answer has not been delivered yet. Present the same proof again.',
+  unknown: 'It is not known yet whether the payment was taken. Present the same payment again: nothing is paid twice.',
+  failed:
+    'The service’s settlement moved no money. Until the payment expires, a third party that has seen it may still be able to send it. Present the same payment again before you sign another.',
+  claimed:
+    'The proof was taken. If its answer has not reached you, present the same proof again to the seller that you paid. An answer is kept for a limited time.',
   delivered: 'The payment arrived, and its answer was delivered.',
 };
 
@@ -34,7 +37,7 @@ ${payments.map((payment) => renderPayment(payment, config))}
 <section class="part" aria-labelledby="bought-title"><header class="head"><h2 id="bought-title">What was bought</h2></header>
 <p id="bought" data-payment="${id}">This page does not say it: anyone who reads the chain can open it. The service told the buyer alone, with the answer.</p></section>
 <section class="part" aria-labelledby="proof-title"><header class="head"><h2 id="proof-title">How to prove it</h2></header>
-${payments.some(({ rail }) => rail === 'usdc') && PROOF_IN_USDC}
+${proofInUsdc(payments.filter(({ rail }) => rail === 'usdc'))}
 ${payments.some(({ rail }) => rail === 'lightning') && PROOF_IN_BITCOIN}
 ${renderCode({ id: 'receipt-curl', title: 'curl', note: 'the same for programs', code: `curl -s ${quoteShell(`${config.publicOrigin}/v1/payments/${id}`)}\n` })}</section>`,
   });
@@ -65,9 +68,21 @@ function linked(transaction: string, explorerUrl: string | null): Html {
   return html`<code>${explorerUrl ? showLink(explorerUrl, transaction) : transaction}</code>`;
 }
 
-const PROOF_IN_USDC = html`<p>A settled payment stands on the chain. Its transaction has the event <code>AuthorizationUsed</code> of the USDC contract with the payer’s address and the payment’s nonce, and after it
-<code>Transfer</code> from the payer to the seller over exactly the amount. Anyone can read both, in the explorer or from any node. Only the payer can sign with that address:
-a message signed with it proves who paid. The receipt in <code>PAYMENT-RESPONSE</code>, which came with the answer, names the same transaction.</p>`;
+/** The proofs that the payments have. A transfer of the token has a transaction in a block of the ledger; a Gateway transfer and a voucher have none. */
+function proofInUsdc(payments: readonly FoundPayment[]): Html {
+  const settled = payments.filter(({ state }) => state === 'settled');
+  const onChain = settled.filter(({ transaction, block }) => transaction?.startsWith('0x') && block !== null);
+  return html`${onChain.length > 0 && PROOF_ON_CHAIN}
+${onChain.length < settled.length && PROOF_WITHOUT_EVENT}
+${settled.length < payments.length && html`<p>A payment in USDC that is not settled has nothing to prove yet.</p>`}`;
+}
 
-const PROOF_IN_BITCOIN = html`<p>The payer alone got the preimage, when the invoice was paid. Its SHA-256 is the payment hash above, and the seller’s node signed that hash in the invoice with the amount and the request:
+const PROOF_ON_CHAIN = html`<p>A payment with a transaction and a block stands on the chain. Its transaction has the event <code>AuthorizationUsed</code> of the USDC contract with the payer’s address and the payment’s nonce, and after it
+<code>Transfer</code> from the payer: to the seller over exactly the amount, or, where the payment put a deposit into a payment channel, to the channel’s contract. Anyone can read both, in the explorer or from any node. Only the payer can sign with that address:
+a message signed with it proves who paid. The receipt that came with the answer names the same transaction.</p>`;
+
+const PROOF_WITHOUT_EVENT = html`<p>A payment without a block has no event of its own on the chain. Circle’s Gateway pays from a deposit: the transfer’s id stands above, or the transaction of the batch that settled it with others.
+A voucher of a payment channel has no transaction: the seller claims the channel’s vouchers later, many in one transaction. The receipt that came with the answer, and the payer’s signature, are the proof of both.</p>`;
+
+const PROOF_IN_BITCOIN = html`<p>The invoice’s preimage shows that it was paid, not by whom: the seller’s node and every node on the way of the payment know it too. Its SHA-256 is the payment hash above, and the seller’s node signed that hash in the invoice with the amount:
 <code>printf PREIMAGE | xxd -r -p | sha256sum</code>. Show the preimage only when the answer was delivered: who has it can present the payment.</p>`;

@@ -52,7 +52,7 @@ describe('a receipt', () => {
   test('without a transaction, a block or an explorer says what is not known', () => {
     const page = main({ state: 'unknown', transaction: null, block: null, explorerUrl: null });
     expect(page.match(/not known<\/span>/g)).toHaveLength(2);
-    expect(page).toContain('its end is not known yet');
+    expect(page).toContain('It is not known yet whether the payment was taken.');
   });
 
   test('never links to what is no web address, and shows each of several payments', () => {
@@ -60,5 +60,41 @@ describe('a receipt', () => {
     expect(page).not.toContain('javascript:');
     expect(page).toContain('What became of the 2 payments');
     expect(page.match(/class="payment"/g)).toHaveLength(2);
+  });
+
+  test('says of a failed payment that a third party may still be able to send it', () => {
+    const page = main({ state: 'failed' });
+    expect(page).toContain('a third party that has seen it may still be able to send it');
+    expect(page).not.toMatch(/nothing was taken|moved no money:/i);
+    expect(page).not.toContain('AuthorizationUsed');
+    expect(page).toContain('is not settled has nothing to prove yet');
+  });
+
+  test('says of a proof that was taken neither that the payment arrived nor that the answer was not delivered', () => {
+    const page = main({ rail: 'lightning', state: 'claimed', protocol: null, block: null, explorerUrl: null });
+    expect(page).toContain('The proof was taken. If its answer has not reached you, present the same proof again');
+    expect(page).not.toMatch(/arrived|has not been delivered/);
+  });
+
+  test('never says that the payer alone knows the preimage', () => {
+    const page = main({ rail: 'lightning', state: 'delivered', block: null, explorerUrl: null });
+    expect(page).toContain('shows that it was paid, not by whom');
+    expect(page).not.toContain('alone got the preimage');
+  });
+
+  test.each([
+    ['a Gateway transfer', '6f1b2c3d-0000-4000-8000-000000000001'],
+    ['a Gateway batch', HASH],
+    ['a voucher', null],
+  ])('promises no transfer event on the chain for %s', (_name, transaction) => {
+    const page = main({ transaction, block: null, explorerUrl: null });
+    expect(page).not.toContain('AuthorizationUsed');
+    expect(page).toContain('has no event of its own on the chain');
+  });
+
+  test('of a direct payment and a Gateway payment tells how to prove each', () => {
+    const page = main({}, { transaction: null, block: null });
+    expect(page).toContain('AuthorizationUsed');
+    expect(page).toContain('has no event of its own on the chain');
   });
 });
