@@ -38,12 +38,20 @@ describe('a 404 of a browser', () => {
     expect(JSON.parse(body).charged).toBe(charged);
   });
 
-  test.each(['payment-signature', 'x-payment', 'x-payment-signature', 'authorization'])(
-    'is a problem document for a program that presents a payment in %s',
-    async (name) => {
-      const { headers, body } = await failing(false, { [name]: 'a payment' });
-      expect(headers['content-type']).toContain('problem+json');
-      expect(JSON.parse(body).charged).toBe(false);
-    },
-  );
+  test.each([
+    ['payment-signature', 'a payment'],
+    ['x-payment', 'a payment'],
+    ['x-payment-signature', 'a payment'],
+    ['authorization', 'Payment abc'],
+    ['authorization', 'L402 abc:def'],
+  ])('is a problem document for a program that presents a payment in %s: %s', async (name, value) => {
+    const { headers, body } = await failing(false, { [name]: value });
+    expect(headers['content-type']).toContain('problem+json');
+    expect(JSON.parse(body).charged).toBe(false);
+  });
+
+  test('is a page also behind a proxy that asks for a password', async () => {
+    const { headers } = await failing(false, { authorization: 'Basic dTpw' });
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+  });
 });
