@@ -103,6 +103,52 @@ describeInBrowser('a payment from the reference', (browser) => {
     expect((await sellerHas()) - before).toBe(PRICE);
   });
 
+  /** Answers the first presentations of a payment with a 402, as after a settlement that reverted. Returns the presented payments. */
+  async function refuse(page: Page, times: number): Promise<string[]> {
+    const presented: string[] = [];
+    await page.route('**/v1/paid/chain/wallet*', async (route) => {
+      const payment = route.request().headers()['payment-signature'];
+      if (payment === undefined) return route.continue();
+      presented.push(payment);
+      if (presented.length > times) return route.continue();
+      return route.fulfill({ status: 402, json: { error: 'invalid_exact_evm_transaction_failed' } });
+    });
+    return presented;
+  }
+
+  test('that a 402 refuses can be presented again, has a receipt, and is paid once', async () => {
+    const before = await sellerHas();
+    const { page, calls } = await open();
+    const presented = await refuse(page, 1);
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('link', { name: 'Receipt of this payment' }).waitFor();
+    expect(await auditAccessibility(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Present the same payment again' }).click();
+    await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect(presented).toHaveLength(2);
+    expect(new Set(presented).size).toBe(1);
+    expect(calls.filter((method) => method === 'eth_signTypedData_v4')).toHaveLength(1);
+    expect((await sellerHas()) - before).toBe(PRICE);
+    expect(await page.getByRole('button', { name: 'Present the same payment again' }).count()).toBe(0);
+  });
+
+  test('that a 402 refuses is not followed by a second signature before the reader chooses it', async () => {
+    const { page, calls } = await open();
+    const presented = await refuse(page, 1);
+    const signed = () => calls.filter((method) => method === 'eth_signTypedData_v4').length;
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('button', { name: 'Present the same payment again' }).waitFor();
+    await payButton(page, 'Test wallet').click();
+    await outcome(page).getByText('If you sign another payment, both may be taken.').waitFor();
+    expect([signed(), presented.length]).toEqual([1, 1]);
+    expect(await page.getByRole('button', { name: 'Present the same payment again' }).count()).toBe(1);
+    expect(await auditAccessibility(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Sign another payment' }).click();
+    await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect(signed()).toBe(2);
+    expect(new Set(presented).size).toBe(2);
+  });
+
   test.each(['eth_requestAccounts', 'wallet_switchEthereumChain', 'eth_signTypedData_v4'])(
     'is not made when the user declines %s, and the page says so',
     async (method) => {

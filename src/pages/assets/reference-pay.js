@@ -6,11 +6,25 @@ import { element, showAnswer, showText } from './reference-outcome.js';
 
 /** @typedef {import('./payers.js').Requirement} Requirement */
 /** @typedef {import('./payers.js').Payer} Payer */
+/** @typedef {{ url: string, content: { x402Version: number, resource: unknown, accepted: Requirement, payload: import('./payers.js').Signed } }} Payment A signed payment and the call that it pays. */
 
 const BASE_UNITS = 1_000_000;
 
-/** @param {HTMLFormElement} form @param {Payer} payer */
+/** The last payment that was signed for a form and brought no answer. @type {WeakMap<HTMLFormElement, Payment>} */
+const open = new WeakMap();
+
+/**
+ * Buys a form's call. While a payment that was signed for the form can still be taken, it signs no other: it asks whether to present that one again.
+ * @param {HTMLFormElement} form @param {Payer} payer
+ */
 export async function payFor(form, payer) {
+  const earlier = open.get(form);
+  if (earlier !== undefined && isValid(earlier)) return offerChoice(form, payer, earlier);
+  await signAndPresent(form, payer);
+}
+
+/** @param {HTMLFormElement} form @param {Payer} payer */
+async function signAndPresent(form, payer) {
   const { url, init } = callOf(form);
   const began = performance.now();
   const unpaid = await fetch(url, init);
@@ -27,7 +41,55 @@ export async function payFor(form, payer) {
   }
   showText(form, `Waiting for ${payer.name} to sign …`);
   const payload = await payer.sign(accepted);
-  await present(form, url, { x402Version: 2, resource, accepted, payload });
+  const payment = { url, content: { x402Version: 2, resource, accepted, payload } };
+  open.set(form, payment);
+  await present(form, payment);
+}
+
+/** Whether the seller, or a third party, can still have the payment settled. @param {Payment} payment */
+function isValid({ content }) {
+  return Date.now() < Number(content.payload.authorization.validBefore) * 1000;
+}
+
+/** Says that an earlier payment is still valid, and leaves it to the reader what to do. @param {HTMLFormElement} form @param {Payer} payer @param {Payment} earlier */
+function offerChoice(form, payer, earlier) {
+  const until = new Date(Number(earlier.content.payload.authorization.validBefore) * 1000);
+  showText(
+    form,
+    `You have signed a payment for GET ${targetOf(earlier.url)}. It brought no answer, and it is valid until ${until.toLocaleTimeString()}. If you sign another payment, both may be taken.`,
+    'bad',
+  );
+  const sign = () => signAndPresent(form, payer);
+  form
+    .querySelector('.outcome')
+    ?.append(receiptOf(earlier), againButton(form, earlier), ' ', actionButton(form, 'Sign another payment', sign));
+}
+
+/** @param {HTMLFormElement} form @param {Payment} payment */
+function againButton(form, payment) {
+  return actionButton(form, 'Present the same payment again', () => present(form, payment));
+}
+
+/** A button below a form that shows in the same place why its work failed. @param {HTMLFormElement} form @param {string} text @param {() => Promise<void>} work */
+function actionButton(form, text, work) {
+  const button = element('button', { type: 'button' }, text);
+  button.addEventListener(
+    'click',
+    () => void work().catch((error) => showText(form, `${error.message ?? error}`, 'bad')),
+  );
+  return button;
+}
+
+/** @param {Payment} payment */
+function receiptOf({ content }) {
+  const { nonce } = content.payload.authorization;
+  return element('p', {}, element('a', { href: `/v1/payments/${nonce}` }, 'Receipt of this payment'));
+}
+
+/** The path and the query of a call. @param {string} url */
+function targetOf(url) {
+  const { pathname, search } = new URL(url);
+  return `${pathname}${search}`;
 }
 
 /** The entry that a wallet can sign: a transfer by authorization of the token itself. @param {Requirement[]} accepts */
@@ -48,21 +110,16 @@ function transactionIn(answer) {
 }
 
 /**
- * Presents a signed payment. After an answer that leaves open whether it was taken, the same payment can be presented again: nothing is paid twice.
+ * Presents a signed payment. After every failure it shows the receipt. While the payment is valid, or it is not known whether it was taken, the same
+ * payment can be presented again: nothing is paid twice.
  * @param {HTMLFormElement} form
- * @param {string} url
- * @param {{ x402Version: number, resource: unknown, accepted: Requirement, payload: import('./payers.js').Signed }} payment
+ * @param {Payment} payment
  */
-async function present(form, url, payment) {
+async function present(form, payment) {
+  const { url, content } = payment;
   showText(form, 'Paid calls wait for a block of the chain …');
-  const again = element('button', { type: 'button' }, 'Present the same payment again');
-  again.addEventListener(
-    'click',
-    () => void present(form, url, payment).catch((error) => showText(form, `${error}`, 'bad')),
-  );
-  const { nonce } = payment.payload.authorization;
   const began = performance.now();
-  const headers = { 'payment-signature': btoa(JSON.stringify(payment)) };
+  const headers = { 'payment-signature': btoa(JSON.stringify(content)) };
   const answer = await fetch(url, { headers }).catch(() => null);
   if (answer === null) {
     showText(
@@ -70,18 +127,15 @@ async function present(form, url, payment) {
       'The answer was lost. The payment may have been taken; presenting it again costs nothing more.',
       'bad',
     );
-    form.querySelector('.outcome')?.append(again);
+    form.querySelector('.outcome')?.append(receiptOf(payment), againButton(form, payment));
     return;
   }
-  if (answer.ok)
-    rememberPurchase([nonce, ...transactionIn(answer)], `GET ${new URL(url).pathname}${new URL(url).search}`);
-  const isOpen = !answer.ok && /"charged":\s*"unknown"/.test(await answer.clone().text());
-  const receipt = element('p', {}, element('a', { href: `/v1/payments/${nonce}` }, 'Receipt of this payment'));
-  await showAnswer(
-    form,
-    answer,
-    performance.now() - began,
-    ...(answer.ok || isOpen ? [receipt] : []),
-    ...(isOpen ? [again] : []),
-  );
+  if (answer.ok) {
+    if (open.get(form) === payment) open.delete(form);
+    rememberPurchase([content.payload.authorization.nonce, ...transactionIn(answer)], `GET ${targetOf(url)}`);
+  }
+  const isUnknown = !answer.ok && /"charged":\s*"unknown"/.test(await answer.clone().text());
+  const mayPresent = !answer.ok && (isUnknown || isValid(payment));
+  const again = mayPresent ? [againButton(form, payment)] : [];
+  await showAnswer(form, answer, performance.now() - began, receiptOf(payment), ...again);
 }

@@ -110,7 +110,7 @@ function wayFacts({ scheme, network, amount, asset, payTo, maxTimeoutSeconds, ex
  */
 function receiptGroups({ success, transaction, network, amount, payer, errorReason }) {
   const facts = present({
-    Settled: success === true ? 'yes' : 'no, nothing was charged',
+    Settled: success === true ? 'yes' : 'no',
     Reason: errorReason,
     Price: amount === undefined ? undefined : priceOf(amount, network),
     Transaction: transaction,
