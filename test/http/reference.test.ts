@@ -115,6 +115,19 @@ describe('/docs', () => {
     expect(text).toMatch(/stock client signs for the whole of it/);
   });
 
+  test('says that an error may have charged, and names the terms of each rail', async () => {
+    const text = ((await page()).querySelector('#notes')?.textContent ?? '').replaceAll('\n', ' ');
+    expect(text).not.toContain('every other status but 200 costs nothing');
+    expect(text).toContain(
+      'An error says in charged whether the payment was taken (below). A 402 took nothing for its request.',
+    );
+    expect(text).toContain(
+      'On USDC routes it is 604900: a week and 100 seconds. Over Lightning it is the invoice’s 300 seconds.',
+    );
+    expect(text).toContain('Every error is a problem document (RFC 9457), except a 402 outside /v1/mpp:');
+    expect(text).toContain('After a settlement that moved no money it pays for the same call alone.');
+  });
+
   test('is made once, is not sent again to a client that has it, and answers GET and HEAD only', async () => {
     const { headers } = await app.inject('/docs');
     const again = await app.inject({ url: '/docs', headers: { 'if-none-match': String(headers.etag) } });
