@@ -39,10 +39,11 @@ interface DemoBuyerDeps {
 }
 
 /**
- * Mounts the demo's buyer, which signs a payment for a page of this service; nothing where no buyer is configured, which play money alone allows.
+ * Mounts the demo's buyer, which signs a payment for a page of this service. Mounts nothing where no buyer is configured. A buyer can be configured
+ * for play money alone.
  * It signs one thing: a transfer of a price of ours, from the buyer to our seller, in our chain's USDC. So a third party who reached it could only buy our
  * answers with worthless coins. To keep third parties out all the same, a request is refused unless
- * 1. it comes from this machine, and not through a proxy;
+ * 1. it comes from this machine, and not through a proxy. Where `TRUSTED_PROXIES` is set, every request is refused;
  * 2. it was sent to a name of this machine, so that no other name leads here (DNS rebinding);
  * 3. a page of this very origin sent it, so that no other site's page can (the CORS headers of every answer would let it read the signature).
  */

@@ -113,13 +113,13 @@ ${operations.map((operation) => renderOperation(operation, context))}
 
 /** A route under `/v1/lightning` or `/v1/mpp` answers what its twin under `/v1/paid` answers. */
 function contextOf(operations: readonly Operation[], terms: ExampleTerms): RenderContext {
-  const bought = new Map(
+  const paidAt = new Map(
     operations.filter(({ tag }) => tag === 'paid').map((operation) => [operation.path, operation]),
   );
   return {
     terms,
     twinOf: ({ tag, path }) =>
-      tag === 'paid' ? null : (bought.get(path.replace(SOLD_ELSEWHERE, '/v1/paid/')) ?? null),
+      tag === 'paid' ? null : (paidAt.get(path.replace(SOLD_ELSEWHERE, '/v1/paid/')) ?? null),
   };
 }
 

@@ -9,7 +9,7 @@ import { searchedText } from './search-operations.ts';
 /** What the rendering of an operation needs beside it. */
 export interface RenderContext {
   readonly terms: ExampleTerms;
-  /** The operation that is sold for USDC at the same path, whose answer is the same; null when there is none. */
+  /** The operation under `/v1/paid` that has the same answer as one under `/v1/lightning` or `/v1/mpp`; null for any other. */
   twinOf(operation: Operation): Operation | null;
 }
 
@@ -34,7 +34,10 @@ ${renderAnswers(operation, context)}
 `;
 }
 
-/** A form that works without scripts for a free GET: the browser opens the answer. With scripts the answer is shown below it. */
+/**
+ * A form that works without scripts for a GET without path parameters: the browser opens its answer, of a priced one the 402. With scripts the answer
+ * is shown below it.
+ */
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
