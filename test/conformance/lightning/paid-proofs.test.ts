@@ -60,6 +60,7 @@ describeServices('a proof of a payment that was made in time', (ledgerEnv) => {
   beforeEach(() => {
     clock.aheadMs = 0;
     moody.recover();
+    moody.slow(0);
   });
 
   /** Runs a service over the same ledger and the same node as every other one of this suite. */
@@ -109,6 +110,29 @@ describeServices('a proof of a payment that was made in time', (ledgerEnv) => {
       const paid = await pay(shop);
       await passExpiry(shop, 7 * DAY_MS + MINUTE_MS);
       expect(refusalOf(await present(shop, paid, by))).toBe('invalid_exact_lnbtc_invoice_expired');
+    });
+  });
+
+  test.each(CHALLENGED)('over %s that comes late causes one run, however often its buyer leaves early', async (by) => {
+    await withShop(async (shop) => {
+      const paid = await pay(shop);
+      await passExpiry(shop, 2 * MINUTE_MS);
+      moody.slow(300);
+      const runs = moody.runs();
+      for (let visit = 0; visit < 3; visit++) {
+        const control = new AbortController();
+        const gone = fetch(shop.origin + paid.path, { headers: paid.spelt[by], signal: control.signal }).catch(
+          () => null,
+        );
+        await expect.poll(moody.runs, { interval: 2 }).toBe(runs + 1);
+        control.abort();
+        expect(await gone).toBeNull();
+        const key = { network: lightning.network, paymentHash: decodeInvoice(paid.invoice)!.paymentHash };
+        await expect.poll(async () => (await shop.deps.lightningStore.findClaim(key))?.grant?.answered).toBe(true);
+      }
+      moody.slow(0);
+      expect((await present(shop, paid, by)).status).toBe(200);
+      expect(moody.runs()).toBe(runs + 1);
     });
   });
 

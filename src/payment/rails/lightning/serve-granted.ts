@@ -1,6 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
 import { runEndpoint } from '../../run-endpoint.ts';
+import { createFailedRuns, type FailedRuns } from './failed-runs.ts';
 import type { LightningOrder } from './order.ts';
 import { paymentInFlight } from './paid-errors.ts';
 import type { ReplyQuota } from './reply-quota.ts';
@@ -29,14 +30,15 @@ export interface ServeGranted<S> {
 /**
  * Returns the answer of a granted claim. Once an answer is stored, every presentation gets it. Before that, one presentation at a time makes it:
  * 1. It takes the lease, or gets 409.
- * 2. The handler runs again, for an up-to-date answer.
- * 3. If the handler fails, or the buyer leaves, the reply kept with the invoice is used. So a buyer that always leaves early is served and causes one
- *    run.
+ * 2. The handler runs again, for an up-to-date answer. If it fails, or the buyer leaves, the reply kept with the invoice is used.
+ * 3. Without a kept reply, the run does not end when the buyer leaves. If it fails, the claim waits for its next run: 1, 2, 4 … 60 s, with 503. So a
+ *    buyer that always leaves early causes one run, with or without a kept reply.
  * 4. The answer is sealed and stored.
  * 5. The lease is released in every case.
  */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
   const { store, quota, sources, clock, handlerTimeoutMs, keepMs, log } = options;
+  const failures = createFailedRuns(clock);
 
   async function stored(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array | null> {
     const sealed = await store.answer(key);
@@ -44,16 +46,16 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
   }
 
   async function fresh(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array> {
-    try {
-      const { endpoint, params, signal } = order;
-      return await runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
-    } catch (error) {
-      const kept = await store.keptReply(key);
-      const body = kept && openReply(kept, order.binding, key.paymentHash);
-      if (!body) throw error;
-      log.warn({ err: error, endpoint: order.endpoint.path }, 'a paid run failed: the kept reply is delivered');
-      return body;
-    }
+    const { endpoint, params, binding } = order;
+    const run = (signal: AbortSignal) =>
+      runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+    const sealed = await store.keptReply(key);
+    const kept = sealed && openReply(sealed, binding, key.paymentHash);
+    if (!kept) return runToItsEnd(key, run, failures);
+    return run(order.signal).catch((error: unknown) => {
+      log.warn({ err: error, endpoint: endpoint.path }, 'a paid run failed: the kept reply is delivered');
+      return kept;
+    });
   }
 
   async function serveUnderLease(order: LightningOrder<S>, key: ProofKey, holder: string): Promise<Uint8Array> {
@@ -74,6 +76,7 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
   const serve = async (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array> => {
     const known = claim.grant?.answered ? await stored(order, key) : null;
     if (known) return known;
+    failures.check(key);
     const now = clock.nowMs();
     if (!(await store.takeLease(key, holder, now, now + handlerTimeoutMs + LEASE_MARGIN_MS))) throw paymentInFlight();
     try {
@@ -90,4 +93,20 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
       await store.delivered(key, now, now + keepMs);
     },
   });
+}
+
+/** Runs the handler until it ends or its time is over, whether the buyer leaves or not. Nothing else could answer the next presentation. */
+async function runToItsEnd(
+  key: ProofKey,
+  run: (signal: AbortSignal) => Promise<Uint8Array>,
+  failures: FailedRuns,
+): Promise<Uint8Array> {
+  try {
+    const body = await run(new AbortController().signal);
+    failures.succeeded(key);
+    return body;
+  } catch (error) {
+    failures.failed(key);
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../../src/errors.ts';
 import { openReply, sealReply } from '../../../../../src/payment/rails/lightning/seal.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
@@ -68,9 +68,62 @@ describe('a granted claim', () => {
       expect(await serve()).toBe('502 upstream_failed');
       expect(bench.warned).toEqual([]);
       bench.handler.run = async () => 'later';
+      await bench.clock.advance(1000);
       expect(await serve()).toBe('{"text":"later"}');
       expect((await bench.real.findClaim(key))?.grant?.answered).toBe(true);
     }
+  });
+
+  test('without a kept reply is run once, however often its buyer leaves early', async () => {
+    const { order, key, claim, serve } = await claimed();
+    bench.sql('DELETE FROM lightning_kept_replies');
+    const ends = Promise.withResolvers<string>();
+    bench.handler.run = () => ends.promise;
+    const leaver = new AbortController();
+    const left = bench.serve({ ...order, signal: leaver.signal }, key, claim, 'boot:1').catch((error) => error.code);
+    await expect.poll(() => bench.handler.runs.length).toBe(1);
+    leaver.abort();
+    const again = { ...order, signal: AbortSignal.abort() };
+    expect(await serve('boot:2', again)).toBe('409 payment_in_flight');
+    ends.resolve('made for a buyer that left');
+    await left;
+    bench.handler.run = async () => 'another';
+    for (const holder of ['boot:3', 'boot:4'])
+      expect(await serve(holder, again)).toBe('{"text":"made for a buyer that left"}');
+    expect(bench.handler.runs).toEqual(['a']);
+  });
+
+  test('without a kept reply keeps the handler’s time-out, also after its buyer has left', async () => {
+    const { serve, order } = await claimed();
+    bench.sql('DELETE FROM lightning_kept_replies');
+    bench.handler.run = () => new Promise(() => {});
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const served = serve('boot:1', { ...order, signal: AbortSignal.abort() });
+      await vi.waitUntil(() => bench.handler.runs.length === 1);
+      await vi.advanceTimersByTimeAsync(5000);
+      expect(await served).toBe('502 upstream_failed');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('whose run fails without a kept reply waits twice as long before each next run, for a minute at most', async () => {
+    const { serve } = await claimed();
+    bench.sql('DELETE FROM lightning_kept_replies');
+    bench.handler.run = async () => Promise.reject(new UpstreamFailed('test', 'down'));
+    for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      expect(await serve()).toBe('502 upstream_failed');
+      const runs = bench.handler.runs.length;
+      expect(await serve('boot:2')).toBe('503 paid_run_failed');
+      await bench.clock.advance(seconds * 1000 - 1);
+      expect(await serve('boot:2'), `${seconds} s`).toBe('503 paid_run_failed');
+      expect(bench.handler.runs).toHaveLength(runs);
+      await bench.clock.advance(1);
+    }
+    bench.handler.run = async () => 'later';
+    expect(await serve()).toBe('{"text":"later"}');
+    expect(await serve()).toBe('{"text":"later"}');
   });
 
   test('is served by one presentation at a time, for the handler’s time and five seconds', async () => {
