@@ -13,12 +13,18 @@ export interface Exchanges {
 
 /**
  * Serves the tickers of Coinbase Exchange, Kraken and Bitstamp in their documented shapes on loopback, all at one price,
- * so that a demonstration or a test can price in sats without the internet.
+ * so that a demonstration or a test can price in sats without the internet. `nowMs` dates the prices.
  */
-export async function startExchanges({ usd }: { usd: string }): Promise<Exchanges> {
+export async function startExchanges({
+  usd,
+  nowMs = Date.now,
+}: {
+  usd: string;
+  nowMs?: () => number;
+}): Promise<Exchanges> {
   let price = usd;
   const server = createServer((request, response) => {
-    const body = TICKERS[request.url ?? '']?.(price, Date.now());
+    const body = TICKERS[request.url ?? '']?.(price, nowMs());
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body ?? { message: 'NotFound' }));
   });

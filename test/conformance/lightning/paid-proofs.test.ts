@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { startExchanges } from '../../../src/embedded/exchanges.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { readMacaroon, writeMacaroon } from '../../../src/payment/protocols/l402/macaroon.ts';
@@ -242,7 +243,12 @@ describeServices('a proof of a payment that was made in time', (ledgerEnv) => {
   });
 
   test('of a shared node is honoured late for the signature on its challenge, and refused without it', async () => {
-    const shared = { LIGHTNING_NODE_SHARED: 'true', MPP_SECRET: FIRST! };
+    // The service compares the invoice with a price of its own time.
+    const exchanges = await startExchanges({ usd: '64000', nowMs: clock.nowMs });
+    onTestFinished(exchanges.stop);
+    const { coinbase, kraken, bitstamp } = exchanges.urls;
+    const rates = { UPSTREAM_COINBASE_URL: coinbase, UPSTREAM_KRAKEN_URL: kraken, UPSTREAM_BITSTAMP_URL: bitstamp };
+    const shared = { ...rates, LIGHTNING_NODE_SHARED: 'true', MPP_SECRET: FIRST! };
     await withShop(async (shop) => {
       const paid = [await pay(shop), await pay(shop)];
       await passExpiry(shop, DAY_MS);

@@ -62,6 +62,8 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
     // Another request may have stored it between our read and our lease.
     const before = await stored(order, key);
     if (before) return before;
+    // Its run may have failed meanwhile.
+    failures.check(key);
     const body = await fresh(order, key);
     const sealed = sealReply(body, order.binding, key.paymentHash);
     if (await store.storeAnswer(key, holder, sealed)) {

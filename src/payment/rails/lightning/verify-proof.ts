@@ -1,3 +1,4 @@
+import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { nowSeconds } from '../../../lib/clock.ts';
 import { own } from '../../../lib/own-property.ts';
@@ -24,6 +25,8 @@ interface ProofVerifierOptions {
 }
 
 const NO_HASH = new Uint8Array();
+/** On a shared node an invoice of a signed challenge must be half of today's price or more. The rate may fall by half before that refuses a buyer. */
+const LEAST_PART = 2n;
 
 /** A valid proof for the order, with its claim if it has one. */
 export interface VerifiedProof {
@@ -46,8 +49,9 @@ interface Terms {
  * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
  * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
  *
- * A proof may come with the challenge that asked for the invoice. Such a proof may come late, when the record is deleted. Then one of two signatures
- * shows that we issued the invoice: ours on the challenge, or that of our own node on the invoice. The preimage shows that it was paid in time.
+ * A proof may come with the challenge that asked for the invoice. Such a proof may come late, when the record is deleted. Then our own node's signature
+ * on the invoice shows that we issued it. Ours on the challenge does not: the key that made it may have leaked. Where other parties use the node's key
+ * too, both signatures are needed. The preimage shows that the invoice was paid in time.
  */
 export function createProofVerifier({
   store,
@@ -61,21 +65,25 @@ export function createProofVerifier({
     order: LightningOrder<never>,
     key: ProofKey,
     claim: Claim | null,
-    { amountMsat, payee }: Invoice,
+    { amountMsat }: Invoice,
     answered: AnsweredChallenge | undefined,
   ): Promise<Terms> {
     const known = claim ?? (await store.findInvoice(key));
     if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
-    if (answered?.isSigned) return { network: key.network, amountMsat, payTo: Buffer.from(payee).toString('hex') };
-    // Under a shared key, only our own records separate our invoices from those of other parties.
-    if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+    // Under a shared key, only our own records and challenges separate our invoices from those of other parties.
+    if (shared && !answered?.isSigned) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
     const payTo = issuer?.payTo();
+    // The buyer of an invoice that we may have issued must not pay again because our node is away.
+    if (!payTo && answered?.isSigned) throw nodeUnknown();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
     // Our node has signed the amount and the request, and no other party makes invoices with its key.
-    if (answered) return { network: network.id, amountMsat, payTo };
+    if (answered && !shared) return { network: answered.isSigned ? key.network : network.id, amountMsat, payTo };
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
-    return { network: network.id, amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
+    const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
+    // A challenge that we signed may be older than today's price. Below half of it, the signature is of a key that leaked.
+    const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
+    return { network: answered ? key.network : network.id, amountMsat: isOurs ? amountMsat : price, payTo };
   }
 
   return async (order, credential) => {
@@ -115,6 +123,12 @@ function checkAnswered(
   if (isSigned) return;
   const [requestHash = NO_HASH] = descriptionHashes;
   if (Buffer.compare(requestHash, binding.hash) !== 0 || !isFor(invoice)) throw new PaymentRefused('invalid_challenge');
+}
+
+/** 503: an invoice without a record cannot be told from another party's while the node's key is unknown. */
+function nodeUnknown(): Unavailable {
+  const detail = 'The Lightning node cannot be asked whether it made this invoice.';
+  return new Unavailable('lightning_unavailable', detail, 60);
 }
 
 /** An invoice as a challenge names it. */

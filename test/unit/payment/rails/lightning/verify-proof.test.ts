@@ -177,15 +177,48 @@ describe('a proof with a challenge', () => {
     expect(await verdict(credential)).toBe('good');
   });
 
-  test('that we signed needs neither a record nor today’s price, also on a shared node', async () => {
+  test('that we signed needs neither a record nor today’s price, where no other party uses our node’s key', async () => {
+    const { credential, paymentHash } = await challenged();
+    forget(paymentHash);
+    noRate();
+    expect(await verdict(credential)).toBe('good');
+    expect(await verdict(credential, 'b')).toBe('invalid_exact_lnbtc_invoice_request_mismatch');
+  });
+
+  /** A signed challenge for an invoice that we have no record of, as the holder of a leaked key makes it. */
+  const forged = async (change: Partial<Parameters<typeof invoiceOf>[0]>) => {
+    const { credential, requirement, paymentHash } = await challenged();
+    forget(paymentHash);
+    const { privateKey } = nodeKeys('phoenixd stand-in');
+    const invoice = invoiceOf({
+      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: MAINNET.currency },
+      ...{ descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'), ...change },
+    });
+    return { ...credential, payload: { ...credential.payload, invoice } };
+  };
+
+  test('that is signed buys nothing without a record where another node signed the invoice', async () => {
     for (const shared of [false, true]) {
       await open({ shared });
-      const { credential, paymentHash } = await challenged();
-      forget(paymentHash);
-      noRate();
-      expect(await verdict(credential)).toBe('good');
-      expect(await verdict(credential, 'b')).toBe('invalid_exact_lnbtc_invoice_request_mismatch');
+      expect(await verdict(await forged({}))).toBe('good');
+      const throwaway = await forged({ privateKey: nodeKeys('another').privateKey, amountMsat: 25_000n });
+      expect(await verdict(throwaway), `shared: ${shared}`).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
     }
+  });
+
+  test('that is signed buys on a shared node for half of today’s price at the least', async () => {
+    await open({ shared: true });
+    expect(await verdict(await forged({ amountMsat: 12_500n }))).toBe('good');
+    expect(await verdict(await forged({ amountMsat: 40_000n }))).toBe('good');
+    for (const amountMsat of [12_499n, 1n])
+      expect(await verdict(await forged({ amountMsat }))).toBe('invalid_exact_lnbtc_invoice_amount_mismatch');
+  });
+
+  test('that we signed is not refused for good while the node’s key is unknown', async () => {
+    const { credential, paymentHash } = await challenged();
+    forget(paymentHash);
+    bench.issuer.payTo = () => null;
+    expect(await verdict(credential)).toMatchObject({ status: 503, code: 'lightning_unavailable' });
   });
 
   test('that we did not sign must be for the invoice as it stands in the text', async () => {
