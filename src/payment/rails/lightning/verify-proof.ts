@@ -76,14 +76,15 @@ export function createProofVerifier({
     // The buyer of an invoice that we may have issued must not pay again because our node is away.
     if (!payTo && answered?.isSigned) throw nodeUnknown();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
+    // From here on the invoice must be of today's network: coins of another may have no value.
     // Our node has signed the amount and the request, and no other party makes invoices with its key.
-    if (answered && !shared) return { network: answered.isSigned ? key.network : network.id, amountMsat, payTo };
+    if (answered && !shared) return { network: network.id, amountMsat, payTo };
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
     const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
     // A challenge that we signed may be older than today's price. Below half of it, the signature is of a key that leaked.
     const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
-    return { network: answered ? key.network : network.id, amountMsat: isOurs ? amountMsat : price, payTo };
+    return { network: network.id, amountMsat: isOurs ? amountMsat : price, payTo };
   }
 
   return async (order, credential) => {
@@ -93,7 +94,7 @@ export function createProofVerifier({
     // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
     if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(order, credential, network));
     if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, order);
-    // The network of the invoice that the node signed. So a sale on one network is honoured after a change to the other.
+    // The network of the invoice that the node signed. So a sale on one network that is claimed or recorded is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);

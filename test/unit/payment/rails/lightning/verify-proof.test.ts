@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
+import { decodeInvoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import type { Credential, QuotedInvoice } from '../../../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
@@ -204,6 +205,28 @@ describe('a proof with a challenge', () => {
       const throwaway = await forged({ privateKey: nodeKeys('another').privateKey, amountMsat: 25_000n });
       expect(await verdict(throwaway), `shared: ${shared}`).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
     }
+  });
+
+  test('that is signed buys nothing without a record where its invoice is of another network than today’s', async () => {
+    for (const shared of [false, true]) {
+      await open({ shared });
+      const testnet = await forged({ currency: TESTNET.currency });
+      expect(await verdict(testnet), `shared: ${shared}`).toBe('invalid_exact_lnbtc_invoice_currency_mismatch');
+    }
+  });
+
+  test('that is signed buys where its invoice is of another network and recorded, and where it is claimed', async () => {
+    const credential = await forged({ currency: TESTNET.currency });
+    const { paymentHash, payee, createdAt } = decodeInvoice(credential.payload.invoice)!;
+    const [requestHash, issuedAt] = [bench.order('a').binding.hash, createdAt * 1000];
+    const sold = { network: TESTNET.id, paymentHash, amountMsat: 25_000n, payTo: payee };
+    await bench.real.recordInvoice({ ...sold, requestHash, issuedAt, forgetAt: issuedAt + 1 }, Buffer.from('sealed'));
+    expect(await verdict(credential)).toBe('good');
+    const grant = { requestHash, redeemUntil: issuedAt + 7 * 86_400_000, route: '/test', protocol: 'l402' };
+    await bench.real.claim({ ...sold, claimedAt: issuedAt, keepUntil: issuedAt + 1, grant, account: null });
+    await bench.real.prune(issuedAt);
+    forget(Buffer.from(paymentHash));
+    expect(await verdict(credential)).toBe('good');
   });
 
   test('that is signed buys on a shared node for half of today’s price at the least', async () => {
