@@ -34,7 +34,7 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   {
     name: 'any invoice of a shared key counts',
     file: 'src/payment/rails/lightning/verify-proof.ts',
-    find: "if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
+    find: "if (shared && !answered?.isSigned) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
     replace: "if (shared && !issuer) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
     breaks: ['the ledger equals the chain', 'no answer without its full price'],
   },
