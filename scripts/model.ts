@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { canCheck, check, trace, turnedOff } from './lib/model/checker.ts';
+import { canCheck, check, runWithout, trace, turnedOff } from './lib/model/checker.ts';
 import { boundsText, MODELS, type Model } from './lib/model/models.ts';
 import { textTable } from './lib/text-table.ts';
 
@@ -45,11 +45,7 @@ async function showModel(model: Model, full: boolean): Promise<void> {
   console.log(`${textTable(rows).join('\n')}\n`);
   const guards = [['without', 'breaks', 'states until then']];
   for (const guard of model.guards) {
-    const { isViolated, states } = await check(model, {
-      bounds: guard.bounds,
-      off: turnedOff(guard),
-      invariant: guard.breaks,
-    });
+    const { isViolated, states } = await check(model, runWithout(model, guard));
     guards.push([turnedOff(guard).join(', '), isViolated ? guard.breaks : 'NOTHING', String(states)]);
     if (!isViolated) process.exitCode = 1;
   }
@@ -61,7 +57,7 @@ async function showMatrix(model: Model): Promise<void> {
   for (const guard of model.guards) {
     const row = [turnedOff(guard).join(', ')];
     for (const invariant of model.invariants) {
-      const { isViolated } = await check(model, { bounds: guard.bounds, off: turnedOff(guard), invariant });
+      const { isViolated } = await check(model, runWithout(model, guard, invariant));
       row.push(isViolated ? 'breaks' : 'holds');
     }
     rows.push(row);

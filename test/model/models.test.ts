@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { canCheck, check, turnedOff } from '../../scripts/lib/model/checker.ts';
+import { canCheck, check, runWithout } from '../../scripts/lib/model/checker.ts';
 import { boundsText, MODELS } from '../../scripts/lib/model/models.ts';
 
 const HAS_SPIN = await canCheck();
@@ -49,11 +49,11 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
     test.each(guards.map((guard) => [guard.breaks, guard.name, guard] as const))(
       'breaks %s without its guard %s',
       async (_breaks, _name, guard) => {
-        const off = turnedOff(guard);
-        expect((await check(model, { bounds: guard.bounds, off, invariant: guard.breaks })).isViolated).toBe(true);
+        const run = runWithout(model, guard);
+        expect((await check(model, run)).isViolated).toBe(true);
         // A second line is not needed while the guard before it stands.
         if (guard.behind)
-          expect((await check(model, { bounds: guard.bounds, off: [guard.name] })).isViolated).toBe(false);
+          expect((await check(model, { bounds: run.bounds, off: [guard.name] })).isViolated).toBe(false);
       },
     );
   });

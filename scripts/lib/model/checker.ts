@@ -57,7 +57,7 @@ export async function check(model: Model, wanted: Run): Promise<Checked> {
 /** The shortest way to the fault without this guard, a line a step: the process, the line of the model, and its statement. */
 export async function trace(model: Model, guard: Guard): Promise<readonly string[]> {
   return inFolder(model, async (folder) => {
-    const wanted = defines(model, { bounds: guard.bounds, off: turnedOff(guard), invariant: guard.breaks });
+    const wanted = defines(model, runWithout(model, guard));
     await build(folder, wanted, ['-O1', '-DBFS']);
     await run('./pan', ['-E'], { cwd: folder, ...OUTPUT });
     const { stdout } = await run('spin', [...wanted, '-t', '-p', 'model.pml'], { cwd: folder, ...OUTPUT });
@@ -66,6 +66,11 @@ export async function trace(model: Model, guard: Guard): Promise<readonly string
       return step ? [`${step[1]}:${step[2]}  ${step[3]}`] : [];
     });
   });
+}
+
+/** The run that finds the fault without this guard, or, with `invariant`, that looks for another fault. */
+export function runWithout({ small: [usual] }: Model, guard: Guard, invariant = guard.breaks): Run {
+  return { bounds: guard.bounds ?? usual, off: turnedOff(guard), invariant };
 }
 
 /** The guards that are off when this one is checked. */

@@ -15,8 +15,8 @@ export interface Guard {
   readonly breaks: string;
   /** The file of the code that holds it. */
   readonly code: string;
-  /** The bounds of the run that finds the fault. */
-  readonly bounds: Bounds;
+  /** The bounds of the run that finds the fault. By default the model's first small run. */
+  readonly bounds?: Bounds;
   /** Guards that must be off too: this one is a second line behind them. */
   readonly behind?: readonly string[];
 }
@@ -27,7 +27,7 @@ export interface Model {
   /** In the order of their numbers in the file, from 1. */
   readonly invariants: readonly string[];
   /** Runs that take seconds. Together they reach every guard. */
-  readonly small: readonly Bounds[];
+  readonly small: readonly [Bounds, ...Bounds[]];
   /** Runs that take minutes and gigabytes. */
   readonly full: readonly Bounds[];
   readonly guards: readonly Guard[];
@@ -36,7 +36,6 @@ export interface Model {
 const NO_FAULTS = { CALLS: 2, CONTENTS: 2, CRASHES: 0, PAUSES: 0 };
 const CRASH = { CALLS: 2, CONTENTS: 1, CRASHES: 1, PAUSES: 0 };
 const PAUSE = { CALLS: 2, CONTENTS: 1, CRASHES: 0, PAUSES: 1 };
-const TWO_CALLS = { CALLS: 2 };
 
 const AUTHORIZATION: Model = {
   name: 'authorization',
@@ -56,23 +55,18 @@ const AUTHORIZATION: Model = {
     { CALLS: 3, CONTENTS: 1, CRASHES: 0, PAUSES: 0 },
   ],
   guards: [
-    { name: 'ROW_FIRST', breaks: 'NO_402_FOR_PAID', code: 'src/payment/purchase.ts', bounds: NO_FAULTS },
-    { name: 'SECOND_READ', breaks: 'NO_402_FOR_PAID', code: 'src/payment/admission.ts', bounds: NO_FAULTS },
-    { name: 'SAME_CONTENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/known-payment.ts', bounds: NO_FAULTS },
-    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: 'src/payment/known-payment.ts', bounds: NO_FAULTS },
-    { name: 'FIRST_PRESENTER', breaks: 'OWN_ANSWER', code: 'src/payment/known-payment.ts', bounds: NO_FAULTS },
-    { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-answers.ts', bounds: NO_FAULTS },
-    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/takeover.ts', bounds: NO_FAULTS },
-    {
-      name: 'ONE_INSERT',
-      breaks: 'PAID_IS_SERVED',
-      code: 'src/store/sqlite/ledger-writes.ts',
-      bounds: NO_FAULTS,
-    },
+    { name: 'ROW_FIRST', breaks: 'NO_402_FOR_PAID', code: 'src/payment/purchase.ts' },
+    { name: 'SECOND_READ', breaks: 'NO_402_FOR_PAID', code: 'src/payment/admission.ts' },
+    { name: 'SAME_CONTENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/known-payment.ts' },
+    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: 'src/payment/known-payment.ts' },
+    { name: 'FIRST_PRESENTER', breaks: 'OWN_ANSWER', code: 'src/payment/known-payment.ts' },
+    { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-answers.ts' },
+    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/takeover.ts' },
+    { name: 'ONE_INSERT', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts' },
     { name: 'OWN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-moves.ts', bounds: PAUSE },
-    { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/serve.ts', bounds: NO_FAULTS },
-    { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/doubt.ts', bounds: NO_FAULTS },
-    { name: 'EVIDENCE_IN_LOGS', breaks: 'FULL_PRICE', code: 'src/payment/evm/evidence.ts', bounds: NO_FAULTS },
+    { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/serve.ts' },
+    { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/doubt.ts' },
+    { name: 'EVIDENCE_IN_LOGS', breaks: 'FULL_PRICE', code: 'src/payment/evm/evidence.ts' },
     {
       name: 'NOTE_BEFORE_SEND',
       breaks: 'PAID_IS_SERVED',
@@ -81,19 +75,8 @@ const AUTHORIZATION: Model = {
     },
     { name: 'NOTE_DECIDES', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
     { name: 'NOTE_IN_OPEN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
-    {
-      name: 'WAIT_FOR_OWN',
-      breaks: 'PAID_IS_SERVED',
-      code: 'src/payment/settlers/relayer/judge.ts',
-      bounds: NO_FAULTS,
-    },
-    {
-      name: 'LAST_CHECK',
-      breaks: 'FULL_PRICE',
-      code: 'src/payment/receipt.ts',
-      bounds: NO_FAULTS,
-      behind: ['SAME_CONTENT'],
-    },
+    { name: 'WAIT_FOR_OWN', breaks: 'PAID_IS_SERVED', code: 'src/payment/settlers/relayer/judge.ts' },
+    { name: 'LAST_CHECK', breaks: 'FULL_PRICE', code: 'src/payment/receipt.ts', behind: ['SAME_CONTENT'] },
   ],
 };
 
@@ -108,30 +91,20 @@ const CHANNEL: Model = {
     'OWN_ANSWER',
     'RIGHT_ANSWER',
   ],
-  small: [TWO_CALLS],
+  small: [{ CALLS: 2 }],
   full: [{ CALLS: 3 }],
   guards: [
-    { name: 'SAME_BUYER', breaks: 'OWN_ANSWER', code: `${RAIL}/same-buyer.ts`, bounds: TWO_CALLS },
-    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: `${RAIL}/same-buyer.ts`, bounds: TWO_CALLS },
-    { name: 'EXACT_CEILING', breaks: 'ONE_CHARGE_ONE_ANSWER', code: `${RAIL}/voucher-rules.ts`, bounds: TWO_CALLS },
-    {
-      name: 'COMPARE',
-      breaks: 'ONE_CHARGE_ONE_ANSWER',
-      code: 'src/store/sqlite/channel-writes.ts',
-      bounds: TWO_CALLS,
-    },
-    {
-      name: 'CHARGE_BEFORE_ANSWER',
-      breaks: 'ACKNOWLEDGED_IS_KEPT',
-      code: `${RAIL}/charge-voucher.ts`,
-      bounds: TWO_CALLS,
-    },
-    { name: 'COVER', breaks: 'ESCROW_COVERS', code: `${RAIL}/voucher-rules.ts`, bounds: TWO_CALLS },
-    { name: 'REFUND_HOLDS', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/channel-writes.ts', bounds: TWO_CALLS },
-    { name: 'REFUND_LESS_CHARGES', breaks: 'ESCROW_COVERS', code: `${RAIL}/refund-limits.ts`, bounds: TWO_CALLS },
-    { name: 'DEPOSIT_ONCE', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/ledger-moves.ts', bounds: TWO_CALLS },
-    { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel-book.ts`, bounds: TWO_CALLS },
-    { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawal-watch.ts`, bounds: TWO_CALLS },
+    { name: 'SAME_BUYER', breaks: 'OWN_ANSWER', code: `${RAIL}/same-buyer.ts` },
+    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: `${RAIL}/same-buyer.ts` },
+    { name: 'EXACT_CEILING', breaks: 'ONE_CHARGE_ONE_ANSWER', code: `${RAIL}/voucher-rules.ts` },
+    { name: 'COMPARE', breaks: 'ONE_CHARGE_ONE_ANSWER', code: 'src/store/sqlite/channel-writes.ts' },
+    { name: 'CHARGE_BEFORE_ANSWER', breaks: 'ACKNOWLEDGED_IS_KEPT', code: `${RAIL}/charge-voucher.ts` },
+    { name: 'COVER', breaks: 'ESCROW_COVERS', code: `${RAIL}/voucher-rules.ts` },
+    { name: 'REFUND_HOLDS', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/channel-writes.ts' },
+    { name: 'REFUND_LESS_CHARGES', breaks: 'ESCROW_COVERS', code: `${RAIL}/refund-limits.ts` },
+    { name: 'DEPOSIT_ONCE', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/ledger-moves.ts' },
+    { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel-book.ts` },
+    { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawal-watch.ts` },
   ],
 };
 
