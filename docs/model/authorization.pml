@@ -482,7 +482,7 @@ proctype Recovery() {
   od
 }
 
-/* Everything that nobody asks us about. */
+/* What the chain, the payer, third parties and the machines do. */
 proctype World() {
   byte which;
   do
@@ -539,7 +539,7 @@ proctype World() {
   od
 }
 
-/* Whoever has paid is served, or is served when the authorization is presented again. */
+/* A payer whose authorization has paid is served, or is served when it presents the authorization again. */
 #define SERVES_ITS_PAYER (row != NONE && content == paid && !(row == FAILED && final) && !((OPEN || row == SETTLED) && (reply != 1 + request || paid < dear)))
 active proctype Monitor() {
   atomic { used == PAID && !SERVES_ITS_PAYER -> HOLDS(PAID_IS_SERVED, false) }

@@ -1,5 +1,5 @@
 import type { EmbeddedNetwork } from '../../src/embedded/network.ts';
-import type { Purse } from './shop.ts';
+import type { Wallet } from './shop.ts';
 
 /** Where one and the same route is sold. */
 export const SURFACES = ['/v1/paid', '/v1/mpp', '/v1/lightning', '/mcp'] as const;
@@ -14,7 +14,7 @@ export interface Errand {
   /** The request to send. A tool is called by POST. */
   readonly init: RequestInit;
   readonly network: EmbeddedNetwork;
-  readonly purse: Purse;
+  readonly wallet: Wallet;
 }
 
 /** The answer as the client hands it to its caller. */
@@ -43,9 +43,9 @@ export async function answerOf(response: Response): Promise<Answer> {
 const MAX_UNITS = 5000n;
 
 /** What a stock client of x402 may pay with on an errand, and how much. */
-export function termsOf({ network, purse }: Errand) {
+export function termsOf({ network, wallet }: Errand) {
   return {
-    ...{ privateKey: purse.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
+    ...{ privateKey: wallet.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
     network: `eip155:${network.chainId}` as const,
   };
 }

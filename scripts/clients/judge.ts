@@ -11,7 +11,7 @@ export interface Outcome {
   readonly package: string;
   readonly surface: Surface;
   readonly isBought: boolean;
-  /** Money left the purse, and no answer came, or nothing that shows the payment. This must never be. */
+  /** Money left the wallet, and no answer came, or nothing that shows the payment. This must never be. */
   readonly isLost: boolean;
   /** Amount and evidence, or why nothing was bought. */
   readonly text: string;
@@ -22,7 +22,7 @@ const MAX_REASON = 140;
 const GAS_OF_FIRST = 50_001;
 let errands = 0;
 
-/** Sends one client to every surface, with a new purse for each. */
+/** Sends one client to every surface, with a new wallet for each. */
 export async function judgeClient(
   client: Client,
   shop: Shop,
@@ -34,13 +34,13 @@ export async function judgeClient(
 }
 
 async function judge(client: Client, surface: Surface, shop: Shop): Promise<Outcome> {
-  const purse = await shop.newPurse();
-  const errand = { ...requestOn(surface, shop.origin), surface, origin: shop.origin, network: shop.network, purse };
+  const wallet = await shop.newWallet();
+  const errand = { ...requestOn(surface, shop.origin), surface, origin: shop.origin, network: shop.network, wallet };
   const found: { answer: Answer } | { reason: string } = await client.buy(errand).then(
     (answer) => ({ answer }),
     (error: unknown) => ({ reason: reasonOf(error) }),
   );
-  const spent = await purse.spent();
+  const spent = await wallet.spent();
   const hasPaid = spent.usdc > 0n || spent.gateway > 0n || spent.invoices.length > 0;
   const of = { client: client.name, package: client.package, surface };
   if ('answer' in found && isAnswer(found.answer) && hasPaid) {
@@ -81,7 +81,7 @@ interface Found {
   readonly protocol: string | null;
 }
 
-/** Looks the payment up at the service by what the purse or the receipt names, and compares it with the money that left the purse. */
+/** Looks the payment up at the service by what the wallet or the receipt names, and compares it with the money that left the wallet. */
 async function evidenceOf({ headers }: Answer, spent: Spent, origin: string): Promise<string> {
   const [invoice, ...more] = spent.invoices;
   if (more.length > 0) throw new Error('a client has paid two invoices for one call');
@@ -95,7 +95,7 @@ async function evidenceOf({ headers }: Answer, spent: Spent, origin: string): Pr
   const channel = receipt.extra?.channelState !== undefined;
   const charged = channel ? BigInt(receipt.extra?.chargedAmount ?? 0) : paid.usdc + paid.gateway + paid.sats;
   if (!channel && charged !== BigInt(found.amount))
-    throw new Error(`the ledger has ${found.amount}, the purse lost ${charged}`);
+    throw new Error(`the ledger has ${found.amount}, the wallet lost ${charged}`);
   const amount = invoice ? formatSats(charged) : `${formatUnits(charged, 6)} USDC`;
   const how = channel ? `voucher after a deposit of ${formatUnits(paid.usdc, 6)} USDC, transaction` : kindOf(spent);
   return `${amount} over ${found.protocol ?? 'x402'}, ${how} ${reference.slice(0, 10)}…`;

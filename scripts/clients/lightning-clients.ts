@@ -7,7 +7,7 @@ const MAX_AMOUNT = 10;
 const alby = (name: string, buy: typeof fetch402 | typeof fetchWithL402 | typeof fetchWithMpp): Client => ({
   name: `Alby, ${name}`,
   package: '@getalby/lightning-tools',
-  buy: async ({ url, init, purse }) => answerOf(await buy(url, init, { wallet: purse, maxAmount: MAX_AMOUNT })),
+  buy: async ({ url, init, wallet }) => answerOf(await buy(url, init, { wallet, maxAmount: MAX_AMOUNT })),
 });
 
 /** The package cannot be installed with the others, so there is nothing to import under its name. */

@@ -15,9 +15,9 @@ const { evm, Fetch } = (await import(PACKAGE)) as MppxClient;
 /** The client has no ceiling of its own. In USDC. */
 const MAX_AMOUNT = '0.005';
 
-function buyWith({ network, purse, url, init }: Errand, domain: { name: string; version: string } | null) {
+function buyWith({ network, wallet, url, init }: Errand, domain: { name: string; version: string } | null) {
   const methods = evm({
-    account: privateKeyToAccount(purse.account.privateKey),
+    account: privateKeyToAccount(wallet.account.privateKey),
     ...{ networks: [network.chainId], currencies: [network.usdc], decimals: 6, maxAmount: MAX_AMOUNT },
     ...(domain && { authorization: domain }),
   });

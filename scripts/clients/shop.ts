@@ -13,16 +13,16 @@ export interface Shop {
   readonly origin: string;
   readonly network: EmbeddedNetwork;
   /** Makes a new wallet, with play money on every rail. */
-  newPurse(): Promise<Purse>;
+  newWallet(): Promise<Wallet>;
   stop(): Promise<void>;
 }
 
 /** A buyer's money on every rail. */
-export interface Purse {
+export interface Wallet {
   readonly account: Account;
   /** Pays an invoice through the buyer's Lightning node. */
   payInvoice(args: { invoice: string }): Promise<{ preimage: string }>;
-  /** What has left the purse so far, by rail. Amounts in base units. */
+  /** What has left the wallet so far, by rail. Amounts in base units. */
   spent(): Promise<Spent>;
 }
 
@@ -52,7 +52,7 @@ export async function openShop(): Promise<Shop> {
 
   return {
     ...{ origin: service.url, network },
-    async newPurse() {
+    async newWallet() {
       const account = createAccount();
       await network.fundUsdc(account.address, FUNDS);
       gateway.deposit(account.address, FUNDS);

@@ -33,9 +33,9 @@ const x402Axios: Client = {
 const gateway: Client = {
   name: '@circle-fin/x402-batching, GatewayClient',
   package: '@circle-fin/x402-batching',
-  async buy({ network, purse, url, init }) {
+  async buy({ network, wallet, url, init }) {
     const seen: Response[] = [];
-    const client = new GatewayClient({ chain: 'arc', privateKey: purse.account.privateKey, rpcUrl: network.rpcUrl });
+    const client = new GatewayClient({ chain: 'arc', privateKey: wallet.account.privateKey, rpcUrl: network.rpcUrl });
     client.onPaymentResponse(async ({ settleResponse }) => {
       const encoded = Buffer.from(JSON.stringify(settleResponse ?? {})).toString('base64');
       seen.push(new Response(null, { headers: { 'payment-response': encoded } }));

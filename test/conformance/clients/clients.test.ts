@@ -59,12 +59,12 @@ describe('the table of clients in docs/clients.md', () => {
   test('shows a payment without evidence as lost, and goes on with the next surface', async () => {
     const spender = {
       ...{ name: 'a client that pays two invoices for one answer', package: 'none' },
-      buy: async ({ url, purse }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
+      buy: async ({ url, wallet }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
         const bought = async (of: string) => {
           const asked = await fetch(of);
           const line = asked.headers.get('www-authenticate') ?? '';
           const [, macaroon = '', invoice = ''] = /macaroon="([^"]+)", invoice="([^"]+)"/.exec(line) ?? [];
-          const { preimage } = await purse.payInvoice({ invoice });
+          const { preimage } = await wallet.payInvoice({ invoice });
           return fetch(of, { headers: { authorization: `L402 ${macaroon}:${preimage}` } });
         };
         await bought(`${url}1`);
@@ -84,10 +84,10 @@ describe('the table of clients in docs/clients.md', () => {
   test('shows a payment that brought no answer as lost', async () => {
     const forgetful = {
       ...{ name: 'a client that forgets what it has paid for', package: 'none' },
-      buy: async ({ url, purse }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
+      buy: async ({ url, wallet }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
         const asked = await fetch(url);
         const [, invoice = ''] = /invoice="([^"]+)"/.exec(asked.headers.get('www-authenticate') ?? '') ?? [];
-        await purse.payInvoice({ invoice });
+        await wallet.payInvoice({ invoice });
         throw new Error('forgotten');
       },
     };

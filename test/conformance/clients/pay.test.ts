@@ -3,13 +3,13 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openShop, type Purse, type Shop } from '../../../scripts/clients/shop.ts';
+import { openShop, type Shop, type Wallet } from '../../../scripts/clients/shop.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 
 const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 
 let shop: Shop;
-let purse: Purse;
+let wallet: Wallet;
 let folder: string;
 beforeAll(async () => {
   shop = await openShop();
@@ -17,13 +17,13 @@ beforeAll(async () => {
 afterAll(() => shop?.stop());
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'percall-pay-'));
-  purse = await shop.newPurse();
+  wallet = await shop.newWallet();
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 let gas = 70_000;
 async function pay(surface: string, flags: string[]) {
-  const wallets = { BUYER_PRIVATE_KEY: purse.account.privateKey, PAYER_URL: String(shop.network.lightning?.payUrl) };
+  const wallets = { BUYER_PRIVATE_KEY: wallet.account.privateKey, PAYER_URL: String(shop.network.lightning?.payUrl) };
   const args = [PAY, `${shop.origin}${surface}/fees/estimate?gas=${++gas}`, '--discovery', shop.origin, ...flags];
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(process.execPath, args, { cwd: folder, env: { ...CHILD_ENV, ...wallets } }, (error, stdout, stderr) =>
@@ -49,7 +49,7 @@ describe('npm run pay buys from the whole service', () => {
       expect(stderr).toMatch(/listed: +0\.0005 USD/);
       expect(stderr).not.toContain('without a receipt');
       expect(readdirSync(folder)).toEqual([]);
-      const { usdc, gateway } = await purse.spent();
+      const { usdc, gateway } = await wallet.spent();
       expect({ usdc, gateway }).toEqual({ usdc: surface === '/v1/lightning' ? 0n : 500n, gateway: 0n });
     },
     30_000,
