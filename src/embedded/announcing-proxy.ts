@@ -22,7 +22,7 @@ const GIVES_BLOCKS = /"eth_getBlockBy(Number|Hash)"/;
 
 /**
  * Passes JSON-RPC over HTTP on to the node, and writes the next block's base fee into the `extraData` of every block, as Arc does: eight bytes,
- * big-endian. The node cannot do that itself. The blocks' hashes are the node's, so they do not match the changed headers; nobody computes them again.
+ * big-endian. The node cannot do that itself. The blocks' hashes are the node's, so they do not match the changed headers; no part of the service computes them again.
  * `announced` resolves with the fee in wei that the block's child has, or null for a block from before the miner's first.
  */
 export async function startAnnouncingProxy(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type NextBaseFee, nextByEip1559 } from '../chain/base-fee.ts';
 import { toGas } from '../chain/fee-rule.ts';
-import { formatGwei } from '../lib/units.ts';
+import { formatCost, formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { bigInteger, decimal } from './chain-fields.ts';
 import type { Collected } from './freshness.ts';
@@ -62,4 +62,9 @@ export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collect
   const latest = reads.latestFee();
   const fees = [...known, ...(latest ? [latest.baseFee, latest.nextBaseFee ?? latest.baseFee] : [])];
   return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
+}
+
+/** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
+export function costOfGas(gas: number, weiPerGas: bigint): string {
+  return formatCost(BigInt(gas) * weiPerGas);
 }

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
+import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatCost, formatGwei } from '../lib/units.ts';
+import { formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { asOfBlock, bigInteger, decimal, usdcField } from './chain-fields.ts';
+import { costOfGas } from './fee-fields.ts';
 import { type Collected, provenance } from './freshness.ts';
 import { MAX_BEHIND, readLastHour } from './last-hour.ts';
-import { ageOf, readNewestFee } from './newest-fee.ts';
+import { readNewestFee } from './newest-fee.ts';
 import { detailField, paidDetail } from './paid-detail.ts';
 
 const params = z.object({
@@ -114,7 +116,7 @@ export const feesEstimatePaid = defineEndpoint({
     return {
       ...priced(gas, baseFee),
       nextBaseFeeGwei: formatGwei(next.wei),
-      costNextUsdc: costOf(gas, next.wei),
+      costNextUsdc: costOfGas(gas, next.wei),
       costNextWei: String(BigInt(gas) * next.wei),
       nextBaseFeeExact: next.exact,
       lastHour: {
@@ -123,11 +125,11 @@ export const feesEstimatePaid = defineEndpoint({
         percentiles: percentiles.map(({ percentile, wei }) => ({
           percentile,
           baseFeeGwei: formatGwei(wei),
-          costUsdc: costOf(gas, wei),
+          costUsdc: costOfGas(gas, wei),
         })),
       },
       asOfBlock: number,
-      ageSeconds: ageOf(fee, sources.clock),
+      ageSeconds: secondsSince(fee.at, sources.clock),
       source,
     };
   },
@@ -155,7 +157,13 @@ export const feesEstimateFree = defineEndpoint({
     const collected = currentFee(sources);
     const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
     const { number, baseFee, source } = fee;
-    return { ...priced(gas, baseFee), asOfBlock: number, ageSeconds: ageOf(fee, clock), detail: DETAIL, source };
+    return {
+      ...priced(gas, baseFee),
+      asOfBlock: number,
+      ageSeconds: secondsSince(fee.at, clock),
+      detail: DETAIL,
+      source,
+    };
   },
 });
 
@@ -172,12 +180,7 @@ function priced(gas: number, baseFeeWei: bigint) {
   return {
     gas,
     baseFeeGwei: formatGwei(baseFeeWei),
-    costUsdc: costOf(gas, baseFeeWei),
+    costUsdc: costOfGas(gas, baseFeeWei),
     costWei: String(BigInt(gas) * baseFeeWei),
   };
-}
-
-/** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
-function costOf(gas: number, wei: bigint): string {
-  return formatCost(BigInt(gas) * wei);
 }

@@ -2,10 +2,19 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatCost, formatGwei } from '../lib/units.ts';
+import { formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { atField, decimal, usdcField } from './chain-fields.ts';
-import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
+import {
+  baseFee,
+  costOfGas,
+  DAY_SECONDS,
+  floorOf,
+  nextBaseFee,
+  nextFeeOf,
+  showBaseFee,
+  showNextBaseFee,
+} from './fee-fields.ts';
 import { feesForecast } from './fees-forecast.ts';
 import {
   type Collected,
@@ -138,10 +147,10 @@ export const fees = defineEndpoint({
       ...aboveFloor(latest, floor),
       suggested: suggestFees(tips, latest && nextFeeOf(latest, floor)),
       transferCostUsdc: latest && {
-        native: costOf(NATIVE_GAS, latest.baseFee),
-        erc20: costOf(erc20, latest.baseFee),
-        nativeWithTip: tips && costOf(NATIVE_GAS, latest.baseFee + tips.normal),
-        erc20WithTip: tips && costOf(erc20, latest.baseFee + tips.normal),
+        native: costOfGas(NATIVE_GAS, latest.baseFee),
+        erc20: costOfGas(erc20, latest.baseFee),
+        nativeWithTip: tips && costOfGas(NATIVE_GAS, latest.baseFee + tips.normal),
+        erc20WithTip: tips && costOfGas(erc20, latest.baseFee + tips.normal),
       },
       transferGas: { native: NATIVE_GAS, erc20, erc20Measured: median !== undefined },
       hours: reads.hours(until - DAY_SECONDS + 3600, until + 1).map((hour) => ({
@@ -156,10 +165,6 @@ export const fees = defineEndpoint({
     };
   },
 });
-
-function costOf(gas: number, weiPerGas: bigint): string {
-  return formatCost(BigInt(gas) * weiPerGas);
-}
 
 /** The distance from the floor to the base fee, which never lies below it. */
 function aboveFloor(latest: LatestFee | null, floor: bigint | null) {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { Unavailable } from '../errors.ts';
-import { nowSeconds } from '../lib/clock.ts';
+import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { Amounts } from '../store/chain/fx-reads.ts';
 import { addressField, atField, usdcField } from './chain-fields.ts';
@@ -101,7 +101,7 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
     token: token.address,
     rateUnit: unitsOf(token.symbol).rateUnit,
     last: last && { rate: last.rate, at: last.at },
-    ageSeconds: last && Math.max(nowSeconds(clock) - last.at, 0),
+    ageSeconds: last && secondsSince(last.at, clock),
     vwap1h: rateOf(hour),
     low1h: rateOf(hour.low),
     high1h: rateOf(hour.high),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
-import { nowSeconds } from '../lib/clock.ts';
+import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { asOfBlock, atField, chainSource, hashField } from './chain-fields.ts';
 import { provenance } from './freshness.ts';
@@ -120,7 +120,7 @@ export const network = defineEndpoint({
       playMoney: chainName.isPlayMoney,
       chainId: chain.chainId,
       genesis,
-      head: { number: head.number, hash: head.hash, at: head.at, ageSeconds: Math.max(nowSeconds(clock) - head.at, 0) },
+      head: { number: head.number, hash: head.hash, at: head.at, ageSeconds: secondsSince(head.at, clock) },
       blocksCollected,
       firstCollected,
       ...lag,

@@ -1,6 +1,6 @@
 import { baseFeeOf, type NextBaseFee, nextBaseFee } from '../chain/base-fee.ts';
 import { readNewestHeader } from '../chain/newest.ts';
-import { nowSeconds } from '../lib/clock.ts';
+import { secondsSince } from '../lib/clock.ts';
 import { chainSource } from './chain-fields.ts';
 import { floorOf, nextFeeOf, notBelow } from './fee-fields.ts';
 import { type Collected, provenance } from './freshness.ts';
@@ -40,13 +40,8 @@ export function readNewestFee(sources: Collected): Promise<NewestFee> {
 /** Null when the collector has no recent block, or cannot know the next block's fee. */
 function collectedFee(sources: Collected): NewestFee | null {
   const latest = sources.reads.latestFee();
-  if (latest === null || ageOf(latest, sources.clock) > MAX_AGE_SECONDS) return null;
+  if (latest === null || secondsSince(latest.at, sources.clock) > MAX_AGE_SECONDS) return null;
   const next = nextFeeOf(latest, floorOf(sources, latest.at));
   const { number, at, baseFee } = latest;
   return next && { number, at, baseFee, next, isLive: false, source: provenance(sources).source };
-}
-
-/** Seconds since a block's time by our clock, never negative. */
-export function ageOf({ at }: { readonly at: number }, clock: Collected['clock']): number {
-  return Math.max(nowSeconds(clock) - at, 0);
 }

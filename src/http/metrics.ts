@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import ipaddr from 'ipaddr.js';
 import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { isForwarded } from '../lib/forwarded.ts';
+import { isLoopback } from '../lib/is-loopback.ts';
 import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 
 /** A new registry with Node's default metrics. Each set of parts has its own, so that two sets do not collide. */
@@ -68,10 +68,6 @@ export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: Met
   if (!hasProxy && !isForwarded(headers) && isLoopback(socket.remoteAddress)) return true;
   const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token));
-}
-
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
 /** Hashed first, because a comparison in constant time needs equal lengths. */

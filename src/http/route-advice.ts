@@ -14,7 +14,7 @@ const MOUNTS = ['lightning', 'paid', 'mpp', 'free'] as const satisfies readonly 
 /** What a 404 says that knows no better. */
 export const NO_SUCH_ROUTE =
   'There is no such route; /openapi.json lists those that are, and /v1/paid lists those that are sold.';
-/** Not suggested: strangers are told that it is not there. */
+/** Not suggested: without its token it answers as if it were not there. */
 const HIDDEN = '/metrics';
 
 interface AdviceOptions {
@@ -85,11 +85,11 @@ function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): strin
   return free ? `This route is free: ${free}.` : null;
 }
 
-/** The served path that is made of this one by the fewest edits, or by what was left out before it. Null when none is near. */
+/** The served path that is made of this one by the fewest edits, or that is this path with `/v1` before it. Null when none is near. */
 function nearest(path: string, served: ReadonlySet<string>): string | null {
+  if (served.has(`/v1${path}`)) return `/v1${path}`;
   let best: { url: string; edits: number } | null = null;
   for (const url of served) {
-    if (url === `/v1${path}`) return url;
     const edits = editDistance(path, url, MOST_EDITS);
     if (edits <= MOST_EDITS && edits < (best?.edits ?? MOST_EDITS + 1)) best = { url, edits };
   }

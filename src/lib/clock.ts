@@ -27,3 +27,8 @@ export const systemClock: Clock = {
 export function nowSeconds(clock: Clock): number {
   return Math.floor(clock.nowMs() / 1000);
 }
+
+/** Whole seconds since this Unix time, never negative: another machine's clock may be ahead of ours. */
+export function secondsSince(at: number, clock: Clock): number {
+  return Math.max(nowSeconds(clock) - at, 0);
+}

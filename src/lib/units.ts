@@ -28,6 +28,8 @@ export function formatNative(wei: bigint): string {
 
 /** Decimals of USDC's ERC-20 interface, and the most that an amount in USDC is shown with. */
 export const USDC_DECIMALS = 6;
+/** Millisatoshis of a satoshi. */
+export const MSAT_PER_SAT = 1000n;
 
 /** An amount in 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
 export function formatUsdc(amount: bigint, decimals: number): string {

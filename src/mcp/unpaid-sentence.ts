@@ -1,7 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
-
-const MSAT_PER_SAT = 1000n;
+import { MSAT_PER_SAT } from '../lib/units.ts';
 
 /** What the sentence is about. */
 export interface Unpaid {

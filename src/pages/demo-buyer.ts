@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { AppError, BadParameter } from '../errors.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { isForwarded } from '../lib/forwarded.ts';
+import { isLoopback } from '../lib/is-loopback.ts';
 
 /** Where the reference asks for a payment of the demo's buyer. */
 export const DEMO_BUYER_PATH = '/demo/sign';
@@ -76,10 +76,6 @@ function isOwnPage({ headers, raw }: FastifyRequest): boolean {
     return false;
   const page = URL.parse(origin);
   return page !== null && page.host === host && LOCAL_NAMES.has(page.hostname);
-}
-
-function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
 function readAmount(

@@ -1,4 +1,4 @@
-import { formatUnits } from '../lib/units.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 import { renderCode } from './code-block.ts';
 import { quoteShell } from './examples.ts';
@@ -7,7 +7,6 @@ import { type Html, html } from './html.ts';
 import { renderPage } from './shell.ts';
 import { type SiteSettings, siteOf } from './site.ts';
 
-const USDC_DECIMALS = 6;
 const MSAT_DECIMALS = 3;
 
 /** True of every payment in the state: the lookup does not say more, such as whether an authorization has expired or which seller a proof paid. */

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { own } from '../../../lib/own-property.ts';
+import { MSAT_PER_SAT } from '../../../lib/units.ts';
 import { LATE_SECONDS } from '../../auth-schemes.ts';
 import type { ChallengeSecrets } from '../../challenge-secrets.ts';
 import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
@@ -18,7 +19,6 @@ import { readCredential } from './credential.ts';
 import { receiptFields } from './receipt.ts';
 
 const METHOD = 'lightning';
-const MSAT_PER_SAT = 1000n;
 const PREIMAGE = /^[0-9a-f]{64}$/;
 /** The method's names of the networks, by the currency that follows `ln` in their invoices. A longer currency stands before its own beginning. */
 export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };

@@ -1,7 +1,6 @@
 import type { NamedChain } from '../../../lib/named-chain.ts';
+import { MSAT_PER_SAT } from '../../../lib/units.ts';
 import type { Quote } from '../../protocol.ts';
-
-const MSAT_PER_SAT = 1000n;
 
 /**
  * Makes what an offer says to people in its description: why the payment was refused; the price; what to do next; and where to read more. The scheme

@@ -1,6 +1,6 @@
 import { parseDecimal } from '../../../lib/decimal.ts';
+import { MSAT_PER_SAT } from '../../../lib/units.ts';
 
-const MSAT_PER_SAT = 1000n;
 /** Satoshis per bitcoin (10^8) divided by millionths per dollar (10^6). */
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MSAT_PER_SAT } from '../../../../lib/units.ts';
 import type { Upstream } from '../../../../upstream/client/http.ts';
 import { askNode } from './ask-node.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
@@ -11,7 +12,6 @@ interface PhoenixdOptions {
 }
 
 const NEED = "the node's http-password-limited-access";
-const MSAT_PER_SAT = 1000n;
 
 const created = z.object({ serialized: invoiceText });
 const info = z.object({ nodeId: nodeKeyText });
