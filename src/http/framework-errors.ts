@@ -12,7 +12,7 @@ const KNOWN: Record<string, readonly [status: number, code: string, detail: stri
 };
 
 const INTERNAL =
-  'This is a fault of the service, logged under the request id. Nothing was charged; the same request may succeed later.';
+  'This is a fault of the service, logged under the request id. `charged` says whether money moved; the same request may succeed later.';
 
 /**
  * Turns any error into an AppError. An AppError stays as it is. The framework's client errors get our codes. Anything else becomes a 500 without its

@@ -8,7 +8,7 @@ import type { QuotedTools, Sold, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
 import type { Purchase } from '../payment/prepared-counter.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
-import { corrected, PaymentRefused } from '../payment/refusal.ts';
+import { corrected, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
 import { listPriced } from './listing.ts';
 import { PAYMENT } from './meta.ts';
@@ -29,6 +29,7 @@ export interface Counters<S> {
   offerOf(endpoint: Endpoint<never>): Offer;
   purchase: Purchase<S>;
   readonly lightning: QuotedTools<S>;
+  readonly words: RefusalWords;
 }
 
 /** A call whose arguments were parsed. */
@@ -81,7 +82,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
     const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
     const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;
-    return unpaid(accepts, refusal.reason, receipt);
+    return unpaid(accepts, refusal, receipt);
   }
 
   async function run(call: ToolCall): Promise<CallToolResult> {
@@ -114,14 +115,18 @@ function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, param
   return { endpoint, params, server, name, url: toolUrl(name), arguments: given, meta, client, signal };
 }
 
-/** Makes the result of a call that is not paid for. `refusal` is the reason for which a payment was refused. */
-function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol }: Counters<S>, tool: string) {
+/** Makes the result of a call that is not paid for. The object has the reason of a refusal, and the sentence has it in words. */
+function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Counters<S>, tool: string) {
   const priceUsd = endpoint.price?.usd ?? '';
   const demand = protocol.prepare(endpoint, { name: tool, url: toolUrl(tool), inputSchema: inputSchema(endpoint) });
-  return (accepts: readonly PaymentRequirements[], refusal?: string, receipt?: SettleResponse | null): CallToolResult =>
+  return (
+    accepts: readonly PaymentRequirements[],
+    refusal?: PaymentRefused,
+    receipt?: SettleResponse | null,
+  ): CallToolResult =>
     mustPay(
-      unpaidSentence({ tool, priceUsd, chain, accepts, refusal: refusal ?? null }),
-      demand(accepts, refusal),
+      unpaidSentence({ tool, priceUsd, chain, accepts, refusal: refusal ? words(refusal) : null }),
+      demand(accepts, refusal?.reason),
       receipt,
     );
 }

@@ -5,7 +5,7 @@ export const OWN_REFUSALS: RefusalSentences = {
   payment_already_used:
     'This payment is already used: it was made for another request, or its answer is not given to this client again. If you paid for this very request, present the same payment again from the address that paid, or with its payment identifier. For another request, sign a new one.',
   invalid_payload:
-    'The payment cannot be read. Send base64 of the JSON payment in PAYMENT-SIGNATURE, or in Authorization the credential that a line of WWW-Authenticate asks for.',
+    'The payment cannot be read. Send base64 of the JSON payment in PAYMENT-SIGNATURE, or in Authorization the credential that a line of WWW-Authenticate asks for; with a call of a tool, the JSON payment in _meta["x402/payment"].',
   invalid_x402_version: 'The payment has another version of x402. Send x402Version 2.',
   unsupported_payload_type:
     'The payload holds no authorization. Sign an EIP-3009 TransferWithAuthorization for the entry of accepts, or over MPP for the challenge.',

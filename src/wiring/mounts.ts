@@ -17,6 +17,7 @@ import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-off
 import type { Payments } from '../payment/open-payments.ts';
 import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-protocols.ts';
 import { waysIn } from '../payment/open-rails.ts';
+import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
@@ -73,14 +74,9 @@ export function createMounts(parts: MountsParts) {
     receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
-        ...{
-          ...shared,
-          purchase,
-          protocol: toolProtocol,
-          chain: config.network,
-          publicOrigin: config.publicOrigin,
-          offerOf,
-        },
+        ...shared,
+        ...{ purchase, protocol: toolProtocol, offerOf, words: wordsOfRefusal },
+        ...{ chain: config.network, publicOrigin: config.publicOrigin },
         handlerTimeoutMs: config.handlerTimeoutMs,
         lightning: lightning.tools,
         search: listings.discovery,

@@ -65,6 +65,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
     offerOf: (endpoint) =>
       createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, rails: PLAIN_RAILS }),
     purchase: purchase ?? noSale,
+    words: ({ reason }) => `refused for ${reason}.`,
     lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
     search: null,
     limits: { free: limit(perMinute.free), priced: limit(perMinute.priced) },

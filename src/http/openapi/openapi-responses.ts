@@ -69,7 +69,8 @@ const PAYMENT_REQUIRED = text(
 );
 
 const UNPAID: Json = {
-  description: 'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged.',
+  description:
+    'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged for this request.',
   headers: { 'PAYMENT-REQUIRED': PAYMENT_REQUIRED, ...REQUEST_ID_HEADER },
   content: { 'application/json': { schema: reference('schemas', 'Hint') } },
 };
@@ -87,7 +88,7 @@ const UNPAID_LIGHTNING: Json = {
 };
 
 const UNPAID_MPP: Json = {
-  ...problem(402, 'Not paid, or the payment was refused: `code` says why. Nothing was charged.'),
+  ...problem(402, 'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.'),
   headers: { 'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'), ...REQUEST_ID_HEADER },
 };
 

@@ -13,6 +13,7 @@ import { toolName } from '../../../src/mcp/tool-name.ts';
 import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
 import { toolProtocol } from '../../../src/payment/open-protocols.ts';
+import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
 import { createLightningTools } from '../../../src/payment/rails/lightning/tools.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
@@ -28,6 +29,7 @@ const deps: ToolsDeps<Sources> = {
   protocol: toolProtocol,
   offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, rails: PLAIN_RAILS }),
   purchase: noSale,
+  words: wordsOfRefusal,
   lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
   search: null,
 };
