@@ -1,9 +1,9 @@
 import { own, ownKeys } from '../lib/own-property.ts';
+import { plainText } from '../lib/plain-text.ts';
 import { type Payable, readAccepts } from './accepts.ts';
 import type { Listing } from './entry.ts';
 import { readBody, readParams } from './listed-params.ts';
 import { readListedUrl } from './listed-url.ts';
-import { plainText } from './plain-text.ts';
 
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 500;

@@ -1,7 +1,7 @@
 import { own } from '../lib/own-property.ts';
+import { plainText } from '../lib/plain-text.ts';
 import type { Entry } from './entry.ts';
 import { keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
-import { plainText } from './plain-text.ts';
 import { type Description, describeInput, groupOf, methodOf } from './read-description.ts';
 import type { Challenge } from './read-offer.ts';
 

@@ -1,8 +1,8 @@
 import { own } from '../lib/own-property.ts';
+import { plainText } from '../lib/plain-text.ts';
 import type { Entry } from './entry.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
-import { plainText } from './plain-text.ts';
 import { type Description, describeInput, methodOf, NO_DESCRIPTION } from './read-description.ts';
 
 /** The names that drafts and sellers give to the list of routes, and to the address of an item. */

@@ -1,6 +1,6 @@
 import { own, ownKeys } from '../lib/own-property.ts';
+import { plainText } from '../lib/plain-text.ts';
 import type { ListedEntry } from './entry.ts';
-import { plainText } from './plain-text.ts';
 
 type Param = ListedEntry['params'][number];
 type Json = Param['example'];

@@ -1,6 +1,6 @@
+import { plainText } from '../../lib/plain-text.ts';
 import type { Terms } from '../accepts.ts';
 import type { ListedEntry, Listing } from '../entry.ts';
-import { plainText } from '../plain-text.ts';
 import { type Description, joinDescriptions } from '../read-description.ts';
 import { TEXT_LIMITS } from './market-text.ts';
 
