@@ -5,8 +5,8 @@ import { createProvider, type Provider } from '../chain/rpc/provider.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';
 
-/** The time over which probes are evaluated; older ones are deleted. */
-export const PROBE_WINDOW_MS = 15 * 60_000;
+/** How long probes are kept: rpc/health says how available an endpoint was over a day. */
+const KEEP_MS = 24 * 3_600_000;
 
 /** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
 export interface ProbedEndpoint {
@@ -74,7 +74,7 @@ export function createProbe(options: ProbeOptions): RpcProbe {
     const atMs = clock.nowMs();
     try {
       const probes = await Promise.all(endpoints.map((endpoint) => endpoint.probe(ended.signal)));
-      if (!ended.signal.aborted) writes.record(atMs, probes, atMs - PROBE_WINDOW_MS);
+      if (!ended.signal.aborted) writes.record(atMs, probes, atMs - KEEP_MS);
     } catch (error) {
       if (!ended.signal.aborted) log.warn({ err: error }, 'a round of RPC probes could not be stored');
     }

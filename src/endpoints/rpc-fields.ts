@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { StoredProbe } from '../store/chain/probe-store.ts';
 
-/** The time span that the probe keeps, in seconds. */
+/** The time span of latencies, lags and error shares, in seconds. */
 export const PROBE_WINDOW_SECONDS = 900;
 
 export const endpointName = {

@@ -2,11 +2,30 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { ProbeError, StoredProbe } from '../store/chain/probe-store.ts';
+import { PROBE_ERRORS, type ProbeError, type StoredProbe } from '../store/chain/probe-store.ts';
+import type { ProbeTally } from '../store/chain/probe-tally.ts';
+import { atField } from './chain-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance } from './freshness.ts';
+import { percentField, percentOf } from './percent-fields.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
 const count = z.int().nonnegative();
+
+const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
+
+const error = z.enum(PROBE_ERRORS);
+
+function availability(span: string) {
+  return z
+    .strictObject({
+      availablePercent: percentField('Answered probes by all').nullable(),
+      probes: count.meta({ description: 'How many were made, which is fewer when the service did not run' }),
+    })
+    .meta({ description: `Over the last ${span}; null without any probe` });
+}
 
 const result = z.strictObject({
   windowSeconds: count.meta({ description: 'Over which time the figures are taken' }),
@@ -25,19 +44,32 @@ const result = z.strictObject({
         description: 'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
       }),
       probes: count,
+      state: z.enum(STATES).meta({
+        description:
+          'By the last probe. up: answered; lagging: answered, but its head is further behind than `laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
+      }),
+      checkedAt: atField('Time of that probe').nullable(),
+      lastError: z
+        .strictObject({ error, at: atField('Time of that probe') })
+        .nullable()
+        .meta({ description: 'The last failed probe of 24 hours; null: none' }),
+      lastHour: availability('hour'),
+      last24Hours: availability('24 hours'),
     }),
   ),
+  laggingAfterBlocks: count.meta({ description: 'Blocks behind the best head from which on an endpoint is lagging' }),
   freshness,
   source: sourceSchema,
 });
 
-/** The results of the RPC endpoints over the last minutes. */
+/** The results of the RPC endpoints over the last minutes, hour and day. */
 export const rpcHealth = defineEndpoint({
   path: '/rpc/health',
   access: 'paid',
   priceUsd: '0.0005',
   label: 'RPC health',
-  summary: 'Latency, head lag and error rates of each RPC provider over the last 15 minutes.',
+  summary:
+    'Current state of each RPC provider, latency, head lag and error rates over the last 15 minutes, last error, and availability over 1 and 24 hours.',
   freeSummary: '/v1/rpc',
   params: z.object({}),
   result,
@@ -55,23 +87,57 @@ export const rpcHealth = defineEndpoint({
           errorRate: 0.0167,
           errors: { timeout: 0, rateLimited: 3, rpcError: 0, transport: 0 },
           probes: 180,
+          state: 'up',
+          checkedAt: 1795199398,
+          lastError: { error: 'rateLimited', at: 1795198701 },
+          lastHour: { availablePercent: '99.5833', probes: 720 },
+          last24Hours: { availablePercent: '99.9769', probes: 17280 },
         },
       ],
+      laggingAfterBlocks: 60,
       ...EXAMPLE_PROVENANCE,
     },
   },
   async run(_params, sources: Collected) {
     const { reads, clock, collected } = sources;
-    const since = clock.nowMs() - PROBE_WINDOW_SECONDS * 1000;
+    const nowMs = clock.nowMs();
+    const since = nowMs - PROBE_WINDOW_SECONDS * 1000;
     const probed = collected.endpoints.map(({ name, url }) => ({ name, url, probes: reads.probes(name, since) }));
     if (probed.every(({ probes }) => probes.length === 0)) throw nothingYet();
+    const { lagBlocks } = collected.health;
     return {
       windowSeconds: PROBE_WINDOW_SECONDS,
-      endpoints: probed.map(({ name, url, probes }) => ({ name, url, ...summarise(probes) })),
+      endpoints: probed.map(({ name, url, probes }) => {
+        const day = reads.probeTally(name, nowMs - DAY_MS, nowMs);
+        return {
+          name,
+          url,
+          ...summarise(probes),
+          ...currently(probes.at(-1), lagBlocks),
+          lastError: day.lastFailure && {
+            error: day.lastFailure.error,
+            at: Math.floor(day.lastFailure.atMs / 1000),
+          },
+          lastHour: availabilityOf(reads.probeTally(name, nowMs - HOUR_MS, nowMs)),
+          last24Hours: availabilityOf(day),
+        };
+      }),
+      laggingAfterBlocks: lagBlocks,
       ...provenance(sources),
     };
   },
 });
+
+/** The state by an endpoint's last probe. */
+function currently(last: StoredProbe | undefined, lagBlocks: number) {
+  if (!last) return { state: 'unknown' as const, checkedAt: null };
+  const state = !last.ok ? 'down' : (headLagOf(last) ?? 0) > lagBlocks ? 'lagging' : 'up';
+  return { state, checkedAt: Math.floor(last.atMs / 1000) } as const;
+}
+
+function availabilityOf({ probes, answered }: ProbeTally) {
+  return { availablePercent: probes === 0 ? null : percentOf(BigInt(answered), BigInt(probes)), probes };
+}
 
 function summarise(probes: readonly StoredProbe[]) {
   const latencies = probes.flatMap(({ latencyMs }) => latencyMs ?? []);

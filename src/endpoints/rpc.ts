@@ -7,7 +7,10 @@ import { detailField, paidDetail } from './paid-detail.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
 import { rpcHealth } from './rpc-health.ts';
 
-const DETAIL = paidDetail(rpcHealth, 'percentiles of latency, head lag and errors by kind over the last 15 minutes');
+const DETAIL = paidDetail(
+  rpcHealth,
+  'percentiles of latency, head lag and errors by kind over 15 minutes, the last error, and availability over 1 and 24 hours',
+);
 
 const result = z.strictObject({
   endpoints: z

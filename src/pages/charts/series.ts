@@ -32,7 +32,7 @@ export interface ChartSource {
 
 /** The base fee of the last half hour, in sixty points. */
 export const FEES = { seconds: 1800, step: 30 } as const;
-/** The latency of the last quarter of an hour, which is what the probe keeps. Each point covers about three probes. */
+/** The latency of the last quarter of an hour. Each point covers about three probes. */
 export const LATENCY = { seconds: 900, step: 15 } as const;
 
 /** Lowest, mean and highest base fee in gwei, to four decimals. */

@@ -1,7 +1,8 @@
 import type { Sqlite } from '../sqlite/database.ts';
 
 /** Why a probe failed. */
-export type ProbeError = 'timeout' | 'rateLimited' | 'rpcError' | 'transport';
+export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;
+export type ProbeError = (typeof PROBE_ERRORS)[number];
 
 /** What one endpoint answered in a round of probes. */
 export interface Probe {
@@ -24,7 +25,7 @@ export interface StoredProbe extends Probe {
 
 /** Writer of `probes`. */
 export interface ProbeWrites {
-  /** Stores one round of probes and deletes rows from before `keepFromMs`, in one transaction. */
+  /** Stores one round of probes and deletes these endpoints' rows from before `keepFromMs`, in one transaction. */
   record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
 }
 
@@ -33,12 +34,15 @@ export function createProbeWrites(db: Sqlite): ProbeWrites {
     `INSERT OR REPLACE INTO probes (endpoint, at_ms, ok, latency_ms, head, best_head, error)
      VALUES (@endpoint, @atMs, @ok, @latencyMs, @head, @bestHead, @error)`,
   );
-  const prune = db.prepare('DELETE FROM probes WHERE at_ms < ?');
+  // One endpoint at a time, because the rows are stored in that order. Those of endpoints that are no longer probed go with the hours (rollup.ts).
+  const prune = db.prepare('DELETE FROM probes WHERE endpoint = ? AND at_ms < ?');
   const record = db.transaction((atMs: number, probes: readonly Probe[], keepFromMs: number) => {
     const heads = probes.flatMap(({ head }) => head ?? []);
     const bestHead = heads.length > 0 ? Math.max(...heads) : null;
-    for (const probe of probes) insert.run({ ...probe, ok: probe.ok ? 1 : 0, atMs, bestHead });
-    prune.run(keepFromMs);
+    for (const probe of probes) {
+      insert.run({ ...probe, ok: probe.ok ? 1 : 0, atMs, bestHead });
+      prune.run(probe.endpoint, keepFromMs);
+    }
   });
   return { record: (atMs, probes, keepFromMs) => void record.immediate(atMs, probes, keepFromMs) };
 }

@@ -6,6 +6,7 @@ import { createFxReads, type FxReads } from './fx-reads.ts';
 import { createHourReads, type HourReads } from './hour-reads.ts';
 import { type CostReads, createCostReads } from './operation-costs.ts';
 import { createProbeReads, type ProbeReads } from './probe-store.ts';
+import { createProbeTallies, type ProbeTallies } from './probe-tally.ts';
 import { createTokenReads, type TokenReads } from './token-reads.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
@@ -17,6 +18,7 @@ export interface ChainReads
     FxReads,
     HourReads,
     ProbeReads,
+    ProbeTallies,
     TokenReads {
   /** Differs after every write of the collector. An answer is valid until then. */
   version(): number;
@@ -37,6 +39,7 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
     ...createFxReads(db),
     ...createHourReads(db),
     ...createProbeReads(db),
+    ...createProbeTallies(db),
     ...createTokenReads(db),
   };
 }

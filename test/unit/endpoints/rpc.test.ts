@@ -69,8 +69,10 @@ test('rpc: a failed probe has no latency, and an old one does not count', async 
 test('rpc/health: percentiles, lag and errors of fifteen minutes', async () => {
   fill();
   const none = { timeout: 0, rateLimited: 0, rpcError: 0, transport: 0 };
+  const checkedAt = Math.floor((given().nowMs - 1000) / 1000);
   expect(await run(rpcHealth, given().sources)).toEqual({
     windowSeconds: 900,
+    laggingAfterBlocks: 60,
     endpoints: [
       {
         ...{ name: 'a.example', url: 'https://a.example', probes: 4 },
@@ -80,6 +82,9 @@ test('rpc/health: percentiles, lag and errors of fifteen minutes', async () => {
         errorShare: 0,
         errorRate: 0,
         errors: none,
+        ...{ state: 'up', checkedAt, lastError: null },
+        lastHour: { availablePercent: '100', probes: 5 },
+        last24Hours: { availablePercent: '100', probes: 5 },
       },
       {
         ...{ name: 'b.example', url: 'https://b.example', probes: 4 },
@@ -88,8 +93,45 @@ test('rpc/health: percentiles, lag and errors of fifteen minutes', async () => {
         errorShare: 0.5,
         errorRate: 0.5,
         errors: { ...none, timeout: 1, rateLimited: 1 },
+        ...{ state: 'up', checkedAt, lastError: { error: 'rateLimited', at: checkedAt - 5 } },
+        lastHour: { availablePercent: '60', probes: 5 },
+        last24Hours: { availablePercent: '60', probes: 5 },
       },
     ],
     ...PROVENANCE,
   });
+});
+
+test('rpc/health: an hour and a day are counted apart, and the last error of the day is named', async () => {
+  const { db, nowMs, sources } = given();
+  const writes = createProbeWrites(db);
+  const at = (agoMs: number, probe: Probe) => writes.record(nowMs - agoMs, [probe], 0);
+  const HOUR_MS = 3_600_000;
+  at(24 * HOUR_MS + 1, failed('a.example', 'transport'));
+  at(24 * HOUR_MS, answered('a.example', 1, 1));
+  at(5 * HOUR_MS, failed('a.example', 'timeout'));
+  at(HOUR_MS + 1, failed('a.example', 'rpcError'));
+  at(HOUR_MS, answered('a.example', 1, 1));
+  at(1000, answered('a.example', 1, 1));
+  const { endpoints } = (await run(rpcHealth, sources)) as { endpoints: object[] };
+  expect(endpoints).toMatchObject([
+    {
+      probes: 1,
+      lastError: { error: 'rpcError', at: Math.floor((nowMs - HOUR_MS - 1) / 1000) },
+      lastHour: { availablePercent: '100', probes: 2 },
+      last24Hours: { availablePercent: '60', probes: 5 },
+    },
+    { probes: 0, state: 'unknown', checkedAt: null, lastError: null, lastHour: { availablePercent: null, probes: 0 } },
+  ]);
+});
+
+test.each([
+  ['down', [failed('a.example', 'timeout')]],
+  ['lagging', [answered('a.example', 1, 100), answered('b.example', 1, 161)]],
+  ['up', [answered('a.example', 1, 100), answered('b.example', 1, 160)]],
+] satisfies [string, Probe[]][])('rpc/health: an endpoint is %s by its last probe', async (state, probes) => {
+  const { db, nowMs, sources } = given();
+  createProbeWrites(db).record(nowMs - 6000, [answered('a.example', 1, 1)], 0);
+  createProbeWrites(db).record(nowMs - 1000, probes, 0);
+  expect(await run(rpcHealth, sources)).toMatchObject({ endpoints: [{ state }, {}] });
 });
