@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { BadParameter, NotFound } from '../errors.ts';
+import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { registrableDomain } from '../upstream/names/public-suffix.ts';
+import { isListedTld, registrableDomain } from '../upstream/names/public-suffix.ts';
 import type { RdapAnswer } from '../upstream/names/rdap.ts';
 import { atField } from './chain-fields.ts';
 import { hostNameParam } from './host-name-param.ts';
@@ -89,10 +89,18 @@ export const domainsWhois = defineEndpoint({
         { path: 'domain', message: `${asked} is a public suffix: names are registered below it` },
       ]);
     }
-    const answer = await rdap.domain(domain, signal);
+    const tld = domain.slice(domain.lastIndexOf('.') + 1);
+    const [answer, exists] = await Promise.all([
+      rdap.domain(domain, signal).catch((error: unknown) => ({ error })),
+      // The list is as old as the library, so the root zone has the last word on a name that is not in it.
+      isListedTld(tld) || existsInRoot(dns, tld, signal),
+    ]);
+    if (!exists)
+      throw new NotFound(`there is no top-level domain .${tld}: the root zone has no such name`, 'no_such_tld');
     if (answer === null) {
-      throw new NotFound(`the registry of .${domain.split('.').at(-1)} publishes no RDAP`, 'no_rdap_for_tld');
+      throw new NotFound(`the registry of .${tld} publishes no RDAP`, 'no_rdap_for_tld');
     }
+    if ('error' in answer) throw answer.error;
     if (answer.registration === null) {
       return {
         domain,
@@ -113,6 +121,16 @@ export const domainsWhois = defineEndpoint({
     };
   },
 });
+
+/** Whether the root zone has the name. True where the DNS cannot say, because a name is not called missing for a failure. */
+async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSignal): Promise<boolean> {
+  const found = await dns.lookup(tld, ['NS'], signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    if (error instanceof AppError) return null;
+    throw error;
+  });
+  return found?.exists !== false;
+}
 
 /**
  * Interprets a registry's "no record".

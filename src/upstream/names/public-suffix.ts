@@ -1,4 +1,4 @@
-import { getDomain } from 'tldts';
+import { getDomain, parse } from 'tldts';
 
 /**
  * The part of a host name that is registered with a registry, or null when there is none (`co.uk` itself).
@@ -7,4 +7,9 @@ import { getDomain } from 'tldts';
  */
 export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });
+}
+
+/** Whether the list has rules for a top-level domain. One that is newer than the library is not on it. */
+export function isListedTld(tld: string): boolean {
+  return parse(`name.${tld}`, { allowPrivateDomains: false }).isIcann === true;
 }

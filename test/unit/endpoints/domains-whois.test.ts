@@ -107,11 +107,38 @@ describe('without a record', () => {
   });
 });
 
-test('a top-level domain without RDAP is 404, never available', async () => {
-  noSuchName();
-  const failure = await whois('example.nothing').catch((error: unknown) => error);
-  expect(failure).toBeInstanceOf(NotFound);
-  expect(failure).toMatchObject({ status: 404, code: 'no_rdap_for_tld' });
+describe('a top-level domain whose registry publishes no RDAP', () => {
+  const refusal = (domain: string) => whois(domain).catch((error: unknown) => error);
+
+  test('is 404, never available', async () => {
+    noSuchName();
+    const failure = await refusal('example.it');
+    expect(failure).toBeInstanceOf(NotFound);
+    expect(failure).toMatchObject({ status: 404, code: 'no_rdap_for_tld' });
+    // It is on the Public Suffix List, so the DNS is not asked whether it exists.
+    expect(world().requests).toEqual(['/iana/dns.json']);
+  });
+
+  test('and that does not exist is told so, also while IANA’s list cannot be read', async () => {
+    noSuchName();
+    for (const iana of ['there', 'away']) {
+      if (iana === 'away') world().answers.delete('/iana/dns.json');
+      const failure = await refusal('example.nothing');
+      expect(failure).toMatchObject({ status: 404, code: 'no_such_tld', charged: false });
+      expect(String(failure)).toContain('there is no top-level domain .nothing');
+    }
+    expect(world().requests).toContain('/cloudflare?name=nothing&type=NS');
+  });
+
+  test('and that is newer than the list exists', async () => {
+    expect(await refusal('example.brandnew')).toMatchObject({ code: 'no_rdap_for_tld' });
+  });
+
+  test('is not called missing because the DNS fails', async () => {
+    world().answers.delete('/cloudflare');
+    world().answers.delete('/google');
+    expect(await refusal('example.nothing')).toMatchObject({ code: 'no_rdap_for_tld' });
+  });
 });
 
 test.each([400, 403, 429, 500, 501, 503])('a registry that answers %i is a 502', async (status) => {
