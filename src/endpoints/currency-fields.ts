@@ -63,7 +63,7 @@ export function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly
 }
 
 /** The `source` member of an answer about rates. */
-export function fixingSource({ source, url, retrievedAtMs }: DatedFixing) {
+export function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
   const licence = 'Reuse is free with the source named (ECB)';
   return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence };
 }

@@ -22,3 +22,8 @@ export function utcDay(ms: number): string {
 export function daysBetween(from: string, to: string): number {
   return Math.round((Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
 }
+
+/** The `YYYY-MM-DD` that is some days before another one. */
+export function daysBefore(date: string, days: number): string {
+  return utcDay(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS);
+}

@@ -46,7 +46,12 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
     ...{ name: 'Frankfurter', timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 3, retries: 0 },
     cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 1000 },
   });
-  const rates = [createEcb(files, urls.ecb, clock), createFrankfurter(frankfurter, urls.frankfurter)];
+  const rates: FixingSource[] = [createEcb(files, urls.ecb, clock), createFrankfurter(frankfurter, urls.frankfurter)];
+  const firstFixing = <T>(ask: (source: FixingSource) => Promise<T>) =>
+    firstToAnswer(
+      'reference rates',
+      rates.map((source) => () => ask(source)),
+    );
 
   const wikipedia = upstreams.open({
     // Wikimedia asks for at most three requests at a time and for caching (https://www.mediawiki.org/wiki/API:Etiquette).
@@ -58,11 +63,8 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
     dns,
     rdap: createRdap(registries, createRdapBootstrap(bootstrap, urls.rdapBootstrap, clock)),
     currency: {
-      at: (date) =>
-        firstToAnswer(
-          'reference rates',
-          rates.map((source) => () => source.at(date)),
-        ),
+      at: (date) => firstFixing((source) => source.at(date)),
+      between: (from, to) => firstFixing((source) => source.between(from, to)),
     },
     wiki: createWiki(wikipedia, urls.wikipedia),
   };

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Upstream } from '../client/http.ts';
 import { isDue } from './ecb-calendar.ts';
 import { type FixingFile, readFixingsXml, readFixingsZip, UnreadableFile } from './ecb-files.ts';
-import type { DatedFixing, FixingSource } from './fixing.ts';
+import type { DatedFixing, DatedFixings, Fixing, FixingSource } from './fixing.ts';
 
 /** The longest gap between ECB fixings is five days, at Easter and Christmas. Frankfurter also looks back 14 days. */
 const MAX_GAP_DAYS = 14;
@@ -14,6 +14,8 @@ const HISTORY_FRESH_MS = 24 * 3_600_000;
 const STALE_MS = 24 * 3_600_000;
 /** After a failed read the current copy is used for this time, so that not every call waits for a dead host. */
 const RETRY_MS = 60_000;
+
+const PUBLISHER = 'European Central Bank';
 
 const XML_TYPE = /^(application|text)\/([\w.+-]+\+)?xml|^text\/plain|^application\/octet-stream/i;
 const ZIP_TYPE = /^application\/(x-)?zip|^application\/octet-stream/i;
@@ -54,7 +56,19 @@ export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): Fi
     }
     throw new UpstreamFailed(upstream.name, `its files hold no fixing near ${date}`);
   }
-  return { at };
+
+  async function between(from: string, to: string): Promise<DatedFixings> {
+    for (const kept of older) {
+      const { file, url, readAtMs } = await kept.upTo(to);
+      // A file that begins after the first day asked for may lack days. The history has all there are.
+      if ((file.dates.at(-1) ?? '') > from && kept !== older.at(-1)) continue;
+      const days = file.dates.filter((day) => day >= from && day <= to);
+      const fixings = days.map((day) => readable(upstream.name, url, () => file.read(day)) as Fixing);
+      return { fixings, source: PUBLISHER, url, retrievedAtMs: readAtMs };
+    }
+    throw new UpstreamFailed(upstream.name, 'it has no history');
+  }
+  return { at, between };
 }
 
 type Reader = (body: Buffer, contentType: string) => FixingFile;
@@ -107,7 +121,7 @@ function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock
 function fixingOf(upstream: string, { file, url, readAtMs }: Copy, day: string): DatedFixing {
   const fixing = readable(upstream, url, () => file.read(day));
   if (fixing === null) throw new UpstreamFailed(upstream, `no rates for ${day}`);
-  return { fixing, source: 'European Central Bank', url, retrievedAtMs: readAtMs };
+  return { fixing, source: PUBLISHER, url, retrievedAtMs: readAtMs };
 }
 
 function readable<T>(upstream: string, url: string, task: () => T): T {

@@ -1,4 +1,4 @@
-import { type Decimal, divide, parseDecimal } from '../../lib/decimal.ts';
+import { type Decimal, divide, multiply, parseDecimal } from '../../lib/decimal.ts';
 
 /** The reference rates of one day: how many units of each currency one unit of `base` is worth. */
 export interface Fixing {
@@ -17,10 +17,18 @@ export interface DatedFixing {
   readonly retrievedAtMs: number;
 }
 
+/** The fixings of some days, with where and when they were read. */
+export interface DatedFixings extends Omit<DatedFixing, 'fixing'> {
+  /** Newest first. */
+  readonly fixings: readonly Fixing[];
+}
+
 /** A source of fixings. */
 export interface FixingSource {
   /** The last fixing on or before a calendar date; for null the newest one. Rejects with UpstreamFailed when there is none. */
   at(date: string | null): Promise<DatedFixing>;
+  /** Every fixing from one calendar date to a later one, both included. Rejects with UpstreamFailed when they cannot be read as a whole. */
+  between(from: string, to: string): Promise<DatedFixings>;
 }
 
 /** The euro's first day of trading; no fixing is older (https://www.ecb.europa.eu, "Euro foreign exchange reference rates"). */
@@ -46,4 +54,18 @@ export function crossRate({ rates }: Fixing, from: string, to: string): { divide
 /** A cross rate at the digits in which rates are shown: ten significant ones, rounded half up. */
 export function roundedRate({ dividend, divisor }: { dividend: Decimal; divisor: Decimal }): Decimal {
   return divide(dividend, divisor, RATE_PRECISION);
+}
+
+/** A rate's change from one fixing to a later one, as the exact fraction `part` of `whole`. Null when either has no rate for a currency. */
+export function rateChange(earlier: Fixing, later: Fixing, from: string, to: string) {
+  const [before, now] = [crossRate(earlier, from, to), crossRate(later, from, to)];
+  if (!before || !now || before.dividend.digits === 0n) return null;
+  // now / before - 1, as one fraction of whole numbers.
+  const [top, bottom] = [multiply(now.dividend, before.divisor), multiply(now.divisor, before.dividend)];
+  const scale = Math.max(top.scale, bottom.scale);
+  const [grown, whole] = [top, bottom].map((value) => value.digits * 10n ** BigInt(scale - value.scale)) as [
+    bigint,
+    bigint,
+  ];
+  return { part: grown - whole, whole };
 }

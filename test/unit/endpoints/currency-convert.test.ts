@@ -14,8 +14,32 @@ test('an amount at the newest rate', async () => {
     rate: '150',
     result: '1875',
     date: '2026-11-19',
+    previousDate: '2026-11-18',
+    changePercent: '-0.0537',
+    series: null,
+    missing: [],
     note: expect.stringContaining('not an executed price'),
     source: expect.objectContaining({ name: 'European Central Bank' }),
+    sources: [expect.any(Object), expect.any(Object)],
+  });
+});
+
+test('the rate of each fixing of the days before', async () => {
+  expect(await convert({ from: 'EUR', to: 'USD', amount: '1', days: '7' })).toMatchObject({
+    series: [
+      { date: '2026-11-13', rate: '1.2' },
+      { date: '2026-11-18', rate: '1.24' },
+      { date: '2026-11-19', rate: '1.25' },
+    ],
+  });
+});
+
+test('the amount is converted when the days before cannot be read', async () => {
+  world().answers.delete('/ecb/eurofxref-hist-90d.xml');
+  world().answers.delete('/frankfurter/v1');
+  expect(await convert({ from: 'EUR', to: 'USD', amount: '1' })).toMatchObject({
+    ...{ result: '1.25', previousDate: null, changePercent: null, series: null },
+    missing: [{ field: 'previousDate', reason: expect.stringContaining('ECB: ') }],
   });
 });
 

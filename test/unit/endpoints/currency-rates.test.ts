@@ -1,10 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { NOW } from '../../support/upstream/names.ts';
+import { json, NOW } from '../../support/upstream/names.ts';
 import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
-type Rates = { base: string; date: string; rates: Record<string, string>; note: string; source: object };
+type Rates = {
+  base: string;
+  date: string;
+  rates: Record<string, string>;
+  series: { date: string; rates: Record<string, string> }[] | null;
+  note: string;
+  source: { url: string };
+};
 const rates = (query: Record<string, string> = {}) => ask<Rates>(world(), '/currency/rates', query);
 
 test('against the dollar by default: every currency but the base, with ten significant digits', async () => {
@@ -12,13 +19,85 @@ test('against the dollar by default: every currency but the base, with ten signi
     base: 'USD',
     date: '2026-11-19',
     rates: { EUR: '0.8', GBP: '0.64', IDR: '16000', JPY: '150' },
+    previousDate: '2026-11-18',
+    // 1.24 / 1.25, 0.64 × 1.24 / 0.81, 16000 × 1.24 / 19990.5, 150 × 1.24 / 186.1
+    changePercent: { EUR: '-0.8', GBP: '-2.0247', IDR: '-0.7529', JPY: '-0.0537' },
+    series: null,
     note: expect.stringContaining('not an executed price'),
+    missing: [],
     source: {
       name: 'European Central Bank',
       url: `${world().urls.ecb}/eurofxref-daily.xml`,
       retrievedAt: NOW / 1000,
       licence: expect.stringContaining('ECB'),
     },
+    sources: [
+      expect.objectContaining({ url: `${world().urls.ecb}/eurofxref-daily.xml` }),
+      expect.objectContaining({ url: `${world().urls.ecb}/eurofxref-hist-90d.xml` }),
+    ],
+  });
+});
+
+describe('what was before', () => {
+  test('a series ends with the fixing and has every fixing of its days, oldest first', async () => {
+    const { series } = await rates({ base: 'EUR', symbols: 'USD,GBP', days: '7' });
+    expect(series).toEqual([
+      { date: '2026-11-13', rates: { GBP: '0.82', USD: '1.2' } },
+      { date: '2026-11-18', rates: { GBP: '0.81', USD: '1.24' } },
+      { date: '2026-11-19', rates: { GBP: '0.8', USD: '1.25' } },
+    ]);
+    expect((await rates({ base: 'EUR', symbols: 'USD', days: '6' })).series).toHaveLength(2);
+    expect((await rates({ base: 'EUR', symbols: 'USD', days: '1' })).series).toEqual([
+      { date: '2026-11-19', rates: { USD: '1.25' } },
+    ]);
+  });
+
+  test('a long series, and one of long ago, come from the whole history', async () => {
+    const { series } = await rates({ base: 'EUR', symbols: 'USD', days: '90' });
+    expect(series?.map(({ date }) => date)).toEqual(['2026-08-24', '2026-11-13', '2026-11-18', '2026-11-19']);
+    const old = await rates({ base: 'EUR', symbols: 'HRK,USD', date: '2022-12-30', days: '30' });
+    expect(old.series).toEqual([{ date: '2022-12-30', rates: { HRK: '7.5365', USD: '1.0666' } }]);
+    expect(world().requests.filter((path) => path.endsWith('.zip'))).toHaveLength(1);
+  });
+
+  test('a currency that was not quoted before has no change, and is left out of those days', async () => {
+    world().time.nowMs = Date.parse('2026-01-02T12:00:00Z');
+    const { series, ...reply } = await rates({ base: 'EUR', symbols: 'BGN', date: '2026-01-01', days: '10' });
+    expect(reply).toMatchObject({ changePercent: { BGN: '0' }, previousDate: '2025-12-24' });
+    expect(series).toHaveLength(2);
+    expect(await rates({ base: 'EUR', symbols: 'USD', date: '1999-01-04' })).toMatchObject({
+      ...{ previousDate: null, changePercent: { USD: null }, missing: [] },
+    });
+  });
+
+  test('the rates are answered when the days before cannot be read, with the reason', async () => {
+    world().answers.delete('/ecb/eurofxref-hist-90d.xml');
+    world().answers.delete('/frankfurter/v1');
+    const reply = await rates({ symbols: 'EUR', days: '7' });
+    expect(reply).toMatchObject({
+      ...{ rates: { EUR: '0.8' }, previousDate: null, changePercent: { EUR: null }, series: null },
+      missing: [{ field: 'series', reason: expect.stringMatching(/^reference rates: ECB: .*; Frankfurter: /) }],
+      sources: [reply.source],
+    });
+  });
+
+  test('Frankfurter has the days when the ECB has not', async () => {
+    world().answers.delete('/ecb/eurofxref-hist-90d.xml');
+    world().answers.set(
+      '/frankfurter/v1/2026-11-05..2026-11-19',
+      json({
+        ...{ amount: 1.0, base: 'EUR', start_date: '2026-11-04', end_date: '2026-11-19' },
+        rates: { '2026-11-04': { USD: 1.1 }, '2026-11-17': { USD: 1.2 }, '2026-11-19': { USD: 1.25 } },
+      }),
+    );
+    expect(await rates({ base: 'EUR', symbols: 'USD', days: '10' })).toMatchObject({
+      ...{ previousDate: '2026-11-17', changePercent: { USD: '4.1667' } },
+      series: [
+        { date: '2026-11-17', rates: { USD: '1.2' } },
+        { date: '2026-11-19', rates: { USD: '1.25' } },
+      ],
+      sources: [{}, { name: 'European Central Bank, through Frankfurter' }],
+    });
   });
 });
 
@@ -80,6 +159,8 @@ test.each([
   [{ date: '' }, 'date: a date that exists'],
   [{ date: 'latest' }, 'date: a date that exists'],
   [{ date: '1999-01-03' }, 'date: not before 1999-01-04'],
+  [{ days: '91' }, 'days: a whole number from 0 to 90'],
+  [{ days: '-1' }, 'days: a whole number from 0 to 90'],
   [{ quotes: 'EUR' }, 'quotes: no such parameter'],
 ])('%o is refused before any source is asked', async (query, message) => {
   const failure = await rates(query as Record<string, string>).catch((error: unknown) => error);

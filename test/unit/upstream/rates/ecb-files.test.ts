@@ -28,7 +28,7 @@ describe('the XML files', () => {
 
   test('many days, newest first', () => {
     const file = readFixingsXml(text('eurofxref-hist-90d.xml'));
-    expect(file.dates).toEqual(['2026-11-19', '2026-11-18', '2026-11-13']);
+    expect(file.dates).toEqual(['2026-11-19', '2026-11-18', '2026-11-13', '2026-08-24']);
     expect(file.read('2026-11-18')?.rates.get('IDR')).toBe('19990.5');
   });
 
