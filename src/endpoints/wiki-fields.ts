@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { NotFound } from '../errors.ts';
+import { MAX_MEANINGS } from '../upstream/wiki/disambiguation.ts';
 import { WIKI_EDITIONS } from '../upstream/wiki/wiki-editions.ts';
+import type { WikiPage } from '../upstream/wiki/wikipedia.ts';
+import { gatherParts } from './optional-parts.ts';
+import type { Sources } from './sources.ts';
 
 /** The licence of Wikipedia's text; images have their own. */
 export const LICENCE = 'CC BY-SA 4.0' as const;
@@ -47,6 +51,39 @@ export const licenceFields = {
 
 export const langField = z.string().meta({ description: 'Language edition' });
 export const articleUrlField = z.string().meta({ description: 'The article, for people' });
+
+export const descriptionField = z
+  .string()
+  .nullable()
+  .meta({ description: 'What it is, in a few words; null when the page has none' });
+
+export const thumbnailField = z
+  .strictObject({
+    url: z.string().meta({ description: 'The image, at a small width' }),
+    width: z.int().nullable().meta({ description: 'In pixels' }),
+    height: z.int().nullable().meta({ description: 'In pixels' }),
+  })
+  .nullable()
+  .meta({ description: 'Its licence is its own: see its page on Wikipedia' });
+
+export const disambiguationField = z
+  .boolean()
+  .meta({ description: 'true: the page lists articles of that name; see `meanings`' });
+
+export const meaningsField = z
+  .array(z.strictObject({ title: z.string(), description: descriptionField, url: articleUrlField }))
+  .nullable()
+  .meta({
+    description: `Of a disambiguation page the articles that it links to, by title, at most ${MAX_MEANINGS}; null for any other page, and when they cannot be read`,
+  });
+
+/** The meanings of a disambiguation page. Any other page has none, and costs no request. */
+export function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
+  const tasks = {
+    meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
+  };
+  return gatherParts(tasks, signal);
+}
 
 /** The attribution that the licence requires beside the text. */
 export function attributionOf(title: string, url: string): string {

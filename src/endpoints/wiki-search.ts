@@ -10,6 +10,7 @@ import {
   langParam,
   licenceFields,
   SEARCH_ATTRIBUTION,
+  thumbnailField,
   wikiSource,
 } from './wiki-fields.ts';
 
@@ -22,7 +23,7 @@ export const wikiSearch = defineEndpoint({
   access: 'paid',
   priceUsd: '0.001',
   label: 'Encyclopedia search',
-  summary: 'The best matching Wikipedia articles with descriptions and excerpts; content CC BY-SA 4.0.',
+  summary: 'The best matching Wikipedia articles with descriptions, excerpts and images; content CC BY-SA 4.0.',
   params: z.object({
     q: z
       .string({ error: 'required: what to search for' })
@@ -41,6 +42,7 @@ export const wikiSearch = defineEndpoint({
           title: z.string(),
           description: z.string().nullable().meta({ description: 'A few words on what it is; null when it has none' }),
           excerpt: z.string().nullable().meta({ description: 'Plain text around the match' }),
+          thumbnail: thumbnailField,
           url: articleUrlField,
         }),
       )
@@ -58,6 +60,7 @@ export const wikiSearch = defineEndpoint({
           title: 'Jupiter',
           description: 'Fifth planet from the Sun',
           excerpt: 'Jupiter is the fifth planet from the Sun and the largest in the Solar System. It is a gas giant',
+          thumbnail: null,
           url: 'https://en.wikipedia.org/wiki/Jupiter',
         },
       ],

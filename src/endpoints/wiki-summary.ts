@@ -2,15 +2,21 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { atField } from './chain-fields.ts';
+import { missingField } from './optional-parts.ts';
 import type { Sources } from './sources.ts';
 import {
   articleUrlField,
   attributionOf,
+  descriptionField,
+  disambiguationField,
   LICENCE,
   langField,
   langParam,
   licenceFields,
+  meaningsField,
   noArticle,
+  readMeanings,
+  thumbnailField,
   titleParam,
   wikiSource,
 } from './wiki-fields.ts';
@@ -23,7 +29,8 @@ export const wikiSummary = defineEndpoint({
   access: 'paid',
   priceUsd: '0.001',
   label: 'Encyclopedia summary',
-  summary: 'A short plain-text summary of a Wikipedia article, its image and last update; CC BY-SA 4.0.',
+  summary:
+    'A short plain-text summary of a Wikipedia article, its description, image and last update; of a disambiguation page the articles it leads to; CC BY-SA 4.0.',
   params: z.object({ title: titleParam, lang: langParam }),
   result: z.strictObject({
     title: z.string().meta({ description: 'Title of the article, after redirects' }),
@@ -39,7 +46,11 @@ export const wikiSummary = defineEndpoint({
       .nullable()
       .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
     updatedAt: atField('Newest edit').nullable(),
-    disambiguation: z.boolean().meta({ description: 'true: the page lists articles of that name' }),
+    disambiguation: disambiguationField,
+    description: descriptionField,
+    thumbnail: thumbnailField,
+    meanings: meaningsField,
+    missing: missingField,
     url: articleUrlField,
     ...licenceFields,
     source: sourceSchema,
@@ -53,6 +64,10 @@ export const wikiSummary = defineEndpoint({
       image: null,
       updatedAt: 1774722247,
       disambiguation: false,
+      description: 'Programming language',
+      thumbnail: null,
+      meanings: null,
+      missing: [],
       url: EXAMPLE_URL,
       licence: LICENCE,
       attribution: attributionOf('Dart (programming language)', EXAMPLE_URL),
@@ -68,9 +83,12 @@ export const wikiSummary = defineEndpoint({
     const found = await wiki.summary(lang, title, signal);
     if (found === null) throw noArticle(lang, title);
     const { data } = found;
+    const { parts, missing } = await readMeanings(wiki, lang, data, signal);
     return {
       ...data,
       lang,
+      meanings: parts.meanings,
+      missing,
       licence: LICENCE,
       attribution: attributionOf(data.title, data.url),
       source: wikiSource(lang, found),

@@ -1,5 +1,17 @@
 import { z } from 'zod';
 
+/** An image beside a text. What cannot be read of it must not hide the text. */
+const thumbnail = z
+  .object({
+    /** `source` in the summary and the action API, `url` in search, where it may begin with `//`. */
+    source: z.string().optional(),
+    url: z.string().optional(),
+    width: z.int().positive().nullish(),
+    height: z.int().positive().nullish(),
+  })
+  .nullish()
+  .catch(null);
+
 const image = z.object({ source: z.string(), width: z.int(), height: z.int() });
 
 /** REST search, `/w/rest.php/v1/search/page`. */
@@ -10,6 +22,7 @@ export const restSearchSchema = z.object({
       title: z.string(),
       excerpt: z.string().nullable(),
       description: z.string().nullish(),
+      thumbnail,
     }),
   ),
 });
@@ -32,6 +45,7 @@ export const summarySchema = z.object({
   thumbnail: image.optional(),
   originalimage: image.optional(),
   titles: z.object({ canonical: z.string() }).optional(),
+  description: z.string().optional().catch(undefined),
   extract: z.string(),
 });
 
@@ -42,6 +56,8 @@ const page = z.object({
   missing: z.union([z.boolean(), z.string()]).optional(),
   invalid: z.union([z.boolean(), z.string()]).optional(),
   extract: z.string().optional(),
+  description: z.string().optional().catch(undefined),
+  thumbnail,
   revisions: z.array(z.object({ timestamp: z.string() })).optional(),
   pageprops: z.object({ disambiguation: z.string().optional() }).optional(),
 });

@@ -4,6 +4,9 @@ import { UpstreamFailed } from '../../errors.ts';
 import { firstToAnswer } from '../client/fallback.ts';
 import type { Dated, Upstream } from '../client/http.ts';
 import { secondsOf } from '../timestamp.ts';
+import { articleUrl } from './article-url.ts';
+import { createMeanings, type WikiMeaning } from './disambiguation.ts';
+import { readThumbnail, type Thumbnail } from './thumbnail.ts';
 import { actionSearchSchema, articleSchema, restSearchSchema, summarySchema } from './wiki-schemas.ts';
 
 /** One search result. */
@@ -11,14 +14,18 @@ export interface WikiHit {
   readonly title: string;
   readonly description: string | null;
   readonly excerpt: string | null;
+  readonly thumbnail: Thumbnail | null;
   readonly url: string;
 }
 
 /** The fields that summary and article share. `updatedAt` is the newest edit in Unix seconds. */
-interface WikiPage {
+export interface WikiPage {
   readonly title: string;
   readonly updatedAt: number | null;
   readonly disambiguation: boolean;
+  /** What it is, in a few words; null when the page has none. */
+  readonly description: string | null;
+  readonly thumbnail: Thumbnail | null;
   readonly url: string;
 }
 
@@ -36,7 +43,12 @@ export interface Wiki {
   search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<readonly WikiHit[]>>;
   summary(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiSummary> | null>;
   article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
+  /** The articles that a disambiguation page leads to, by title, at most fifty. */
+  meanings(lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]>;
 }
+
+/** One of the widths that Wikimedia serves, and about that of the REST summary's. */
+const THUMBNAIL_PIXELS = 330;
 
 /** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
@@ -52,10 +64,11 @@ export function createWiki(upstream: Upstream, origin: string): Wiki {
   async function restSearch(lang: string, q: string, limit: number, signal?: AbortSignal) {
     const url = at(lang, `/w/rest.php/v1/search/page?${new URLSearchParams({ q, limit: String(limit) })}`);
     const { data, ...rest } = required(upstream, await get(url, restSearchSchema, signal));
-    const hits = data.pages.map(({ title, key, description, excerpt }) => ({
+    const hits = data.pages.map(({ title, key, description, excerpt, thumbnail }) => ({
       title,
       description: plain(description),
       excerpt: plain(excerpt),
+      thumbnail: readThumbnail(thumbnail),
       url: articleUrl(lang, key),
     }));
     return { ...rest, data: hits.slice(0, limit) };
@@ -69,6 +82,7 @@ export function createWiki(upstream: Upstream, origin: string): Wiki {
       title,
       description: null,
       excerpt: plain(snippet),
+      thumbnail: null,
       url: articleUrl(lang, title),
     }));
     return { ...rest, data: hits.slice(0, limit) };
@@ -89,18 +103,21 @@ export function createWiki(upstream: Upstream, origin: string): Wiki {
 
     async article(lang, title, signal) {
       const params = {
-        ...{ prop: 'extracts|revisions|pageprops', redirects: '1', titles: title },
+        ...{ prop: 'extracts|revisions|pageprops|description|pageimages', redirects: '1', titles: title },
         ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
+        ...{ piprop: 'thumbnail', pithumbsize: String(THUMBNAIL_PIXELS) },
       };
       const { data, ...rest } = required(upstream, await get(action(lang, params), articleSchema, signal));
       const article = articleOf(lang, upstream, data);
       return article && { ...rest, data: article };
     },
+
+    meanings: createMeanings(upstream, action),
   };
 }
 
 function summaryOf(lang: string, { data, ...rest }: Dated<z.output<typeof summarySchema>>): Dated<WikiSummary> | null {
-  const { type, title, namespace, timestamp, titles, extract, thumbnail, originalimage } = data;
+  const { type, title, namespace, timestamp, titles, description, extract, thumbnail, originalimage } = data;
   if ((namespace?.id ?? ARTICLES) !== ARTICLES) return null;
   const shown = thumbnail ?? originalimage;
   const { source, width, height } = shown ?? { source: '', width: 0, height: 0 };
@@ -110,6 +127,8 @@ function summaryOf(lang: string, { data, ...rest }: Dated<z.output<typeof summar
       title,
       updatedAt: secondsOf(timestamp),
       disambiguation: type === 'disambiguation',
+      description: plain(description),
+      thumbnail: readThumbnail(thumbnail),
       url: articleUrl(lang, titles?.canonical ?? title),
       summary: extract.trim() || null,
       image: shown ? { url: source, width, height, originalUrl: originalimage?.source ?? null } : null,
@@ -131,6 +150,8 @@ function articleOf(
     title: page.title,
     updatedAt: secondsOf(page.revisions?.[0]?.timestamp),
     disambiguation: page.pageprops?.disambiguation !== undefined,
+    description: plain(page.description),
+    thumbnail: readThumbnail(page.thumbnail),
     url: articleUrl(lang, page.title),
     text: page.extract
       .replace(/\n{3,}/g, '\n\n')
@@ -149,12 +170,6 @@ function required<T>(upstream: Upstream, answer: T | null | undefined, error?: u
     throw new UpstreamFailed(upstream.name, error ? 'refused the question' : 'answered without data');
   }
   return answer;
-}
-
-/** The public address of an article, not that of a mirror. The title is encoded as MediaWiki does. */
-function articleUrl(lang: string, title: string): string {
-  const path = encodeURIComponent(title.replaceAll(' ', '_')).replace(/%(3A|2C|2F|3B|40|24)/g, decodeURIComponent);
-  return `https://${lang}.wikipedia.org/wiki/${path}`;
 }
 
 /** The plain text of an excerpt, without the marks around found words and with entities decoded. Null when it is empty. */

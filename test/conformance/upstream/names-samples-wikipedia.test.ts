@@ -15,7 +15,7 @@ describeSamples(
     const REST_SEARCH = '/wikipedia/en/w/rest.php/v1/search/page';
     const ACTION = '/wikipedia/en/w/api.php';
     const SUMMARY = '/wikipedia/en/api/rest_v1/page/summary/';
-    type Hits = { results: Record<'title' | 'excerpt' | 'description' | 'url', string | null>[] };
+    type Hits = { results: Record<'title' | 'excerpt' | 'description' | 'url' | 'thumbnail', string | null>[] };
     const search = () => ask<Hits>(samples.world, '/wiki/search', { q: 'x', limit: '20' });
     const summary = (title: string) => ask(samples.world, '/wiki/summary', { title });
     const article = (title: string) => ask<{ text: string }>(samples.world, '/wiki/article', { title });
@@ -30,6 +30,7 @@ describeSamples(
       );
       expect(results[0]?.excerpt).toContain('Indic text. Avatar (Sanskrit: अवतार, IAST: Avatāra');
       expect(results[1]?.description).toBe('2022 American film by James Cameron');
+      expect(results.some(({ thumbnail }) => thumbnail !== null)).toBe(true);
     });
 
     test('understands a REST search by title and the page that the documentation shows', async () => {
@@ -59,8 +60,17 @@ describeSamples(
 
     test.each([
       ['rest-summary-standard', { disambiguation: false, image: null, updatedAt: seconds('2026-03-28T18:24:07Z') }],
-      ['rest-summary-disambiguation', { disambiguation: true, summary: 'Dart or DART may refer to:', image: null }],
-      ['rest-summary-with-image-2019', { title: 'Physics', image: { width: 320, height: 231 } }],
+      [
+        'rest-summary-disambiguation',
+        {
+          ...{ disambiguation: true, summary: 'Dart or DART may refer to:', image: null },
+          description: 'Topics referred to by the same term',
+        },
+      ],
+      [
+        'rest-summary-with-image-2019',
+        { title: 'Physics', image: { width: 320, height: 231 }, thumbnail: { width: 320, height: 231 } },
+      ],
     ])('gives the summary of %s', async (file, expected) => {
       samples.serve(SUMMARY, `wikipedia/${file}.json`);
       const page = samples.parsed<{ extract: string; content_urls: { desktop: { page: string } } }>(
@@ -85,6 +95,7 @@ describeSamples(
         url: 'https://en.wikipedia.org/wiki/Python_(programming_language)',
         characters: 20_000,
         truncated: true,
+        nextOffset: 20_000,
         updatedAt: null,
       });
       expect(reply.text).toMatch(/^Python is a high-level/);

@@ -143,7 +143,7 @@ function serveWikipedia(answers: NamesWorld['answers']): void {
           excerpt: '<span class="searchmatch">Jupiter</span> is the fifth planet &amp; the &quot;largest&quot;  one',
           matched_title: null,
           description: 'Fifth planet',
-          thumbnail: null,
+          thumbnail: { mimetype: 'image/jpeg', width: 60, height: 50, url: '//upload.example.org/60px-J.jpg' },
         },
         { id: 2, key: 'Io', title: 'Io', excerpt: '', matched_title: 'Jupiter I', description: null, thumbnail: null },
       ],
@@ -159,8 +159,13 @@ function serveWikipedia(answers: NamesWorld['answers']): void {
       thumbnail: { source: 'https://upload.example.org/60px-J.jpg', width: 60, height: 50 },
       originalimage: { source: 'https://upload.example.org/J.jpg', width: 600, height: 500 },
       timestamp: '2026-11-01T02:03:04Z',
+      description: 'Fifth planet',
       extract: 'Jupiter is the fifth planet.',
     }),
+  );
+  answers.set(
+    '/wikipedia/en/api/rest_v1/page/summary/Mercury',
+    json({ type: 'disambiguation', title: 'Mercury', namespace: { id: 0 }, extract: 'Mercury may refer to:' }),
   );
   answers.set(
     '/wikipedia/en/w/api.php',
@@ -173,6 +178,8 @@ function serveWikipedia(answers: NamesWorld['answers']): void {
             ns: 0,
             title: 'Jupiter',
             extract: 'Jupiter is a planet.\n\n\n\nHistory\nLong.\n',
+            description: 'Fifth planet',
+            thumbnail: { source: 'https://upload.example.org/330px-J.jpg', width: 330, height: 300 },
             revisions: [{ timestamp: '2026-11-02T00:00:00Z' }],
           },
         ],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter, NotFound } from '../../../src/errors.ts';
+import { json } from '../../support/upstream/names.ts';
 import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
@@ -11,13 +12,45 @@ test('the summary with licence and attribution', async () => {
     lang: 'en',
     summary: 'Jupiter is the fifth planet.',
     image: { width: 60 },
+    description: 'Fifth planet',
+    thumbnail: { url: 'https://upload.example.org/60px-J.jpg', width: 60, height: 50 },
     disambiguation: false,
+    meanings: null,
+    missing: [],
     url: 'https://en.wikipedia.org/wiki/Jupiter',
     licence: 'CC BY-SA 4.0',
     attribution: expect.stringMatching(
       /^"Jupiter" by Wikipedia contributors, https:\/\/en\.wikipedia\.org\/wiki\/Jupiter, CC/,
     ),
     source: { name: 'Wikipedia (en)', licence: 'CC BY-SA 4.0' },
+  });
+});
+
+test('of a disambiguation page the articles that it leads to, in one more request', async () => {
+  world().answers.set(
+    '/wikipedia/en/w/api.php',
+    json({ query: { pages: [{ title: 'Mercury (planet)', description: 'First planet' }] } }),
+  );
+  expect(await summary({ title: 'Mercury' })).toMatchObject({
+    disambiguation: true,
+    meanings: [
+      { title: 'Mercury (planet)', description: 'First planet', url: 'https://en.wikipedia.org/wiki/Mercury_(planet)' },
+    ],
+    missing: [],
+  });
+  expect(world().requests).toHaveLength(2);
+});
+
+test('the summary of any other page costs one request', async () => {
+  await summary({ title: 'Jupiter' });
+  expect(world().requests).toHaveLength(1);
+});
+
+test('a disambiguation page is answered when its links cannot be read, with the reason', async () => {
+  world().answers.delete('/wikipedia/en/w/api.php');
+  expect(await summary({ title: 'Mercury' })).toMatchObject({
+    ...{ summary: 'Mercury may refer to:', disambiguation: true, meanings: null },
+    missing: [{ field: 'meanings', reason: expect.stringMatching(/^Wikipedia: /) }],
   });
 });
 

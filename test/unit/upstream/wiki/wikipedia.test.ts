@@ -27,9 +27,10 @@ describe('search', () => {
           title: 'Jupiter (planet)',
           description: 'Fifth planet',
           excerpt: 'Jupiter is the fifth planet & the "largest" one',
+          thumbnail: { url: 'https://upload.example.org/60px-J.jpg', width: 60, height: 50 },
           url: 'https://en.wikipedia.org/wiki/Jupiter_(planet)',
         },
-        { title: 'Io', description: null, excerpt: null, url: 'https://en.wikipedia.org/wiki/Io' },
+        { title: 'Io', description: null, excerpt: null, thumbnail: null, url: 'https://en.wikipedia.org/wiki/Io' },
       ],
     });
   });
@@ -49,6 +50,7 @@ describe('search', () => {
         title: 'AT&T: a "test"',
         description: null,
         excerpt: 'about AT&T',
+        thumbnail: null,
         url: 'https://en.wikipedia.org/wiki/AT%26T:_a_%22test%22',
       },
     ]);
@@ -72,6 +74,8 @@ describe('summary', () => {
       disambiguation: false,
       url: 'https://en.wikipedia.org/wiki/Jupiter',
       summary: 'Jupiter is the fifth planet.',
+      description: 'Fifth planet',
+      thumbnail: { url: 'https://upload.example.org/60px-J.jpg', width: 60, height: 50 },
       image: {
         url: 'https://upload.example.org/60px-J.jpg',
         width: 60,
@@ -115,6 +119,8 @@ describe('article', () => {
       title: 'Jupiter',
       updatedAt: Date.parse('2026-11-02T00:00:00Z') / 1000,
       disambiguation: false,
+      description: 'Fifth planet',
+      thumbnail: { url: 'https://upload.example.org/330px-J.jpg', width: 330, height: 300 },
       url: 'https://en.wikipedia.org/wiki/Jupiter',
       text: 'Jupiter is a planet.\n\nHistory\nLong.',
     });
@@ -164,4 +170,47 @@ test('the editions are subdomains, the large ones among them, the closed ones no
   expect([...WIKI_EDITIONS].every((code) => /^[a-z]+(-[a-z]+)*$/.test(code))).toBe(true);
   expect(['en', 'de', 'ja', 'zh-yue', 'simple', 'be-tarask'].every((code) => WIKI_EDITIONS.has(code))).toBe(true);
   expect(['aa', 'www', 'commons', 'nb', ''].some((code) => WIKI_EDITIONS.has(code))).toBe(false);
+});
+
+describe('the meanings of a disambiguation page', () => {
+  const meanings = (query: unknown) => {
+    world.answers.set('/wikipedia/en/w/api.php', json(query));
+    return wiki().meanings('en', 'Mercury');
+  };
+
+  test('are the articles that it links to, by title, without those that do not exist', async () => {
+    const pages = [
+      { pageid: 3, ns: 0, title: 'Mercury (planet)', description: 'First <i>planet</i>\u202e' },
+      { pageid: 2, ns: 0, title: 'Mercury (element)' },
+      { ns: 0, title: 'Mercury (nothing)', missing: true },
+    ];
+    expect(await meanings({ query: { pages } })).toEqual([
+      { title: 'Mercury (element)', description: null, url: 'https://en.wikipedia.org/wiki/Mercury_(element)' },
+      { title: 'Mercury (planet)', description: 'First planet', url: 'https://en.wikipedia.org/wiki/Mercury_(planet)' },
+    ]);
+    const query = new URL(`http://x${world.requests.at(-1)}`).searchParams;
+    expect(Object.fromEntries(query)).toMatchObject({
+      ...{ generator: 'links', gplnamespace: '0', gpllimit: '50', prop: 'description', titles: 'Mercury' },
+    });
+  });
+
+  test('are at most fifty, and none for a page without links', async () => {
+    const pages = Array.from({ length: 60 }, (_, at) => ({ title: `M${at}` }));
+    expect(await meanings({ query: { pages } })).toHaveLength(50);
+    world.time.nowMs += 3_600_000;
+    expect(await meanings({ batchcomplete: true })).toEqual([]);
+  });
+
+  test('are a failure when the question is refused', async () => {
+    await expect(meanings({ error: { code: 'internal' } })).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+});
+
+test.each([
+  ['with an odd address', { source: 'javascript:1', width: 1, height: 1 }],
+  ['with a long address', { source: `https://a.example/${'x'.repeat(1000)}`, width: 1, height: 1 }],
+  ['of another shape', 'x'],
+])('a thumbnail %s is none, and the article is answered', async (_what, thumbnail) => {
+  const found = await article({ query: { pages: [{ ns: 0, title: 'A', extract: 'T', thumbnail }] } });
+  expect(found?.data).toMatchObject({ text: 'T', thumbnail: null });
 });
