@@ -5,3 +5,7 @@ export type Listing =
   | { readonly state: 'missing' }
   /** No registry lists it: a release of the Go language itself. */
   | { readonly state: 'unregistered' };
+
+export const MISSING: Listing = { state: 'missing' };
+export const UNREGISTERED: Listing = { state: 'unregistered' };
+export const listed = (name: string): Listing => ({ state: 'listed', name });

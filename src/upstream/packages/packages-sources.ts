@@ -11,7 +11,7 @@ import { createFindListing, type FindListing } from './registries.ts';
 /** The sources of the package endpoints. */
 export interface PackageSources {
   readonly npm: Npm;
-  /** Downloads over the last seven counted days; null when unavailable. */
+  /** Downloads over the last seven counted days; null when npm counts none. */
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
   readonly osv: Osv;
@@ -26,7 +26,14 @@ const HOUR = 60 * MINUTE;
 const shared = { concurrency: 3, retries: 1 as const };
 const keep = (ttlMs: number, staleIfErrorMs = HOUR) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
 
-/** Opens the seven upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
+/**
+ * For questions of existence, which anybody may cause before paying (see README.md): own places and an own cache beside those of sold answers, so that
+ * they can neither delay a sold answer nor push it out of the cache. What they read is small, and a bigger document is not read.
+ */
+const existence = { concurrency: 2, maxBytes: MIB } as const;
+const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR, maxEntries: 5000 } });
+
+/** Opens the upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
 export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
@@ -55,6 +62,11 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
   // The answer lists every release of a package.
   const packagist = upstreams.open({ name: 'packagist', ...within(5000), maxBytes: 4 * MIB, ...keep(15 * MINUTE) });
   const npmUrl = () => registryUrl(config.npmUrl);
+  const lookup = (name: string, ttlMs: number) => ({ name, ...within(5000), ...existence, ...keepMany(ttlMs) });
+  const npmLookup = upstreams.open({ ...lookup('npm', 5 * MINUTE), transport: registryTransport });
+  const pypiLookup = upstreams.open(lookup('pypi', 15 * MINUTE));
+  // Its answer about a whole package lists every version.
+  const depsDevLookup = upstreams.open({ ...lookup('deps.dev', HOUR), ...within(3000), maxBytes: 4 * MIB });
   return {
     npm: createNpm({
       registry,
@@ -64,6 +76,14 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
     npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),
     pypi: createPypi(pypi, config.pypiUrl),
     osv: createOsv(osv, config.osvUrl),
-    findListing: createFindListing({ ...config, npm: registry, npmUrl, pypi, depsDev, nuget, packagist }),
+    findListing: createFindListing({
+      ...config,
+      npm: npmLookup,
+      npmUrl,
+      pypi: pypiLookup,
+      depsDev: depsDevLookup,
+      nuget,
+      packagist,
+    }),
   };
 }

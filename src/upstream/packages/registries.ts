@@ -3,9 +3,10 @@ import { UpstreamFailed } from '../../errors.ts';
 import { firstToAnswer } from '../client/fallback.ts';
 import type { Upstream } from '../client/http.ts';
 import type { EcosystemName } from './ecosystems.ts';
-import type { Listing } from './listing.ts';
+import { type Listing, listed, MISSING, UNREGISTERED } from './listing.ts';
 import { createNugetListing } from './nuget.ts';
 import type { OsvQuestion } from './osv-question.ts';
+import { createPypiListing } from './pypi-listing.ts';
 import { compareNumeric } from './versions.ts';
 
 /** Looks a package up where it is published. */
@@ -37,7 +38,6 @@ const SYSTEMS: Partial<Record<EcosystemName, string>> = {
 const GO_ITSELF: ReadonlySet<string> = new Set(['stdlib', 'toolchain']);
 
 const manifest = z.object({ name: z.string() }).transform(({ name }) => name);
-const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
 const key = z.object({ name: z.string() });
 const depsDevEntry = z
   .union([z.object({ versionKey: key }), z.object({ packageKey: key })])
@@ -56,10 +56,7 @@ export function createFindListing(deps: RegistriesDeps): FindListing {
       const url = `${await deps.npmUrl()}/${question.name.replace('/', '%2f')}/${version}`;
       return entry(deps.npm, url, manifest, question, signal);
     },
-    pypi(question, signal) {
-      const version = question.version === null ? '' : `/${encodeURIComponent(question.version)}`;
-      return entry(deps.pypi, `${deps.pypiUrl}/pypi/${question.name}${version}/json`, project, question, signal);
-    },
+    pypi: createPypiListing(deps.pypi, deps.pypiUrl),
     depsDev(question, signal) {
       const { ecosystem, name, version } = question;
       const path = `${deps.depsDevUrl}/v3/systems/${SYSTEMS[ecosystem]}/packages/${encodeURIComponent(name)}`;
@@ -113,10 +110,6 @@ async function entry(
   // Advisories of PyPI are filed under the normalised name, which was asked for.
   return listed(asked.ecosystem === 'pypi' ? asked.name : name);
 }
-
-const MISSING: Listing = { state: 'missing' };
-const UNREGISTERED: Listing = { state: 'unregistered' };
-const listed = (name: string): Listing => ({ state: 'listed', name });
 
 /** A name without letter case and separators, to tell another spelling from another package. */
 function plain(name: string): string {

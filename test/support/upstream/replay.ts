@@ -113,7 +113,11 @@ export async function startReplay(
 async function find(answers: Record<string, Answer>, request: Received): Promise<Recorded> {
   const { method, url } = request;
   const path = url.split('?')[0] ?? url;
-  const key = [`${method} ${url}`, url, `${method} ${path}`, path, '*'].find((name) => answers[name] !== undefined);
+  // HEAD is answered as GET is; node leaves the body out.
+  const methods = method === 'HEAD' ? ['HEAD', 'GET'] : [method];
+  const exact = methods.flatMap((one) => [`${one} ${url}`, url]);
+  const keys = [...exact, ...methods.map((one) => `${one} ${path}`), path, '*'];
+  const key = keys.find((name) => answers[name] !== undefined);
   const answer = key === undefined ? { status: 404, body: '{}' } : answers[key];
   return typeof answer === 'function' ? await answer(request) : (answer ?? {});
 }
