@@ -1,5 +1,9 @@
 import { z } from 'zod';
+import { type Source, sourceSchema } from '../lib/source.ts';
+import type { Dependents } from '../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../upstream/packages/ecosystems.ts';
+import type { OsvAnswer } from '../upstream/packages/osv.ts';
+import { advisoryUrl, OSV_LICENCE } from './advisory-fields.ts';
 
 /** A package name in the query. It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
@@ -25,17 +29,62 @@ export function authorText(description: string) {
   return z.string().nullable().meta({ description });
 }
 
-/** Members that PyPI's and OSV's advisories share. */
-export const advisoryNames = {
-  id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
-  aliases: z.array(z.string()).meta({
-    description: 'All other ids of the same vulnerability, which is listed once even when several databases have it',
-  }),
-  summary: z.string().nullable().meta({ description: 'null when no database gives one' }),
-};
-
 /** The URL as answers show it, without the credentials and query of a configured base URL. */
 export function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
+}
+
+export const projectUrlsField = z
+  .array(z.strictObject({ label: z.string(), url: z.string() }))
+  .meta({ description: 'Web pages that its author names, at most 20' });
+
+const count = z.int().nonnegative();
+
+export const dependentsField = z
+  .strictObject({
+    direct: count.meta({ description: 'That name it themselves' }),
+    indirect: count.meta({ description: 'That need it through another package' }),
+    total: count,
+  })
+  .nullable()
+  .meta({
+    description:
+      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not this version yet',
+  });
+
+/** The same as an answer shows it. */
+export function shownDependents(found: Dependents | null) {
+  return found && { direct: found.direct, indirect: found.indirect, total: found.total };
+}
+
+/** More than any release of use has. */
+const MAX_ADVISORIES = 100;
+
+export const advisoryCountField = count.nullable().meta({
+  description: `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
+});
+
+/** OSV's advisories against one release, newest first, as an answer shows them. */
+export function shownAdvisories({ advisories }: OsvAnswer) {
+  return advisories.slice(0, MAX_ADVISORIES).map(({ id, aliases, summary, severity, fixedIn, malicious }) => {
+    return { id, aliases, summary, severity, fixedIn, malicious, url: advisoryUrl(id) };
+  });
+}
+
+export const sourcesField = z
+  .array(sourceSchema)
+  .meta({ description: 'Everything that was read for this answer: `source` first, then those of its parts' });
+
+/** The sources of the optional parts that were read. */
+export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
+  return [
+    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...read(osv) }] : []),
+    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...read(dependents) }] : []),
+  ];
+}
+
+/** Where and when it was read, as a member of a source. */
+export function read({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+  return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
 }

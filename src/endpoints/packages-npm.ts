@@ -2,8 +2,22 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
+import { OSV_LICENCE, releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
-import { authorText, packageNameParam, rangesField, shownUrl } from './packages-fields.ts';
+import { gatherParts, missingField } from './optional-parts.ts';
+import {
+  advisoryCountField,
+  authorText,
+  dependentsField,
+  packageNameParam,
+  partSources,
+  projectUrlsField,
+  rangesField,
+  read,
+  shownAdvisories,
+  shownDependents,
+  sourcesField,
+} from './packages-fields.ts';
 import type { Sources } from './sources.ts';
 
 const result = z.strictObject({
@@ -14,7 +28,8 @@ const result = z.strictObject({
     description: 'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
   }),
   weeklyDownloads: z.int().nonnegative().nullable().meta({
-    description: 'Over the last seven days that npm has counted; null when its downloads API does not answer',
+    description:
+      'Over the last seven days that npm has counted; null when its downloads API counts none, or does not answer',
   }),
   dependencies: rangesField('What it needs at run time'),
   peerDependencies: rangesField('What it expects its user to install'),
@@ -25,8 +40,30 @@ const result = z.strictObject({
   description: authorText('One line of the author'),
   homepage: authorText('As the author wrote it'),
   repository: authorText('Address of the source code, as the author wrote it'),
+  projectUrls: projectUrlsField,
+  unpackedSizeBytes: z.int().nonnegative().nullable().meta({ description: 'Of all its files; null: not measured' }),
+  fileCount: z.int().nonnegative().nullable(),
+  integrity: z.string().nullable().meta({ description: 'Subresource Integrity of the tarball' }),
+  provenance: z
+    .strictObject({
+      predicateType: z.string().meta({ description: 'What is attested, for example SLSA provenance' }),
+      url: z.string().meta({ description: 'The attestation, for a verifier' }),
+    })
+    .nullable()
+    .meta({
+      description: "The registry's attestation of how this version was built, not verified here; null: it has none",
+    }),
+  advisories: z.array(releaseAdvisory).nullable().meta({
+    description: 'Known vulnerabilities of exactly this version, newest first; null when OSV does not answer',
+  }),
+  advisoryCount: advisoryCountField,
+  dependents: dependentsField,
+  missing: missingField,
   source: sourceSchema,
+  sources: sourcesField,
 });
+
+const EXAMPLE_SOURCE = { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 };
 
 /** The current state of one npm package. */
 export const packagesNpm = defineEndpoint({
@@ -35,7 +72,7 @@ export const packagesNpm = defineEndpoint({
   priceUsd: '0.002',
   label: 'npm package',
   summary:
-    'Latest version of an npm package: publish date, licence, weekly downloads, dependencies, engines and deprecation.',
+    'Latest version of an npm package: publish date, licence, downloads, dependencies, engines, deprecation, advisories with severity, dependents, size and provenance.',
   params: z.object({ name: packageNameParam('npm', 'The package, scoped or not; letter case matters') }),
   result,
   example: {
@@ -53,17 +90,55 @@ export const packagesNpm = defineEndpoint({
       description: 'Fast, unopinionated, minimalist web framework',
       homepage: 'https://expressjs.com/',
       repository: 'https://github.com/expressjs/express.git',
-      source: { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 },
+      projectUrls: [
+        { label: 'homepage', url: 'https://expressjs.com/' },
+        { label: 'repository', url: 'https://github.com/expressjs/express' },
+      ],
+      unpackedSizeBytes: 197056,
+      fileCount: 11,
+      integrity: 'sha512-DT9ck5YIRU+8GYzzU5kT3eHGA5iL+1Zd0EutOmTE9Dtk+Tvuzd23VBU+ec7HPNSTxXYO55gPV/hq4pSBJDjFpA==',
+      provenance: null,
+      advisories: [],
+      advisoryCount: 0,
+      dependents: { direct: 48211, indirect: 29690, total: 77901 },
+      missing: [],
+      source: EXAMPLE_SOURCE,
+      sources: [
+        EXAMPLE_SOURCE,
+        {
+          name: 'OSV.dev',
+          licence: OSV_LICENCE,
+          url: 'https://api.osv.dev/v1/query',
+          retrievedAt: 1795199401,
+        },
+      ],
     },
   },
   async run({ name }, { packages }: Pick<Sources, 'packages'>, signal) {
-    const [found, weeklyDownloads] = await Promise.all([
-      packages.npm.latest(name, signal),
-      packages.npmDownloads(name, signal),
-    ]);
+    const found = await packages.npm.latest(name, signal);
+    // Nothing else is asked about a name that does not exist, so that asking costs one request.
     if (!found) throw new NotFound(`npm has no package ${name}`);
     const { url, retrievedAtMs, ...release } = found;
-    const source = { name: 'npm registry', url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
-    return { ...release, weeklyDownloads, source };
+    const { version } = release;
+    const { parts, missing } = await gatherParts(
+      {
+        weeklyDownloads: (within) => packages.npmDownloads(name, within),
+        advisories: (within) => packages.osv.advisories({ ecosystem: 'npm', name, version }, within),
+        dependents: (within) => packages.dependents('npm', name, version, within),
+      },
+      signal,
+    );
+    const source = { name: 'npm registry', ...read({ url, retrievedAtMs }) };
+    return {
+      ...release,
+      projectUrls: [...release.projectUrls],
+      weeklyDownloads: parts.weeklyDownloads,
+      advisories: parts.advisories && shownAdvisories(parts.advisories),
+      advisoryCount: parts.advisories?.advisories.length ?? null,
+      dependents: shownDependents(parts.dependents),
+      missing,
+      source,
+      sources: [source, ...partSources(parts.advisories, parts.dependents)],
+    };
   },
 });

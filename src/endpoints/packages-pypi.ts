@@ -2,9 +2,26 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
+import { normalisePypiName } from '../upstream/packages/package-names.ts';
+import { MAX_FILES } from '../upstream/packages/pypi-files.ts';
+import { releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
-import { advisoryNames, authorText, packageNameParam, shownUrl } from './packages-fields.ts';
+import { gatherParts, missingField } from './optional-parts.ts';
+import {
+  advisoryCountField,
+  authorText,
+  dependentsField,
+  packageNameParam,
+  partSources,
+  projectUrlsField,
+  read,
+  shownDependents,
+  sourcesField,
+} from './packages-fields.ts';
+import { withSeverity } from './pypi-advisories.ts';
 import type { Sources } from './sources.ts';
+
+const count = z.int().nonnegative();
 
 const dependency = z.strictObject({
   name: z.string(),
@@ -31,18 +48,56 @@ const result = z.strictObject({
     description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
   }),
   yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
-  advisories: z
-    .array(
-      z.strictObject({
-        ...advisoryNames,
-        fixedIn: z.array(z.string()).meta({ description: 'Ascending; empty: no fixed version is known' }),
-      }),
-    )
-    .meta({ description: 'Known vulnerabilities of exactly this release; withdrawn advisories are left out' }),
+  advisories: z.array(releaseAdvisory).meta({
+    description:
+      'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. Withdrawn ones are left out',
+  }),
+  advisoryCount: advisoryCountField.unwrap(),
   summary: authorText('One line of the author'),
   homepage: authorText('As the author wrote it'),
+  projectUrls: projectUrlsField,
+  files: z
+    .array(
+      z.strictObject({
+        filename: z.string(),
+        kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
+        sizeBytes: count,
+        sha256: z.string().nullable(),
+      }),
+    )
+    .meta({ description: `Files of this release, the source distribution first, at most ${MAX_FILES}` }),
+  fileCount: count,
+  totalSizeBytes: count.meta({ description: 'Of all its files together' }),
+  provenance: z
+    .strictObject({
+      filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
+      publishers: z
+        .array(
+          z.strictObject({
+            kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
+            repository: z.string().nullable(),
+            workflow: z.string().nullable(),
+          }),
+        )
+        .meta({ description: 'Trusted publishers that PyPI attests' }),
+      url: z.string().meta({ description: 'The attestation, for a verifier' }),
+    })
+    .nullable()
+    .meta({ description: "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none" }),
+  dependents: dependentsField,
+  missing: missingField,
   source: sourceSchema,
+  sources: sourcesField,
 });
+
+const LICENCE = 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev';
+
+const EXAMPLE_SOURCE = {
+  name: 'PyPI',
+  url: 'https://pypi.org/pypi/jinja2/json',
+  retrievedAt: 1795199401,
+  licence: LICENCE,
+};
 
 /** The current state of one PyPI project. */
 export const packagesPypi = defineEndpoint({
@@ -51,7 +106,7 @@ export const packagesPypi = defineEndpoint({
   priceUsd: '0.002',
   label: 'PyPI package',
   summary:
-    'Latest version of a PyPI project: Python requirement, licence, dependencies and advisories against that release.',
+    'Latest version of a PyPI project: Python requirement, licence, dependencies, advisories against that release with severity, dependents, files and provenance.',
   params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
   result,
   example: {
@@ -72,29 +127,75 @@ export const packagesPypi = defineEndpoint({
           id: 'GHSA-cpwx-vrp4-4pq7',
           aliases: ['CVE-2025-27516', 'PYSEC-2026-1471'],
           summary: 'Jinja2 vulnerable to sandbox breakout through attr filter selecting format method',
+          severity: {
+            label: 'medium',
+            score: 5.4,
+            vector: 'CVSS:4.0/AV:L/AC:L/AT:P/PR:L/UI:P/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N',
+          },
           fixedIn: ['3.1.6'],
+          malicious: false,
+          url: 'https://osv.dev/vulnerability/GHSA-cpwx-vrp4-4pq7',
         },
       ],
+      advisoryCount: 1,
       summary: 'A very fast and expressive template engine.',
       homepage: null,
-      source: {
-        name: 'PyPI',
-        url: 'https://pypi.org/pypi/jinja2/json',
-        retrievedAt: 1795199401,
-        licence: 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev',
+      projectUrls: [{ label: 'Source', url: 'https://github.com/pallets/jinja/' }],
+      files: [
+        {
+          filename: 'jinja2-3.1.5.tar.gz',
+          kind: 'sdist',
+          sizeBytes: 244674,
+          sha256: '8fefff8dc3034e27bb80d67c671eb8a9bc424c0ef4c0826edbff304cceff43bb',
+        },
+        {
+          filename: 'jinja2-3.1.5-py3-none-any.whl',
+          kind: 'bdist_wheel',
+          sizeBytes: 134596,
+          sha256: 'aba0f4dc9ed8013c424088f68a5c226f7d6097ed89b246d7749c2ec4175c6adb',
+        },
+      ],
+      fileCount: 2,
+      totalSizeBytes: 379270,
+      provenance: {
+        filename: 'jinja2-3.1.5.tar.gz',
+        publishers: [{ kind: 'GitHub', repository: 'pallets/jinja', workflow: 'publish.yaml' }],
+        url: 'https://pypi.org/integrity/jinja2/3.1.5/jinja2-3.1.5.tar.gz/provenance',
       },
+      dependents: { direct: 9120, indirect: 31877, total: 40997 },
+      missing: [],
+      source: EXAMPLE_SOURCE,
+      sources: [EXAMPLE_SOURCE],
     },
   },
-  async run({ name }, { packages }: Pick<Sources, 'packages'>, signal) {
-    const found = await packages.pypi.latest(name, signal);
-    if (!found) throw new NotFound(`PyPI has no project ${name}`);
+  async run({ name: asked }, { packages }: Pick<Sources, 'packages'>, signal) {
+    const found = await packages.pypi.latest(asked, signal);
+    if (!found) throw new NotFound(`PyPI has no project ${asked}`);
     const { url, retrievedAtMs, ...release } = found;
-    const source = {
-      name: 'PyPI',
-      url: shownUrl(url),
-      retrievedAt: Math.floor(retrievedAtMs / 1000),
-      licence: 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev',
+    const { version } = release;
+    const [file] = release.files;
+    const name = normalisePypiName(asked) ?? asked;
+    const { parts, missing } = await gatherParts(
+      {
+        'advisories[].severity': (within) => packages.osv.advisories({ ecosystem: 'pypi', name, version }, within),
+        dependents: (within) => packages.dependents('pypi', name, version, within),
+        provenance: async (within) => (file ? packages.pypiProvenance(name, version, file.filename, within) : null),
+      },
+      signal,
+    );
+    const osv = parts['advisories[].severity'];
+    const advisories = withSeverity(release.advisories, osv);
+    const source = { name: 'PyPI', ...read({ url, retrievedAtMs }), licence: LICENCE };
+    return {
+      ...release,
+      projectUrls: [...release.projectUrls],
+      advisories,
+      advisoryCount: advisories.length,
+      provenance: parts.provenance && { ...parts.provenance, publishers: [...parts.provenance.publishers] },
+      dependents: shownDependents(parts.dependents),
+      missing,
+      source,
+      sources: [source, ...partSources(osv, parts.dependents)],
     };
-    return { ...release, source };
   },
 });

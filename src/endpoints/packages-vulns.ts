@@ -2,27 +2,21 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { BadParameter, NotFound, type ParameterError } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { SEVERITY_LABELS } from '../upstream/packages/cvss.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS } from '../upstream/packages/osv-advisories.ts';
 import type { OsvQuestion } from '../upstream/packages/osv-question.ts';
+import {
+  advisoryNames,
+  advisoryUrl,
+  advisoryUrlField,
+  maliciousField,
+  OSV_LICENCE,
+  severityField,
+} from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
-import { advisoryNames } from './packages-fields.ts';
 import type { Sources } from './sources.ts';
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
-/** OSV's page of one advisory, with its text and references. */
-const PAGE = 'https://osv.dev/vulnerability/';
-
-const severity = z.strictObject({
-  label: z.enum(SEVERITY_LABELS).nullable().meta({
-    description: "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
-  }),
-  score: z.number().min(0).max(10).nullable().meta({
-    description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
-  }),
-  vector: z.string().nullable().meta({ description: 'CVSS v4 where there is one, else v3' }),
-});
 
 const version = (description: string) => z.string().nullable().meta({ description });
 
@@ -41,7 +35,7 @@ const affected = z
 
 const advisory = z.strictObject({
   ...advisoryNames,
-  severity,
+  severity: severityField,
   affected,
   affectedVersions: z.array(z.string()).meta({
     description: `Affected versions that the database lists one by one, at most ${MAX_VERSIONS}; for one version that one, if it is listed`,
@@ -50,10 +44,10 @@ const advisory = z.strictObject({
     description:
       'Ascending; for one version those that fix it, on its own line where that has a fix. Empty: none is known',
   }),
-  malicious: z.boolean().meta({ description: 'The package was made to harm: remove it; no version of it is safe' }),
+  malicious: maliciousField,
   publishedAt: atField('First publication').nullable(),
   modifiedAt: atField('Last change').nullable(),
-  url: z.string().meta({ description: 'Page with text and references' }),
+  url: advisoryUrlField,
 });
 
 const params = z.object({
@@ -126,14 +120,14 @@ export const packagesVulns = defineEndpoint({
           malicious: false,
           publishedAt: 1620317151,
           modifiedAt: 1644356143,
-          url: `${PAGE}GHSA-35jh-r3h4-6jhm`,
+          url: advisoryUrl('GHSA-35jh-r3h4-6jhm'),
         },
       ],
       source: {
         name: 'OSV.dev',
         url: 'https://api.osv.dev/v1/query',
         retrievedAt: 1795199401,
-        licence: 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)',
+        licence: OSV_LICENCE,
       },
     },
   },
@@ -150,12 +144,12 @@ export const packagesVulns = defineEndpoint({
       known: listing.state === 'unregistered' && !isNamed ? null : true,
       listed: listing.state === 'unregistered' ? null : listing.state === 'listed',
       count: advisories.length,
-      advisories: advisories.map((one) => ({ ...one, url: `${PAGE}${encodeURIComponent(one.id)}` })),
+      advisories: advisories.map((one) => ({ ...one, url: advisoryUrl(one.id) })),
       source: {
         name: 'OSV.dev',
         url,
         retrievedAt: Math.floor(retrievedAtMs / 1000),
-        licence: 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)',
+        licence: OSV_LICENCE,
       },
     };
   },

@@ -9,3 +9,6 @@ export const sourceSchema = z
     licence: z.string().optional().meta({ description: 'Licence of the content, where it has one' }),
   })
   .meta({ description: 'Where the answer comes from' });
+
+/** A source as an answer names it. */
+export type Source = z.output<typeof sourceSchema>;

@@ -94,17 +94,59 @@ describe('/packages/vulns', () => {
   );
 });
 
-test.each(FAULTS)('downloads fail by %s: null, and the package is answered', async (fault) => {
-  serveAll();
-  const downloads = await startReplay(server().answers);
-  await downloads.setFault(fault);
-  const packages = open({ npmDownloadsUrl: downloads.url });
-  try {
+describe('a source of optional parts fails alone, and the package is answered', () => {
+  const DEPENDENTS = '{"dependentCount":7,"directDependentCount":3,"indirectDependentCount":4}';
+  const PROVENANCE = '{"attestation_bundles":[{"publisher":{"kind":"GitHub","repository":"example/thing"}}]}';
+
+  /** Answers for an endpoint, with one of the sources at a place of its own, where it fails. */
+  async function askWith(
+    endpoint: typeof packagesNpm | typeof packagesPypi,
+    name: string,
+    failing: 'npmDownloadsUrl' | 'depsDevUrl' | 'osvUrl' | 'pypiUrl',
+    [fault, prefix]: readonly [Fault | null, string],
+  ) {
+    serveAll();
+    serve('GET /v3alpha/systems/npm/packages/%40example%2Fmodern/versions/2.1.0:dependents', DEPENDENTS);
+    serve('GET /v3alpha/systems/pypi/packages/flask-thing/versions/2.0.1:dependents', DEPENDENTS);
+    serve('GET /integrity/flask-thing/2.0.1/flask_thing-2.0.1.tar.gz/provenance', PROVENANCE);
+    const place = await startReplay(server().answers);
+    await place.setFault(fault, prefix);
     const from = performance.now();
-    const reply = await ask(packagesNpm, { name: '@example/modern' }, packages);
-    expect(performance.now() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
-    expect(reply).toMatchObject({ version: '2.1.0', weeklyDownloads: null });
-  } finally {
-    await downloads.stop();
+    try {
+      return await ask(endpoint, { name }, open({ [failing]: place.url }));
+    } finally {
+      expect(performance.now() - from).toBeLessThan(2 * TIMEOUT_MS + SLACK_MS);
+      await place.stop();
+    }
   }
+
+  const PARTS = [
+    [packagesNpm, '@example/modern', 'npmDownloadsUrl', 'weeklyDownloads', 'weeklyDownloads'],
+    [packagesNpm, '@example/modern', 'osvUrl', 'advisories', 'advisories'],
+    [packagesNpm, '@example/modern', 'depsDevUrl', 'dependents', 'dependents'],
+    [packagesPypi, 'flask-thing', 'osvUrl', 'advisories.0.severity.label', 'advisories[].severity'],
+    [packagesPypi, 'flask-thing', 'depsDevUrl', 'dependents', 'dependents'],
+    [packagesPypi, 'flask-thing', 'pypiUrl', 'provenance', 'provenance'],
+  ] as const;
+
+  describe.each(PARTS)('%o %s, %s', (endpoint, name, source, member, field) => {
+    const prefix = source === 'pypiUrl' ? '/integrity' : '/';
+    // These two answer 404 for what they do not have.
+    const knowsNothing = (fault: Fault) =>
+      fault === '404' && (source === 'depsDevUrl' || source === 'pypiUrl' || source === 'npmDownloadsUrl');
+
+    test.each(FAULTS.filter((fault) => fault !== 'refused' || prefix === '/'))('%s', async (fault) => {
+      const reply = await askWith(endpoint, name, source, [fault, prefix]);
+      expect(reply).toHaveProperty(member, null);
+      const missing = knowsNothing(fault) ? [] : [{ field, reason: expect.any(String) }];
+      expect(reply.missing).toEqual(missing);
+      expect(JSON.stringify(reply.missing)).not.toMatch(/127\.0\.0\.1|https?:/);
+    });
+
+    test('the same source without a fault gives the part', async () => {
+      const reply = await askWith(endpoint, name, source, [null, prefix]);
+      expect(reply.missing).toEqual([]);
+      if (field !== 'advisories[].severity') expect(reply).not.toHaveProperty(member, null);
+    });
+  });
 });

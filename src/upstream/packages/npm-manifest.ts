@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { npmLicence } from './licence.ts';
+import { type NpmDist, readDist } from './npm-dist.ts';
+import { type ProjectUrl, projectUrls, repositoryPage } from './project-urls.ts';
 
 /** Version ranges by package name. */
 type Ranges = Record<string, string>;
 
 /** One published version in a uniform shape. */
-export interface NpmRelease {
+export interface NpmRelease extends NpmDist {
   readonly name: string;
   readonly version: string;
   readonly description: string | null;
@@ -18,6 +20,8 @@ export interface NpmRelease {
   readonly deprecated: string | null;
   readonly homepage: string | null;
   readonly repository: string | null;
+  /** Pages that it names: homepage, repository, bugs, funding. */
+  readonly projectUrls: readonly ProjectUrl[];
 }
 
 /** Old registries stored package.json unchecked, so only name and version have a reliable type. */
@@ -33,6 +37,9 @@ export const manifestSchema = z.object({
   deprecated: z.unknown().optional(),
   homepage: z.unknown().optional(),
   repository: z.unknown().optional(),
+  bugs: z.unknown().optional(),
+  funding: z.unknown().optional(),
+  dist: z.unknown().optional(),
 });
 
 /** Longest text that is passed on, in characters. */
@@ -54,6 +61,13 @@ export function readRelease(
     deprecated: deprecationOf(manifest.deprecated),
     homepage: textOf(manifest.homepage),
     repository: repositoryOf(manifest.repository),
+    projectUrls: projectUrls([
+      ['homepage', manifest.homepage],
+      ['repository', repositoryPage(urlOf(manifest.repository))],
+      ['bugs', urlOf(manifest.bugs)],
+      ...[manifest.funding].flat().map((entry) => ['funding', urlOf(entry)] as const),
+    ]),
+    ...readDist(manifest.dist),
   };
 }
 
@@ -88,6 +102,10 @@ function deprecationOf(value: unknown): string | null {
 }
 
 function repositoryOf(value: unknown): string | null {
-  const url = typeof value === 'object' && value !== null && 'url' in value ? value.url : value;
-  return textOf(url)?.replace(/^git\+/, '') ?? null;
+  return textOf(urlOf(value))?.replace(/^git\+/, '') ?? null;
+}
+
+/** A plain address, or that of an object such as `{ type, url }`. */
+function urlOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'url' in value ? value.url : value;
 }

@@ -11,7 +11,8 @@ export interface Osv {
   advisories(question: OsvQuestion, signal?: AbortSignal): Promise<OsvAnswer>;
 }
 
-interface OsvAnswer {
+/** OSV's answer to one question. */
+export interface OsvAnswer {
   readonly advisories: Advisory[];
   /** An advisory proves that the package, and the version where one was asked, exists or once did: it names the package, and lists the version. */
   readonly isNamed: boolean;

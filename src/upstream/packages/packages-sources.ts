@@ -1,11 +1,13 @@
 import type { PackagesConfig } from '../../config/packages.ts';
 import type { Upstreams } from '../client/http.ts';
+import { createDependents, type FindDependents } from './dependents.ts';
 import { createDepsDev } from './deps-dev.ts';
 import { createNpm, type Npm } from './npm.ts';
 import { createNpmDownloads } from './npm-downloads.ts';
 import { registryTransport, registryUrl } from './npm-registry.ts';
 import { createOsv, type Osv } from './osv.ts';
 import { createPypi, type Pypi } from './pypi.ts';
+import { createPypiProvenance, type FindPypiProvenance } from './pypi-provenance.ts';
 import { createFindListing, type FindListing } from './registries.ts';
 
 /** The sources of the package endpoints. */
@@ -14,6 +16,10 @@ export interface PackageSources {
   /** Downloads over the last seven counted days; null when npm counts none. */
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
+  /** Who published a file, as PyPI attests. */
+  readonly pypiProvenance: FindPypiProvenance;
+  /** How many packages depend on a version. */
+  readonly dependents: FindDependents;
   readonly osv: Osv;
   /** Whether a registry lists a package, in any of the eight ecosystems. */
   readonly findListing: FindListing;
@@ -75,6 +81,8 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
     }),
     npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),
     pypi: createPypi(pypi, config.pypiUrl),
+    pypiProvenance: createPypiProvenance(pypi, config.pypiUrl),
+    dependents: createDependents(depsDev, config.depsDevUrl),
     osv: createOsv(osv, config.osvUrl),
     findListing: createFindListing({
       ...config,

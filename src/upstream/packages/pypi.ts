@@ -6,6 +6,8 @@ import { type Flaw, mergeByAlias } from './aliases.ts';
 import { pythonLicence } from './licence.ts';
 import { normalisePypiName } from './package-names.ts';
 import { parseRequirement, type Requirement } from './pep508.ts';
+import { type ProjectUrl, projectUrls } from './project-urls.ts';
+import { fileSchema, type PypiFiles, readFiles } from './pypi-files.ts';
 import { comparePython, sortVersions } from './versions.ts';
 
 /** One vulnerability of the release. */
@@ -18,7 +20,7 @@ export interface PypiAdvisory {
 }
 
 /** The release that PyPI calls the project's latest. */
-export interface PypiRelease {
+export interface PypiRelease extends PypiFiles {
   readonly name: string;
   readonly version: string;
   readonly publishedAt: number | null;
@@ -30,6 +32,7 @@ export interface PypiRelease {
   readonly advisories: PypiAdvisory[];
   readonly summary: string | null;
   readonly homepage: string | null;
+  readonly projectUrls: readonly ProjectUrl[];
   readonly url: string;
   readonly retrievedAtMs: number;
 }
@@ -64,7 +67,7 @@ const projectSchema = z.object({
     project_urls: z.record(z.string(), z.string()).nullish(),
     yanked: z.boolean().default(false),
   }),
-  urls: z.array(z.object({ upload_time_iso_8601: text })),
+  urls: z.array(fileSchema),
   vulnerabilities: z.array(vulnerability),
 });
 
@@ -98,6 +101,8 @@ function readRelease({ info, urls, vulnerabilities }: z.output<typeof projectSch
     advisories: mergeByAlias(known).map(readAdvisory),
     summary: stated(info.summary),
     homepage: stated(info.home_page) ?? homepageOf(info.project_urls ?? {}),
+    projectUrls: projectUrls([['Homepage', info.home_page], ...Object.entries(info.project_urls ?? {})]),
+    ...readFiles(urls),
   };
 }
 

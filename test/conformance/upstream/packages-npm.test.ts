@@ -75,7 +75,12 @@ describe.skipIf(!SAMPLES_PRESENT)('npm’s source over recorded answers (skipped
       '@types/babel__template',
       '7.0.3',
       '2020-09-24T20:50:02Z',
-      { description: 'TypeScript definitions for @babel/template' },
+      {
+        description: 'TypeScript definitions for @babel/template',
+        projectUrls: [{ label: 'repository', url: 'https://github.com/DefinitelyTyped/DefinitelyTyped' }],
+        ...{ unpackedSizeBytes: expect.any(Number), fileCount: expect.any(Number) },
+        ...{ integrity: expect.stringMatching(/^sha512-/), provenance: null },
+      },
     ],
     [
       'docs-full-tiny-tarball',
@@ -140,10 +145,14 @@ describe.skipIf(!SAMPLES_PRESENT)('npm’s source over recorded answers (skipped
   test.each([
     ['downloads-last-week-express-2026-08', 200, 132239265],
     ['downloads-last-week-express-2026-09', 200, 161638384],
-    ['downloads-error-bulk-scoped', 400, null],
   ])('understands %s', async (file, status, downloads) => {
     serve('GET /downloads/point/last-week/express', sample(`${file}.json`), status);
     expect(await sources().npmDownloads('express')).toBe(downloads);
+  });
+
+  test('fails where the downloads API refuses the question', async () => {
+    serve('GET /downloads/point/last-week/express', sample('downloads-error-bulk-scoped.json'), 400);
+    await expect(sources().npmDownloads('express')).rejects.toThrow('npm-downloads: answered HTTP 400');
   });
 
   test('has a test for every recorded answer', () => {

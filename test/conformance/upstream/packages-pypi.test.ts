@@ -15,6 +15,12 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI’s source over recorded answers (skippe
         requiresPython: '>=3.9',
         publishedAt: at('2024-11-06T22:37:09Z'),
         homepage: 'https://github.com/pypa/sampleproject',
+        projectUrls: expect.arrayContaining([{ label: 'Source', url: 'https://github.com/pypa/sampleproject/' }]),
+        files: [
+          { filename: 'sampleproject-4.0.0.tar.gz', kind: 'sdist', sizeBytes: expect.any(Number) },
+          { filename: 'sampleproject-4.0.0-py3-none-any.whl', kind: 'bdist_wheel', sizeBytes: expect.any(Number) },
+        ],
+        fileCount: 2,
         advisories: [],
       },
     ],

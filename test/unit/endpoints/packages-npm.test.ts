@@ -6,12 +6,15 @@ import { fixture, usePackages } from '../../support/upstream/packages.ts';
 
 const { server, serve, open, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesNpm, query);
+const DEPENDENTS = { dependentCount: 7, directDependentCount: 3, indirectDependentCount: 4 };
 
 describe('packages/npm', () => {
   test('a scoped package, with downloads', async () => {
     serve('GET /@example%2fmodern', fixture('npm/modern.json'));
     serve('GET /downloads/point/last-week/@example/modern', fixture('npm/downloads-modern.json'));
-    const { source, ...reply } = await ask({ name: '@example/modern' });
+    serve('POST /v1/query', fixture('osv/page-2.json'));
+    serve('GET /v3alpha/systems/npm/packages/%40example%2Fmodern/versions/2.1.0:dependents', DEPENDENTS);
+    const { source, sources, ...reply } = await ask({ name: '@example/modern' });
     expect(reply).toEqual({
       name: '@example/modern',
       version: '2.1.0',
@@ -25,6 +28,39 @@ describe('packages/npm', () => {
       description: 'A modern package',
       homepage: 'https://modern.example/',
       repository: 'https://code.example/modern.git',
+      projectUrls: [
+        { label: 'homepage', url: 'https://modern.example/' },
+        { label: 'repository', url: 'https://code.example/modern' },
+        { label: 'bugs', url: 'https://code.example/modern/issues' },
+        { label: 'funding', url: 'https://fund.example/modern' },
+      ],
+      unpackedSizeBytes: 12345,
+      fileCount: 7,
+      integrity: 'sha512-AAAA',
+      provenance: {
+        predicateType: 'https://slsa.dev/provenance/v1',
+        url: 'https://registry.example/-/npm/v1/attestations/@example%2fmodern@2.1.0',
+      },
+      advisories: [
+        {
+          id: 'CVE-2026-0001',
+          aliases: [],
+          summary: null,
+          severity: { label: null, score: null, vector: null },
+          fixedIn: [],
+          malicious: false,
+          url: 'https://osv.dev/vulnerability/CVE-2026-0001',
+        },
+        expect.objectContaining({ id: 'MAL-2026-1', malicious: true }),
+      ],
+      advisoryCount: 2,
+      dependents: { direct: 3, indirect: 4, total: 7 },
+      missing: [],
+    });
+    expect(sources).toMatchObject([source, { name: 'OSV.dev' }, { name: 'deps.dev', licence: expect.any(String) }]);
+    expect(JSON.parse(server().received.find(({ method }) => method === 'POST')?.body ?? '')).toEqual({
+      package: { name: '@example/modern', ecosystem: 'npm' },
+      version: '2.1.0',
     });
     expect(source).toEqual({
       name: 'npm registry',
@@ -88,6 +124,41 @@ describe('packages/npm', () => {
     await expect(ask({ name: 'huge' })).rejects.toBeInstanceOf(UpstreamFailed);
     serve('GET /plain', ' '.repeat(5 * 1024 * 1024));
     await expect(ask({ name: 'plain' })).rejects.toBeInstanceOf(NotFound);
+  });
+
+  test('a source of a part that fails costs that part alone, and the reason is given', async () => {
+    serve('GET /legacy', fixture('npm/legacy.json'));
+    serve('GET /downloads/point/last-week/legacy', '', 500);
+    serve('POST /v1/query', '{"surprise":true}');
+    serve('GET /v3alpha/systems/npm/packages/legacy/versions/0.1.0-beta:dependents', '', 429);
+    const reply = await ask({ name: 'legacy' });
+    expect(reply).toMatchObject({
+      version: '0.1.0-beta',
+      ...{ weeklyDownloads: null, advisories: null, advisoryCount: null, dependents: null, provenance: null },
+      ...{ unpackedSizeBytes: null, fileCount: null, integrity: null },
+      sources: [reply.source],
+    });
+    expect(reply.missing).toEqual(
+      expect.arrayContaining([
+        { field: 'weeklyDownloads', reason: 'npm-downloads: answered HTTP 500' },
+        { field: 'advisories', reason: expect.stringMatching(/^osv: answered JSON of an unexpected shape/) },
+        { field: 'dependents', reason: 'deps.dev: answered HTTP 429' },
+      ]),
+    );
+  });
+
+  test('a version without advisories has none; one that nobody counts has no downloads and no dependents', async () => {
+    serve('GET /legacy', fixture('npm/legacy.json'));
+    serve('POST /v1/query', '{}');
+    expect(await ask({ name: 'legacy' })).toMatchObject({
+      ...{ advisories: [], advisoryCount: 0, dependents: null, weeklyDownloads: null, missing: [] },
+    });
+  });
+
+  test('asking for a name that does not exist costs one request, and none when it is asked again', async () => {
+    await expect(ask({ name: 'absent' })).rejects.toBeInstanceOf(NotFound);
+    await expect(ask({ name: 'absent' })).rejects.toBeInstanceOf(NotFound);
+    expect(server().received.map(({ url }) => url)).toEqual(['/absent']);
   });
 
   test('downloads of another package are ignored', async () => {

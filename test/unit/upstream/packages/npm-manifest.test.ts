@@ -16,6 +16,11 @@ test('a bare manifest: what is absent is none or unknown', () => {
     deprecated: null,
     homepage: null,
     repository: null,
+    projectUrls: [],
+    unpackedSizeBytes: null,
+    fileCount: null,
+    integrity: null,
+    provenance: null,
   });
 });
 

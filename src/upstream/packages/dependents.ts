@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import type { Upstream } from '../client/http.ts';
+
+/** How many public packages depend on one version, by deps.dev's count. */
+export interface Dependents {
+  readonly direct: number;
+  readonly indirect: number;
+  readonly total: number;
+  readonly url: string;
+  readonly retrievedAtMs: number;
+}
+
+/** Null: deps.dev knows none, or does not know the version yet. Rejects with UpstreamFailed when it does not answer. */
+export type FindDependents = (
+  system: 'npm' | 'pypi',
+  name: string,
+  version: string,
+  signal?: AbortSignal,
+) => Promise<Dependents | null>;
+
+const count = z.int().nonnegative();
+const countsSchema = z.object({
+  dependentCount: count,
+  directDependentCount: count,
+  indirectDependentCount: count,
+});
+
+/**
+ * GetDependents of deps.dev (https://docs.deps.dev/api/v3alpha/#getdependents). It is in the alpha version of the API alone, and answers 404 for a
+ * version without dependents as for one that it does not know.
+ */
+export function createDependents(upstream: Upstream, baseUrl: string): FindDependents {
+  return async (system, name, version, signal) => {
+    const exact = `${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;
+    const url = `${baseUrl}/v3alpha/systems/${system}/packages/${exact}:dependents`;
+    const got = await upstream.jsonDated({ url, ...(signal && { signal }) }, countsSchema);
+    if (got === null) return null;
+    const { dependentCount: total, directDependentCount: direct, indirectDependentCount: indirect } = got.data;
+    return { direct, indirect, total, url: got.url, retrievedAtMs: got.retrievedAtMs };
+  };
+}
