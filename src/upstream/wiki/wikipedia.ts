@@ -50,6 +50,13 @@ export interface Wiki {
 /** One of the widths that Wikimedia serves, and about that of the REST summary's. */
 const THUMBNAIL_PIXELS = 330;
 
+/** The question for an article's text and what stands beside it. */
+const ARTICLE = {
+  ...{ prop: 'extracts|revisions|pageprops|description|pageimages', redirects: '1' },
+  ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
+  ...{ piprop: 'thumbnail', pithumbsize: String(THUMBNAIL_PIXELS) },
+};
+
 /** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
 
@@ -102,11 +109,7 @@ export function createWiki(upstream: Upstream, origin: string): Wiki {
     },
 
     async article(lang, title, signal) {
-      const params = {
-        ...{ prop: 'extracts|revisions|pageprops|description|pageimages', redirects: '1', titles: title },
-        ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
-        ...{ piprop: 'thumbnail', pithumbsize: String(THUMBNAIL_PIXELS) },
-      };
+      const params = { ...ARTICLE, titles: title };
       const { data, ...rest } = required(upstream, await get(action(lang, params), articleSchema, signal));
       const article = articleOf(lang, upstream, data);
       return article && { ...rest, data: article };
