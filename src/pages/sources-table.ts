@@ -4,14 +4,14 @@ import { showTime } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
 
-/** The time over which the probes of RPC endpoints are kept, in milliseconds. */
+/** How old a probe of an RPC endpoint may be to count here, in milliseconds. */
 const PROBES_MS = 900_000;
 
 /** What the sources' own names stand for. A source that is not listed here keeps its name. */
 const NAMES: Readonly<Record<string, string>> = {
   npm: 'npm: packages',
   'npm-downloads': 'npm: downloads',
-  'deps.dev': 'deps.dev: package licences',
+  'deps.dev': 'deps.dev: whether packages exist, and their dependents',
   pypi: 'PyPI: packages',
   osv: 'OSV: advisories',
   IANA: 'IANA: list of RDAP servers',
