@@ -26,7 +26,7 @@ const NOT_FOR: Readonly<Record<string, string>> = {
   '/chain/usyc': 'buying or redeeming USYC, or for other funds',
   '/web/extract': 'pages behind a login, pages that scripts draw, PDFs, or searching the web',
   '/web/check': 'a page’s text, or for watching an address over time',
-  '/packages/npm': 'old versions, source code or security advisories',
+  '/packages/npm': 'old versions, advisories against them, or source code',
   '/packages/pypi': 'old versions or source code',
   '/packages/vulns': 'scanning code or lock files, or for whole dependency trees',
   '/domains/dns': 'owners of a domain, or for records as other resolvers see them',
