@@ -50,7 +50,7 @@ export const dependentsField = z
   .nullable()
   .meta({
     description:
-      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not this version yet',
+      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not this version yet, or see `missing`',
   });
 
 /** The same as an answer shows it. */
@@ -79,12 +79,12 @@ export const sourcesField = z
 /** The sources of the optional parts that were read. */
 export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
   return [
-    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...read(osv) }] : []),
-    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...read(dependents) }] : []),
+    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...whereRead(osv) }] : []),
+    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...whereRead(dependents) }] : []),
   ];
 }
 
 /** Where and when it was read, as a member of a source. */
-export function read({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+export function whereRead({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
   return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
 }

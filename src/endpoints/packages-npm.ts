@@ -13,10 +13,10 @@ import {
   partSources,
   projectUrlsField,
   rangesField,
-  read,
   shownAdvisories,
   shownDependents,
   sourcesField,
+  whereRead,
 } from './packages-fields.ts';
 import type { Sources } from './sources.ts';
 
@@ -29,7 +29,7 @@ const result = z.strictObject({
   }),
   weeklyDownloads: z.int().nonnegative().nullable().meta({
     description:
-      'Over the last seven days that npm has counted; null when its downloads API counts none, or does not answer',
+      'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
   }),
   dependencies: rangesField('What it needs at run time'),
   peerDependencies: rangesField('What it expects its user to install'),
@@ -54,7 +54,7 @@ const result = z.strictObject({
       description: "The registry's attestation of how this version was built, not verified here; null: it has none",
     }),
   advisories: z.array(releaseAdvisory).nullable().meta({
-    description: 'Known vulnerabilities of exactly this version, newest first; null when OSV does not answer',
+    description: 'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
   }),
   advisoryCount: advisoryCountField,
   dependents: dependentsField,
@@ -128,7 +128,7 @@ export const packagesNpm = defineEndpoint({
       },
       signal,
     );
-    const source = { name: 'npm registry', ...read({ url, retrievedAtMs }) };
+    const source = { name: 'npm registry', ...whereRead({ url, retrievedAtMs }) };
     return {
       ...release,
       projectUrls: [...release.projectUrls],

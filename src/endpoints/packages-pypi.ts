@@ -3,36 +3,22 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { normalisePypiName } from '../upstream/packages/package-names.ts';
-import { MAX_FILES } from '../upstream/packages/pypi-files.ts';
 import { releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
 import { gatherParts, missingField } from './optional-parts.ts';
 import {
-  advisoryCountField,
   authorText,
   dependentsField,
   packageNameParam,
   partSources,
   projectUrlsField,
-  read,
   shownDependents,
   sourcesField,
+  whereRead,
 } from './packages-fields.ts';
 import { withSeverity } from './pypi-advisories.ts';
+import { dependencyField, fileFields, provenanceField } from './pypi-fields.ts';
 import type { Sources } from './sources.ts';
-
-const count = z.int().nonnegative();
-
-const dependency = z.strictObject({
-  name: z.string(),
-  extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
-  specifier: z.string().nullable().meta({ description: 'PEP 440 version specifier; null: any version' }),
-  extra: z
-    .string()
-    .nullable()
-    .meta({ description: 'Needed only when this extra of the package is asked for; null: always' }),
-  marker: z.string().nullable().meta({ description: 'PEP 508 condition beside the extra; null: none' }),
-});
 
 const result = z.strictObject({
   name: z.string().meta({ description: 'As the project spells it' }),
@@ -44,7 +30,7 @@ const result = z.strictObject({
   licence: z.string().nullable().meta({
     description: 'SPDX expression where given (PEP 639), else the short licence text, else the classifiers',
   }),
-  dependencies: z.array(dependency).nullable().meta({
+  dependencies: z.array(dependencyField).nullable().meta({
     description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
   }),
   yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
@@ -52,38 +38,12 @@ const result = z.strictObject({
     description:
       'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. Withdrawn ones are left out',
   }),
-  advisoryCount: advisoryCountField.unwrap(),
+  advisoryCount: z.int().nonnegative().meta({ description: 'How many there are' }),
   summary: authorText('One line of the author'),
   homepage: authorText('As the author wrote it'),
   projectUrls: projectUrlsField,
-  files: z
-    .array(
-      z.strictObject({
-        filename: z.string(),
-        kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
-        sizeBytes: count,
-        sha256: z.string().nullable(),
-      }),
-    )
-    .meta({ description: `Files of this release, the source distribution first, at most ${MAX_FILES}` }),
-  fileCount: count,
-  totalSizeBytes: count.meta({ description: 'Of all its files together' }),
-  provenance: z
-    .strictObject({
-      filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
-      publishers: z
-        .array(
-          z.strictObject({
-            kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
-            repository: z.string().nullable(),
-            workflow: z.string().nullable(),
-          }),
-        )
-        .meta({ description: 'Trusted publishers that PyPI attests' }),
-      url: z.string().meta({ description: 'The attestation, for a verifier' }),
-    })
-    .nullable()
-    .meta({ description: "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none" }),
+  ...fileFields,
+  provenance: provenanceField,
   dependents: dependentsField,
   missing: missingField,
   source: sourceSchema,
@@ -185,7 +145,7 @@ export const packagesPypi = defineEndpoint({
     );
     const osv = parts['advisories[].severity'];
     const advisories = withSeverity(release.advisories, osv);
-    const source = { name: 'PyPI', ...read({ url, retrievedAtMs }), licence: LICENCE };
+    const source = { name: 'PyPI', ...whereRead({ url, retrievedAtMs }), licence: LICENCE };
     return {
       ...release,
       projectUrls: [...release.projectUrls],

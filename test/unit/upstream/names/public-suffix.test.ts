@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseHostName } from '../../../../src/lib/host-name.ts';
-import { registrableDomain } from '../../../../src/upstream/names/public-suffix.ts';
+import { isListedTld, registrableDomain } from '../../../../src/upstream/names/public-suffix.ts';
 
 test.each([
   ['example.com', 'example.com'],
@@ -17,6 +17,19 @@ test.each([
   ['a.b.not-on-the-list', 'b.not-on-the-list'],
 ])('%s is registered as %s', (name, domain) => {
   expect(registrableDomain(name)).toBe(domain);
+});
+
+test.each([
+  ['com', true],
+  ['ck', true],
+  ['er', true],
+  ['xn--p1ai', true],
+  ['nothing', false],
+  ['xn--nothing', false],
+  // It is in the private section alone.
+  ['github', false],
+])('the top-level domain %s is listed: %s', (tld, listed) => {
+  expect(isListedTld(tld)).toBe(listed);
 });
 
 const VECTORS = join(import.meta.dirname, '../../../../../shared/samples/psl/tests.txt');
