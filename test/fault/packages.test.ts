@@ -121,32 +121,38 @@ describe('a source of optional parts fails alone, and the package is answered', 
   }
 
   const PARTS = [
-    [packagesNpm, '@example/modern', 'npmDownloadsUrl', 'weeklyDownloads', 'weeklyDownloads'],
-    [packagesNpm, '@example/modern', 'osvUrl', 'advisories', 'advisories'],
-    [packagesNpm, '@example/modern', 'depsDevUrl', 'dependents', 'dependents'],
-    [packagesPypi, 'flask-thing', 'osvUrl', 'advisories.0.severity.label', 'advisories[].severity'],
-    [packagesPypi, 'flask-thing', 'depsDevUrl', 'dependents', 'dependents'],
-    [packagesPypi, 'flask-thing', 'pypiUrl', 'provenance', 'provenance'],
+    { endpoint: packagesNpm, source: 'npmDownloadsUrl', member: 'weeklyDownloads', field: 'weeklyDownloads' },
+    { endpoint: packagesNpm, source: 'osvUrl', member: 'advisories', field: 'advisories' },
+    { endpoint: packagesNpm, source: 'depsDevUrl', member: 'dependents', field: 'dependents' },
+    {
+      endpoint: packagesPypi,
+      source: 'osvUrl',
+      member: 'advisories.0.severity.label',
+      field: 'advisories[].severity',
+    },
+    { endpoint: packagesPypi, source: 'depsDevUrl', member: 'dependents', field: 'dependents' },
+    { endpoint: packagesPypi, source: 'pypiUrl', member: 'provenance', field: 'provenance' },
   ] as const;
 
-  describe.each(PARTS)('%o %s, %s', (endpoint, name, source, member, field) => {
+  describe.each(PARTS)('$endpoint.path, $source', ({ endpoint, source, member, field }) => {
+    const name = endpoint === packagesNpm ? '@example/modern' : 'flask-thing';
     const prefix = source === 'pypiUrl' ? '/integrity' : '/';
-    // These two answer 404 for what they do not have.
-    const knowsNothing = (fault: Fault) =>
-      fault === '404' && (source === 'depsDevUrl' || source === 'pypiUrl' || source === 'npmDownloadsUrl');
+    const fieldsOf = ({ missing }: Record<string, unknown>) => (missing as { field: string }[]).map((one) => one.field);
 
     test.each(FAULTS.filter((fault) => fault !== 'refused' || prefix === '/'))('%s', async (fault) => {
       const reply = await askWith(endpoint, name, source, [fault, prefix]);
       expect(reply).toHaveProperty(member, null);
-      const missing = knowsNothing(fault) ? [] : [{ field, reason: expect.any(String) }];
-      expect(reply.missing).toEqual(missing);
+      // All but OSV answer 404 for what they do not have.
+      if (fault === '404' && source !== 'osvUrl') expect(fieldsOf(reply)).not.toContain(field);
+      else expect(fieldsOf(reply)).toContain(field);
       expect(JSON.stringify(reply.missing)).not.toMatch(/127\.0\.0\.1|https?:/);
     });
 
     test('the same source without a fault gives the part', async () => {
       const reply = await askWith(endpoint, name, source, [null, prefix]);
-      expect(reply.missing).toEqual([]);
-      if (field !== 'advisories[].severity') expect(reply).not.toHaveProperty(member, null);
+      expect(fieldsOf(reply)).not.toContain(field);
+      // The fixture's advisory has no severity in OSV's answer.
+      if (member !== 'advisories.0.severity.label') expect(reply).not.toHaveProperty(member, null);
     });
   });
 });
