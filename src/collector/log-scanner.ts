@@ -1,6 +1,6 @@
 import type { BlockLog, LogQuery } from '../chain/block-logs.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { PoolRow, TokenEventRow, TradeRow } from '../store/chain/rows.ts';
+import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from '../store/chain/rows.ts';
 
 /** An event of a contract. Its time is interpolated (a second or two off) when the block itself has not been read yet. */
 export type ScanLog = BlockLog;
@@ -22,6 +22,8 @@ export interface LogSpan {
 export interface ScanWrites {
   readonly trades?: readonly TradeRow[];
   readonly tokenEvents?: readonly TokenEventRow[];
+  /** Accounts that were seen. They are not deleted before the span is scanned again, so the same logs may add nothing. */
+  readonly tokenAccounts?: readonly TokenAccountRow[];
   /** Pools that were found. They are never deleted, and a known pool is not changed. */
   readonly pools?: readonly PoolRow[];
   /**

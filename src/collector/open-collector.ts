@@ -7,6 +7,7 @@ import { type Collector, createCollector } from './collector.ts';
 import type { CollectorLog } from './context.ts';
 import { createDescribeCode } from './describe-code.ts';
 import type { CollectorLimits } from './limits.ts';
+import { createTokenAccountScanner } from './token-accounts.ts';
 import { createTokenEventScanner } from './token-events.ts';
 import { createTradeScanner } from './trades.ts';
 import type { WatchList } from './watch-list.ts';
@@ -41,6 +42,7 @@ export function openCollector(options: OpenCollectorOptions): Collector | null {
     scanners: [
       createTradeScanner({ watch, reads: createTradeReads(db), log: rest.log }),
       createTokenEventScanner(watch),
+      createTokenAccountScanner(watch),
     ],
     describeCode: createDescribeCode(createDeployReads(db)),
   });

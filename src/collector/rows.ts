@@ -2,7 +2,7 @@ import { baseFeeOf } from '../chain/base-fee.ts';
 import { kindOf, type TransactionKind } from '../chain/transaction.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { OperationCost } from '../store/chain/operation-costs.ts';
-import type { BlockRow, DeployRow } from '../store/chain/rows.ts';
+import type { AccountRow, BlockRow, DeployRow } from '../store/chain/rows.ts';
 import { announcedFee, type CollectedBlock } from './blocks.ts';
 
 /** The row of a block that was read whole. */
@@ -35,6 +35,13 @@ export function toDeployRows({ block: { header }, created }: CollectedBlock): De
     deployer: hexToBytes(deployer),
     transactionHash: hexToBytes(transactionHash),
   }));
+}
+
+/** The accounts that a block's transactions came from, were addressed to or created, each once. Failed transactions count too. */
+export function toAccountRows({ block: { header, transactions }, created }: CollectedBlock): AccountRow[] {
+  const seen = new Set(transactions.flatMap(({ from, to }) => (to === null ? [from] : [from, to])));
+  for (const { address } of created) seen.add(address);
+  return [...seen].map((account) => ({ block: header.number, at: header.at, account: hexToBytes(account) }));
 }
 
 /** The costs of a block's transactions. */

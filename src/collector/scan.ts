@@ -40,6 +40,7 @@ export async function prepareScan(context: CollectorContext, chain: ChainClient,
         trades: writes.flatMap(({ trades = [] }) => trades),
         tokenEvents: writes.flatMap(({ tokenEvents = [] }) => tokenEvents),
         pools: writes.flatMap(({ pools = [] }) => pools),
+        tokenAccounts: writes.flatMap(({ tokenAccounts = [] }) => tokenAccounts),
       };
     },
     rescanFrom() {

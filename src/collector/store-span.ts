@@ -1,7 +1,7 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { BlocksRead, CollectedBlock } from './blocks.ts';
 import type { CollectorContext } from './context.ts';
-import { toBlockRow, toCosts, toDeployRows } from './rows.ts';
+import { toAccountRows, toBlockRow, toCosts, toDeployRows } from './rows.ts';
 import { type PreparedScan, prepareScan } from './scan.ts';
 
 /** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
@@ -29,6 +29,7 @@ export async function prepareSpan(
         blocks: blocks.map(toBlockRow),
         deploys,
         costs: blocks.flatMap(toCosts),
+        accounts: blocks.flatMap(toAccountRows),
         scan: scan && (() => scan.rows()),
         ...(replaceFrom !== undefined && { replaceFrom }),
       });

@@ -1,8 +1,10 @@
 import { type Coverage, cover, type Span, uncover } from '../../lib/coverage.ts';
 import type { Sqlite } from '../sqlite/database.ts';
 
-/** What is stored of the chain, by kind. */
+/** What is read of the chain, by kind. */
 export type CoverageKind = 'full' | 'fees' | 'logs';
+/** What is stored of it. `accounts` are kept of blocks that were read whole; versions before kept none. */
+type StoredKind = CoverageKind | 'accounts';
 
 /** The newest block that a provider reported, and when the collector saw the head advance (Unix milliseconds). */
 export interface StoredHead {
@@ -12,14 +14,17 @@ export interface StoredHead {
   readonly advancedMs: number;
 }
 
+/** Every kind, for what ends or replaces stored blocks. */
+export const STORED_KINDS: readonly StoredKind[] = ['full', 'fees', 'logs', 'accounts'];
+
 /** The table `facts`. Each call reads the table (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
 export interface ChainFacts {
   get(name: string): string | null;
   /** Runs inside the caller's transaction, or in its own. */
   set(name: string, value: string): void;
-  coverage(kind: CoverageKind): Coverage;
-  cover(kind: CoverageKind, span: Span): void;
-  uncover(kind: CoverageKind, span: Span): void;
+  coverage(kind: StoredKind): Coverage;
+  cover(kind: StoredKind, span: Span): void;
+  uncover(kind: StoredKind, span: Span): void;
   head(): StoredHead | null;
   storeHead(head: StoredHead): void;
   /** The oldest block ever stored whole. */
@@ -30,7 +35,7 @@ export interface ChainFacts {
   noteRolledUp(blocks: number): void;
 }
 
-/** `logs`, `fees` and `full` hold JSON lists of `[from, to]`; `head` the JSON of StoredHead; the others plain text. */
+/** `logs`, `fees`, `full` and `accounts` hold JSON lists of `[from, to]`; `head` the JSON of StoredHead; the others plain text. */
 export function createChainFacts(db: Sqlite): ChainFacts {
   const select = db.prepare('SELECT value FROM facts WHERE name = ?').pluck();
   const upsert = db.prepare(
@@ -38,11 +43,11 @@ export function createChainFacts(db: Sqlite): ChainFacts {
   );
   const get = (name: string) => (select.get(name) as string | undefined) ?? null;
   const set = (name: string, value: string) => void upsert.run(name, value);
-  const readSpans = (kind: CoverageKind): Coverage => {
+  const readSpans = (kind: StoredKind): Coverage => {
     const pairs = JSON.parse(get(kind) ?? '[]') as [number, number][];
     return pairs.map(([from, to]) => ({ from, to }));
   };
-  const storeSpans = (kind: CoverageKind, coverage: Coverage) =>
+  const storeSpans = (kind: StoredKind, coverage: Coverage) =>
     set(kind, JSON.stringify(coverage.map(({ from, to }) => [from, to])));
   return {
     get,

@@ -1,4 +1,6 @@
 import type { Sqlite } from '../sqlite/database.ts';
+import { type AccountReads, createAccountReads } from './account-reads.ts';
+import { type ContractReads, createContractReads } from './contract-reads.ts';
 import { createDeployReads, type DeployReads } from './deploy-reads.ts';
 import { createExecutionReads, type ExecutionReads } from './execution-reads.ts';
 import { createFeeReads, type FeeReads } from './fee-reads.ts';
@@ -11,7 +13,9 @@ import { createTokenReads, type TokenReads } from './token-reads.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads
-  extends CostReads,
+  extends AccountReads,
+    ContractReads,
+    CostReads,
     DeployReads,
     ExecutionReads,
     FeeReads,
@@ -32,6 +36,8 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
   const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();
   return {
     version: () => changes.get() as number,
+    ...createAccountReads(db),
+    ...createContractReads(db),
     ...createCostReads(db),
     ...createDeployReads(db),
     ...createExecutionReads(db),

@@ -1,5 +1,6 @@
 import type { Sqlite } from '../sqlite/database.ts';
-import type { ChainFacts } from './facts.ts';
+import type { AccountWrites } from './account-writes.ts';
+import { type ChainFacts, STORED_KINDS } from './facts.ts';
 
 const HOUR = 3600;
 
@@ -31,7 +32,7 @@ export interface Rollup {
 }
 
 /** One hour a call (7,200 rows of half-second blocks), so that no commit holds the event loop for long. */
-export function createRollup(db: Sqlite, facts: ChainFacts): Rollup {
+export function createRollup(db: Sqlite, facts: ChainFacts, accounts: Pick<AccountWrites, 'prune'>): Rollup {
   const oldest = db.prepare('SELECT min(at) FROM blocks').pluck();
   const highest = db.prepare('SELECT max(number), count(transactions) FROM blocks WHERE at < ?').raw();
   const rollUp = db.prepare(ROLL_UP);
@@ -51,7 +52,8 @@ export function createRollup(db: Sqlite, facts: ChainFacts): Rollup {
       rollUp.run({ hour, end });
       for (const statement of prune) statement.run(end);
       pruneProbes.run(end * 1000);
-      for (const kind of ['full', 'fees', 'logs'] as const) facts.uncover(kind, { from: 0, to: top });
+      accounts.prune(end);
+      for (const kind of STORED_KINDS) facts.uncover(kind, { from: 0, to: top });
       facts.noteRolledUp(whole);
       return true;
     },

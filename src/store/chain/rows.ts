@@ -63,6 +63,18 @@ export interface DeployRow {
   readonly transactionHash: Uint8Array;
 }
 
+/** An account that a transaction of a block came from, was addressed to or created. */
+export interface AccountRow {
+  readonly block: number;
+  readonly at: number;
+  readonly account: Uint8Array;
+}
+
+/** An account that a transfer moved a watched token to or from. */
+export interface TokenAccountRow extends AccountRow {
+  readonly token: Uint8Array;
+}
+
 /** A block whose transactions were read. */
 export interface BlockRow {
   readonly number: number;

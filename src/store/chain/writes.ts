@@ -1,15 +1,26 @@
 import type { Coverage, Span } from '../../lib/coverage.ts';
 import type { Sqlite } from '../sqlite/database.ts';
-import { createChainFacts, type StoredHead } from './facts.ts';
+import { type AccountWrites, createAccountWrites } from './account-writes.ts';
+import { type ChainFacts, createChainFacts, STORED_KINDS, type StoredHead } from './facts.ts';
 import { createOperationCosts, type OperationCost } from './operation-costs.ts';
 import { createRollup } from './rollup.ts';
-import type { BlockRow, DeployRow, FeeRow, PoolRow, TokenEventRow, TradeRow } from './rows.ts';
+import type {
+  AccountRow,
+  BlockRow,
+  DeployRow,
+  FeeRow,
+  PoolRow,
+  TokenAccountRow,
+  TokenEventRow,
+  TradeRow,
+} from './rows.ts';
 
 /** The rows that the logs of a span gave. */
 export interface LogRows {
   readonly trades: readonly TradeRow[];
   readonly tokenEvents: readonly TokenEventRow[];
   readonly pools: readonly PoolRow[];
+  readonly tokenAccounts?: readonly TokenAccountRow[];
 }
 
 /** Blocks that were read whole, in order and without a gap. */
@@ -18,6 +29,8 @@ export interface BlockSpanRows {
   readonly deploys: readonly DeployRow[];
   /** The costs of their transactions, where known. */
   readonly costs?: readonly OperationCost[];
+  /** The accounts of their transactions. Without them the span counts as not searched for accounts. */
+  readonly accounts?: readonly AccountRow[];
   /** Called inside the transaction, after the span's old rows are gone. Null when the logs were not read with the blocks. */
   readonly scan: (() => LogRows) | null;
   /** Everything stored from this block up is dropped first, in the same transaction: those blocks are no longer the chain's. */
@@ -106,6 +119,8 @@ const INSERT_POOL = `
 const TABLES = [
   'blocks',
   'deploys',
+  'account_hours',
+  'token_accounts',
   'pools',
   'trades',
   'token_events',
@@ -123,10 +138,11 @@ const TOP = Number.MAX_SAFE_INTEGER;
 export function createChainWrites(db: Sqlite): ChainWrites {
   let commits = 0;
   const facts = createChainFacts(db);
-  const rollup = createRollup(db, facts);
+  const accounts = createAccountWrites(db);
+  const rollup = createRollup(db, facts, accounts);
   const operations = createOperationCosts(db);
   const statements = prepare(db);
-  const { writeLogRows, drop } = createSpanWrites(statements, facts);
+  const { writeLogRows, drop } = createSpanWrites(statements, facts, accounts);
 
   /** Runs in one transaction that takes the write lock first; nested calls join it. */
   const commit = <T>(task: () => T): T => {
@@ -137,7 +153,7 @@ export function createChainWrites(db: Sqlite): ChainWrites {
 
   return {
     coverage: () => ({ full: facts.coverage('full'), fees: facts.coverage('fees'), logs: facts.coverage('logs') }),
-    storeBlocks: ({ blocks, deploys, costs, scan, replaceFrom }) =>
+    storeBlocks: ({ blocks, deploys, costs, accounts: seen, scan, replaceFrom }) =>
       commit(() => {
         if (replaceFrom !== undefined) drop({ from: replaceFrom, to: TOP });
         const [first, last] = [blocks[0], blocks.at(-1)];
@@ -147,6 +163,10 @@ export function createChainWrites(db: Sqlite): ChainWrites {
         statements.dropDeploys.run(span.from, span.to);
         for (const row of deploys) statements.deploy.run(row);
         if (costs !== undefined) operations.record(costs);
+        if (seen !== undefined) {
+          accounts.storeHours(seen);
+          facts.cover('accounts', span);
+        }
         if (scan !== null) writeLogRows(span, scan);
         facts.cover('full', span);
         facts.cover('fees', span);
@@ -197,14 +217,15 @@ function prepare(db: Sqlite) {
 }
 
 /** Steps that several writes share, inside their transactions: writing the logs of a span, and deleting all of a span. */
-function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ReturnType<typeof createChainFacts>) {
+function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ChainFacts, accounts: AccountWrites) {
   function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
     statements.dropTrades.run(from, to);
     statements.dropTokenEvents.run(from, to);
-    const { trades, tokenEvents, pools } = scan();
+    const { trades, tokenEvents, pools, tokenAccounts = [] } = scan();
     for (const row of pools) statements.pool.run({ ...row, tokenFirst: row.tokenFirst ? 1 : 0 });
     for (const { pricing, ...row } of trades) statements.trade.run({ ...row, ...(pricing ?? UNPRICED) });
     for (const row of tokenEvents) statements.tokenEvent.run({ ...row, amount: String(row.amount) });
+    accounts.storeTokens(tokenAccounts);
     facts.cover('logs', { from, to });
     const unbroken = facts.coverage('logs').find((span) => span.from <= from && span.to >= to);
     if (unbroken !== undefined) statements.linkTrades.run(unbroken);
@@ -220,7 +241,8 @@ function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ReturnT
     ]) {
       statement.run(from, to);
     }
-    for (const kind of ['full', 'fees', 'logs'] as const) facts.uncover(kind, span);
+    accounts.drop(span);
+    for (const kind of STORED_KINDS) facts.uncover(kind, span);
   }
 
   return { writeLogRows, drop };

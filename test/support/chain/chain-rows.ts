@@ -55,10 +55,10 @@ export function putBlocks(db: Sqlite, blocks: readonly BlockFixture[]): void {
   }
 }
 
-/** Marks these blocks as read: `full`, `fees` or `logs`. */
+/** Marks these blocks as read: `full`, `fees`, `logs` or `accounts`. */
 export function putCoverage(
   db: Sqlite,
-  kind: 'full' | 'fees' | 'logs',
+  kind: 'full' | 'fees' | 'logs' | 'accounts',
   spans: readonly (readonly [number, number])[],
 ): void {
   db.prepare('INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value').run(
