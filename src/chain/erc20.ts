@@ -54,19 +54,17 @@ export async function readTokens(
   return addresses.map((address) => known.get(address) ?? null);
 }
 
-/** One token with its supply. Everything is read at `block`, nothing from the cache. */
-export async function readTokenWithSupply(
-  chain: ChainClient,
-  address: `0x${string}`,
-  block: number,
-  options: RpcOptions,
-): Promise<TokenWithSupply | null> {
-  const calls = [
+/** The calls whose outcomes `readTokenWithSupply` takes, in order, for use inside a larger batch. */
+export function tokenCalls(address: `0x${string}`, block: number): RpcCall[] {
+  return [
     ...METADATA.map((selector) => viewCall(address, selector, block)),
     viewCall(address, SELECTORS['totalSupply()'], block),
     viewCall(address, `${SELECTORS['supportsInterface(bytes4)']}${ERC721_INTERFACE}`, block),
   ];
-  const outcomes = await chain.batch(calls, options);
+}
+
+/** One token with its supply. Null for an address whose contract answers none of the metadata. */
+export function readTokenWithSupply(address: `0x${string}`, outcomes: readonly RpcOutcome[]): TokenWithSupply | null {
   const token = toToken(address, outcomes);
   if (token === null) return null;
   const [supply, erc721] = outcomes.slice(METADATA.length).map(readView);

@@ -1,6 +1,6 @@
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, readOutcome, toQuantity } from './rpc/wire.ts';
+import { data, toQuantity } from './rpc/wire.ts';
 
 type Hex = `0x${string}`;
 
@@ -16,9 +16,10 @@ export interface Proxy {
   readonly beacon: Hex | null;
 }
 
-/** An account's code, and its proxy: null when it is none by a standard that we know, undefined when the node gave no storage. */
+/** An account's code, and its proxy: null when it is none by a standard that we know, undefined when the node gave no code or no storage. */
 export interface AccountCode {
-  readonly code: Hex;
+  /** Null when the node gave none, which is not the same as an account without code (0x). */
+  readonly code: Hex | null;
   readonly proxy: Proxy | null | undefined;
 }
 
@@ -52,7 +53,7 @@ export function accountCodeCalls(address: string, block: number): RpcCall[] {
  * An account's code, and whose code it runs, by these rules; the first that applies counts:
  * 1. no code: no proxy; 2. EIP-7702's code; 3. EIP-1167's code; 4. EIP-1967's slot; 5. ZeppelinOS's slot; 6. EIP-1967's slot of a beacon, which one more
  * request asks for its target.
- * A contract may write anything into these slots, so the answer is what it claims. Throws UpstreamFailed without the code.
+ * A contract may write anything into these slots, so the answer is what it claims.
  */
 export async function readAccountCode(
   chain: ChainClient,
@@ -61,7 +62,8 @@ export async function readAccountCode(
   options: RpcOptions,
 ): Promise<AccountCode> {
   const [codeOutcome, ...slots] = outcomes;
-  const code = readOutcome(codeOutcome, data, 'code').toLowerCase() as Hex;
+  const code = codeOf(codeOutcome);
+  if (code === null) return { code, proxy: undefined };
   const direct = (standard: ProxyStandard, target: Hex) => ({ code, proxy: { standard, target, beacon: null } });
   if (code === '0x') return { code, proxy: null };
   const delegate = delegateOf(code);
@@ -99,6 +101,11 @@ export function addressIn(word: string): Hex | null {
 export function bytesOf(outcome: RpcOutcome | undefined): string {
   const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
+}
+
+function codeOf(outcome: RpcOutcome | undefined): Hex | null {
+  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
+  return answer === undefined ? null : (answer.toLowerCase() as Hex);
 }
 
 /** Null when the beacon gives no address, and when the node does not answer: the rest of the caller's answer does not depend on it. */

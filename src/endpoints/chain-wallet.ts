@@ -1,19 +1,31 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { balanceCall, readBalance, readTokens } from '../chain/erc20.ts';
 import { readNewestNumber } from '../chain/newest.ts';
-import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
-import { data, index, quantity, readOutcome, toQuantity } from '../chain/rpc/wire.ts';
+import { accountCodeCalls, delegateOf, readAccountCode } from '../chain/proxy-target.ts';
+import type { RpcOutcome } from '../chain/rpc/client.ts';
+import { index, quantity, readOutcome, toQuantity } from '../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { formatNative, formatUnits } from '../lib/units.ts';
+import { formatNative } from '../lib/units.ts';
+import {
+  creationField,
+  labelField,
+  labelOf,
+  missingField,
+  missingWhen,
+  placeField,
+  proxyField,
+  REASONS,
+  searchedFields,
+  showCreation,
+  showProxy,
+} from './account-fields.ts';
 import { addressField, addressParam, asOfBlock, chainSource, decimal, usdcField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
+import { balanceCalls, balancesField, readWalletTokens, showBalances, walletTokens } from './wallet-balances.ts';
 
-/** USDC's ERC-20 interface has 6 decimals; the native balance has 18. */
-const USDC_DECIMALS = 6;
-/** EIP-7702: the code of a delegating wallet is this prefix and the delegate's address. */
-const DELEGATION = /^0xef0100[0-9a-fA-F]{40}$/;
+const NATIVE_NOTE =
+  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. Never add both.';
 
 const result = z.strictObject({
   address: addressField('The account, in lower case'),
@@ -32,10 +44,33 @@ const result = z.strictObject({
     })
     .nullable()
     .meta({ description: "Balance of this service's project token; null when none is configured" }),
+  note: z.string().meta({ description: 'How usdc and nativeUsdc are related, for a reader without this schema' }),
+  balances: balancesField,
   transactionsSent: z.int().nonnegative().meta({
     description: 'The account nonce: transactions sent by a wallet, or contracts created by a contract',
   }),
+  nonce: z.int().nonnegative().meta({ description: 'The same, under its own name: the nonce of its next transaction' }),
+  isContract: z.boolean().meta({ description: 'Whether `type` is contract' }),
   codeBytes: z.int().nonnegative().meta({ description: 'Length of its code' }),
+  label: labelField,
+  proxy: proxyField,
+  creation: creationField,
+  activity: z
+    .strictObject({
+      first: placeField('The first').nullable(),
+      last: placeField('The newest').nullable(),
+      ...searchedFields,
+      complete: z.boolean().meta({
+        description:
+          'false when more accounts were active in an hour than this service keeps, so that one may be missing',
+      }),
+    })
+    .nullable()
+    .meta({
+      description:
+        'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected blocks; first and last are null without one. Transfers that another contract makes are not among them: for the watched tokens see lastMovedAt',
+    }),
+  missing: missingField,
   asOfBlock,
   source: sourceSchema,
 });
@@ -46,7 +81,8 @@ export const chainWallet = defineEndpoint({
   access: 'paid',
   priceUsd: '0.002',
   label: 'Wallet',
-  summary: 'USDC and project-token balances, transactions sent and account type of an address at the latest block.',
+  summary:
+    'USDC and project-token balances, transactions sent and account type of an address at the latest block; beside them what it holds of every watched token, its label, whose code it runs, and its first and last collected activity.',
   params: z.object({ address: addressParam('The account to read') }),
   result,
   example: {
@@ -57,66 +93,101 @@ export const chainWallet = defineEndpoint({
       usdc: '9871.402166',
       nativeUsdc: '9871.402166913552',
       projectToken: null,
+      note: NATIVE_NOTE,
+      balances: [
+        {
+          ...{ address: '0x3600000000000000000000000000000000000000', symbol: 'USDC', decimals: 6 },
+          ...{ balance: '9871.402166', balanceRaw: '9871402166', lastMovedAt: null },
+        },
+        {
+          ...{ address: '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1', symbol: 'EURC', decimals: 6 },
+          ...{ balance: '250', balanceRaw: '250000000', lastMovedAt: 1795198800 },
+        },
+      ],
       transactionsSent: 214,
+      nonce: 214,
+      isContract: false,
       codeBytes: 0,
+      label: null,
+      proxy: null,
+      creation: null,
+      activity: {
+        ...{ first: { block: 31809601, at: 1794979201 }, last: { block: 32249990, at: 1795199395 } },
+        ...{ since: { block: 31731601, at: 1794940001 }, until: { block: 32250000, at: 1795199401 } },
+        complete: true,
+      },
+      missing: [],
       asOfBlock: 32250000,
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
-  async run({ address }, { chain, clock, usdc, projectToken }: Sources, signal) {
+  async run({ address }, sources: Sources, signal) {
+    const { chain, clock, reads, projectToken } = sources;
     const block = await readNewestNumber(chain);
-    const [account, project] = await Promise.all([
-      readAccount(chain, address, usdc, block, { signal }),
-      projectToken === null ? null : readHolding(chain, address, lowerCase(projectToken), block, { signal }),
+    const tokens = walletTokens(sources);
+    const calls = [...accountCalls(address, block), ...balanceCalls(tokens, address, block)];
+    const [outcomes, metadata] = await Promise.all([
+      chain.batch(calls, { signal }),
+      readWalletTokens(chain, tokens, block, { signal }),
     ]);
-    return { address, ...account, projectToken: project, asOfBlock: block, source: chainSource(chain, clock) };
+    const held = outcomes.slice(calls.length - tokens.length);
+    const { balances, missing } = showBalances(sources, address, tokens, held, metadata);
+    const [usdc] = balances;
+    // The USDC balance is what the buyer pays for. Without it the call fails and charges nothing.
+    if (!usdc?.balance) throw new UpstreamFailed('chain', 'the USDC contract gave no balance');
+    const { code, proxy } = await readAccountCode(chain, outcomes.slice(ACCOUNT_CALLS), block, { signal });
+    if (code === null) throw new UpstreamFailed('chain', 'no node gave the code of the account');
+    const isContract = code !== '0x' && delegateOf(code) === null;
+    const created = isContract ? reads.creationOf(address) : null;
+    const activity = reads.activityOf(address);
+    return {
+      address,
+      type: isContract ? ('contract' as const) : ('wallet' as const),
+      usdc: usdc.balance,
+      ...readAccount(outcomes),
+      note: NATIVE_NOTE,
+      balances,
+      projectToken: projectToken === null ? null : showProject(balances, projectToken),
+      isContract,
+      codeBytes: code.length / 2 - 1,
+      label: labelOf(sources, address),
+      proxy: showProxy(sources, proxy),
+      creation: showCreation(created),
+      activity,
+      missing: [
+        ...missing,
+        ...missingWhen([
+          [proxy === undefined, 'proxy', REASONS.noStorage],
+          [isContract && created === null, 'creation', REASONS.notCreatedHere],
+          [activity === null, 'activity', REASONS.nothingCollected],
+        ]),
+      ],
+      asOfBlock: block,
+      source: chainSource(chain, clock),
+    };
   },
 });
 
-async function readAccount(chain: ChainClient, address: string, usdc: string, block: number, options: RpcOptions) {
+/** The calls before those of the code. */
+const ACCOUNT_CALLS = 2;
+
+function accountCalls(address: string, block: number) {
   const at = toQuantity(block);
-  const [native, nonce, code, held] = await chain.batch(
-    [
-      { method: 'eth_getBalance', params: [address, at] },
-      { method: 'eth_getTransactionCount', params: [address, at] },
-      { method: 'eth_getCode', params: [address, at] },
-      balanceCall(usdc, address, block),
-    ],
-    options,
-  );
-  const bytecode = readOutcome(code, data, 'code');
-  const balance = readBalance(held);
-  // The USDC balance is what the buyer pays for. Without it the call fails and charges nothing.
-  if (balance === null) throw new UpstreamFailed('chain', 'the USDC contract gave no balance');
-  return {
-    type: bytecode === '0x' || DELEGATION.test(bytecode) ? ('wallet' as const) : ('contract' as const),
-    usdc: formatUnits(balance, USDC_DECIMALS),
-    nativeUsdc: formatNative(readOutcome(native, quantity, 'balance')),
-    transactionsSent: readOutcome(nonce, index, 'nonce'),
-    codeBytes: bytecode.length / 2 - 1,
-  };
+  return [
+    { method: 'eth_getBalance', params: [address, at] },
+    { method: 'eth_getTransactionCount', params: [address, at] },
+    ...accountCodeCalls(address, block),
+  ];
 }
 
-async function readHolding(
-  chain: ChainClient,
-  owner: string,
-  token: `0x${string}`,
-  block: number,
-  options: RpcOptions,
-) {
-  const [[metadata], [held]] = await Promise.all([
-    readTokens(chain, [token], block, options),
-    chain.batch([balanceCall(token, owner, block)], options),
-  ]);
-  const balance = readBalance(held);
-  const decimals = metadata?.decimals ?? null;
-  return {
-    address: token,
-    symbol: metadata?.symbol ?? null,
-    balance: balance === null || decimals === null ? null : formatUnits(balance, decimals),
-  };
+function readAccount([native, count]: readonly RpcOutcome[]) {
+  const nonce = readOutcome(count, index, 'nonce');
+  return { nativeUsdc: formatNative(readOutcome(native, quantity, 'balance')), transactionsSent: nonce, nonce };
 }
 
-function lowerCase(address: `0x${string}`): `0x${string}` {
-  return address.toLowerCase() as `0x${string}`;
+/** The project's token, which is among the balances. */
+function showProject(balances: z.output<typeof balancesField>, projectToken: string) {
+  const address = projectToken.toLowerCase();
+  const held = balances.find((balance) => balance.address === address);
+  return { address, symbol: held?.symbol ?? null, balance: held?.balance ?? null };
 }

@@ -81,6 +81,16 @@ export function showPool(
   };
 }
 
+export const EXAMPLE_POOL = {
+  id: '0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae',
+  venue: 'Uniswap v4',
+  address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
+  trades: 1702,
+  volumeUsdc: '451022.917731',
+  volumeShare: 0.9379,
+  state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
+};
+
 /** Four decimals. */
 export function shareOf(part: bigint, total: bigint): number {
   return Math.round((Number(part) / Number(total)) * 1e4) / 1e4;

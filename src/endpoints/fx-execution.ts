@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../store/chain/fx-reads.ts';
 import { addressField, usdcField } from './chain-fields.ts';
-import { poolsField, shareOf, showCost, showPool, sideCosts } from './execution-fields.ts';
+import { EXAMPLE_POOL, poolsField, shareOf, showCost, showPool, sideCosts } from './execution-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   EXAMPLE_FX,
@@ -108,17 +108,7 @@ export const fxExecution = defineEndpoint({
           share: 0.9379,
         },
       ],
-      pools: [
-        {
-          id: '0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae',
-          venue: 'Uniswap v4',
-          address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
-          trades: 1702,
-          volumeUsdc: '451022.917731',
-          volumeShare: 0.9379,
-          state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
-        },
-      ],
+      pools: [EXAMPLE_POOL],
       ...EXAMPLE_PROVENANCE,
     },
   },

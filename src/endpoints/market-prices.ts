@@ -3,13 +3,13 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { Amounts } from '../store/chain/fx-reads.ts';
 import { addressField, atField, usdcField } from './chain-fields.ts';
 import type { WatchedToken } from './collected-settings.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import { fxUnits, rate, rateOf, showLast, showUsdc, unitsOf, windowOf } from './fx-fields.ts';
-import { percentField, percentOf } from './percent-fields.ts';
+import { percentField } from './percent-fields.ts';
+import { changeOf } from './token-market.ts';
 
 const WINDOW_MINUTES = 60;
 /** Long, because a service that watches no token stays so until its configuration changes. */
@@ -111,11 +111,4 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
     change24hPercent: change,
     change24h: change,
   };
-}
-
-/** Computes the change from fractions, so that only the result is rounded. */
-function changeOf(from: Amounts | null, to: Amounts | null): string | null {
-  if (from === null || to === null) return null;
-  const before = from.usdcE9 * to.baseE9;
-  return percentOf(to.usdcE9 * from.baseE9 - before, before);
 }

@@ -1,7 +1,7 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SELECTORS } from '../../../src/chain/abi.ts';
-import { balanceCall, readBalance, readTokens, readTokenWithSupply } from '../../../src/chain/erc20.ts';
+import { balanceCall, readBalance, readTokens, readTokenWithSupply, tokenCalls } from '../../../src/chain/erc20.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
@@ -100,15 +100,18 @@ test('a complete answer is kept for an hour of blocks, an incomplete one is not'
 
 test('the supply and the ERC-721 question are read at once and never kept', async () => {
   contracts[GOOD]!['totalSupply()'] = number(5n);
-  expect(await readTokenWithSupply(chain, GOOD, 1, {})).toMatchObject({
+  expect(readTokenWithSupply(GOOD, await chain.batch(tokenCalls(GOOD, 1)))).toMatchObject({
     symbol: 'GOOD',
     totalSupply: 5n,
     isErc721: false,
   });
   contracts[GOOD]!['totalSupply()'] = number(6n);
   contracts[GOOD]!['supportsInterface(bytes4)'] = number(1n);
-  expect(await readTokenWithSupply(chain, GOOD, 1, {})).toMatchObject({ totalSupply: 6n, isErc721: true });
-  expect(await readTokenWithSupply(chain, address('02'), 1, {})).toBeNull();
+  expect(readTokenWithSupply(GOOD, await chain.batch(tokenCalls(GOOD, 1)))).toMatchObject({
+    totalSupply: 6n,
+    isErc721: true,
+  });
+  expect(readTokenWithSupply(address('02'), await chain.batch(tokenCalls(address('02'), 1)))).toBeNull();
 });
 
 test('a balance is read for the owner at the block; an answer that is no number gives null', async () => {

@@ -84,6 +84,7 @@ async function createFixture() {
     eth_getBalance: () => hex(1_234_567_890_000_000_001n),
     eth_getTransactionCount: () => '0x7',
     eth_getCode: () => '0x',
+    eth_getStorageAt: () => number(0n),
     eth_call: (params) => {
       const [{ to, data }] = params as [{ to: string; data: string }];
       return views[to]?.[data.slice(0, 10)] ?? '0x';

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { knownContract } from '../chain/known-contracts.ts';
+import type { Proxy as ChainProxy } from '../chain/proxy-target.ts';
+import type { SearchedSpan } from '../store/chain/account-reads.ts';
+import type { ContractCreation } from '../store/chain/contract-reads.ts';
+import { addressField, atField, hashField } from './chain-fields.ts';
+import type { Sources } from './sources.ts';
+
+/** A block and its time. */
+export const placeField = (description: string) =>
+  z.strictObject({ block: z.int().nonnegative(), at: atField('Time of the block') }).meta({ description });
+
+/** The ends of the blocks that were searched. */
+export const searchedFields = {
+  since: placeField('The first block that was searched; what is older is not in here'),
+  until: placeField('The last one'),
+};
+
+export const searchedEnds = ({ since, until }: SearchedSpan) => ({ since, until });
+
+/** What an account is called. */
+export const labelField = z.string().nullable().meta({
+  description:
+    'What it is known as: the name of a known contract, else what a contract that was created within the collected blocks seemed to be (not proof of anything); null for any other account',
+});
+
+/** Whose code an account runs. */
+export const proxyField = z
+  .strictObject({
+    standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
+    target: addressField('Whose code it runs').nullable().meta({ description: 'null when its beacon names none' }),
+    targetLabel: labelField,
+    beacon: addressField('The contract that names the target to all its proxies')
+      .nullable()
+      .meta({ description: 'null without a beacon' }),
+  })
+  .nullable()
+  .meta({
+    description:
+      'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or by a storage slot, into which a contract may write anything. null when it is no such proxy',
+  });
+
+/** By whom and when a contract was created. */
+export const creationField = z
+  .strictObject({
+    creator: addressField('Sender of the transaction'),
+    transaction: hashField('The transaction'),
+    block: z.int().nonnegative(),
+    at: atField('Time of the block'),
+  })
+  .nullable()
+  .meta({ description: 'The transaction that created the contract; null for a wallet, and where it is not collected' });
+
+/** Why parts of an answer are missing. */
+export const missingField = z
+  .array(
+    z.strictObject({
+      field: z.string().meta({ description: 'The member that is null or incomplete' }),
+      reason: z.string(),
+    }),
+  )
+  .meta({ description: 'The parts that could not be read or are not collected, with the reason; empty when none' });
+
+export type Missing = z.output<typeof missingField>;
+
+export const REASONS = {
+  nothingCollected: 'this service has collected nothing yet',
+  notCreatedHere:
+    'not among the collected creations: it is older than the collected blocks, or another contract’s call created it',
+  noStorage: 'no node gave its storage',
+  noCode: 'no node gave its code',
+};
+
+type Named = Pick<Sources, 'chain' | 'reads'>;
+
+/** A known contract's name, else the label that a collected contract got. */
+export function labelOf({ chain, reads }: Named, address: `0x${string}`): string | null {
+  return knownContract(chain.chainId, address) ?? reads.creationOf(address)?.label ?? null;
+}
+
+export function showProxy(sources: Named, proxy: ChainProxy | null | undefined): z.output<typeof proxyField> {
+  return proxy == null
+    ? null
+    : { ...proxy, targetLabel: proxy.target === null ? null : labelOf(sources, proxy.target) };
+}
+
+export function showCreation(created: ContractCreation | null): z.output<typeof creationField> {
+  if (created === null) return null;
+  const { deployer, transaction, block, at } = created;
+  return { creator: deployer, transaction, block, at };
+}
+
+/** The entries whose condition holds. */
+export function missingWhen(
+  entries: readonly (readonly [isMissing: boolean, field: string, reason: string])[],
+): Missing {
+  return entries.flatMap(([isMissing, field, reason]) => (isMissing ? [{ field, reason }] : []));
+}

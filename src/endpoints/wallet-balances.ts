@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { balanceCall, readBalance, readTokens, type Token } from '../chain/erc20.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from '../chain/rpc/client.ts';
+import { AppError } from '../errors.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import type { Missing } from './account-fields.ts';
+import { addressField, atField, bigInteger, decimal } from './chain-fields.ts';
+import type { Sources } from './sources.ts';
+
+type Hex = `0x${string}`;
+type BalanceSources = Pick<Sources, 'reads' | 'collected'>;
+type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'>;
+
+/** Bounds the calls of a request. A watch list is as long as the operator makes it; usual ones have some five tokens. */
+const MAX_TOKENS = 50;
+const USDC = { symbol: 'USDC', decimals: USDC_DECIMALS };
+const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' };
+
+/** An account's tokens. */
+export const balancesField = z
+  .array(
+    z.strictObject({
+      address: addressField('Contract of the token'),
+      symbol: z.string().nullable().meta({ description: 'As the contract says, else as this service lists it' }),
+      decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
+      balance: decimal('In whole tokens')
+        .nullable()
+        .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),
+      balanceRaw: bigInteger('In base units')
+        .nullable()
+        .meta({ description: 'In base units; null when the contract does not answer' }),
+      lastMovedAt: atField('The newest collected transfer that moved it to or from the account').nullable().meta({
+        description:
+          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, and for USDC, whose transfers are not collected',
+      }),
+    }),
+  )
+  .meta({ description: `USDC first, then the other tokens that this service watches, ${MAX_TOKENS} at most` });
+
+/** The tokens of every answer about a wallet, in lower case: USDC, the watched ones, USYC and the project's; each once. */
+export function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
+  const others = collected.watched.map(({ address }) => address);
+  const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
+  return [...new Set(own.map((address) => address.toLowerCase() as Hex))].slice(0, MAX_TOKENS);
+}
+
+/** The calls whose outcomes `showBalances` takes, in order. */
+export const balanceCalls = (tokens: readonly Hex[], owner: Hex, block: number) =>
+  tokens.map((token) => balanceCall(token, owner, block));
+
+/**
+ * Symbols and decimals of the tokens after USDC, which are asked for once an hour. Null when no node gave them: a wallet's answer does not depend on
+ * them.
+ */
+export async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], block: number, options: RpcOptions) {
+  return readTokens(chain, tokens.slice(1), block, options).catch((error: unknown) => {
+    if (options.signal?.aborted || !(error instanceof AppError)) throw error;
+    return null;
+  });
+}
+
+/** What an account holds of each token. A token that does not answer has null; where the node failed, `missing` says so. */
+export function showBalances(
+  { reads, collected }: BalanceSources,
+  owner: Hex,
+  tokens: readonly Hex[],
+  outcomes: readonly RpcOutcome[],
+  metadata: readonly (Token | null)[] | null,
+): { balances: z.output<typeof balancesField>; missing: Missing } {
+  const amounts = outcomes.map(balanceIn);
+  const balances = tokens.map((address, at) => {
+    const amount = amounts[at] ?? null;
+    const token = at === 0 ? USDC : (metadata?.[at - 1] ?? null);
+    const decimals = token?.decimals ?? null;
+    const listed = collected.watched.find((watched) => watched.address === address)?.symbol;
+    return {
+      address,
+      symbol: token?.symbol ?? listed ?? null,
+      decimals,
+      balance: amount === null || decimals === null ? null : formatUnits(amount, decimals),
+      balanceRaw: amount?.toString() ?? null,
+      lastMovedAt: reads.lastMoved(address, owner)?.at ?? null,
+    };
+  });
+  const refused = tokens.filter((_, at) => amounts[at] === undefined);
+  const missing = refused.map((address) => ({ field: `balances of ${address}`, reason: 'no node gave it' }));
+  return { balances, missing: metadata === null ? [...missing, NO_METADATA] : missing };
+}
+
+/** Null when the contract gives none, undefined when the node failed. */
+function balanceIn(outcome: RpcOutcome | undefined): bigint | null | undefined {
+  try {
+    return readBalance(outcome);
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
