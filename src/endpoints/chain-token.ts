@@ -75,7 +75,7 @@ export const chainToken = defineEndpoint({
   priceUsd: '0.002',
   label: 'Token',
   summary:
-    'Name, symbol, decimals and total supply of an ERC-20 token at the latest block; beside them its label, whose code it runs and who created it, and for a watched token price, volume and pools of the last 24 hours and how many accounts moved it.',
+    'Name, symbol, decimals and total supply of an ERC-20 token at the latest block; its creator and proxy target; of watched tokens the rate, volume, pools and accounts seen.',
   params: z.object({ address: addressParam('The token contract') }),
   result,
   example: {

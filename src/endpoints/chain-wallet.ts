@@ -82,7 +82,7 @@ export const chainWallet = defineEndpoint({
   priceUsd: '0.002',
   label: 'Wallet',
   summary:
-    'USDC and project-token balances, transactions sent and account type of an address at the latest block; beside them what it holds of every watched token, its label, whose code it runs, and its first and last collected activity.',
+    'USDC, project-token and watched-token balances, transactions sent, account type, label, proxy target and last activity of a wallet address at the latest block.',
   params: z.object({ address: addressParam('The account to read') }),
   result,
   example: {
