@@ -8,7 +8,7 @@ import { createSimChain, type SimChain } from '../support/chain/arc-simulator/ch
 import { type Collecting, freshFile, startCollecting } from '../support/chain/arc-simulator/collecting.ts';
 import { faultPlan } from '../support/chain/arc-simulator/faults.ts';
 import { type SimNode, startSimNode } from '../support/chain/arc-simulator/node.ts';
-import { expectedTables, storedTables } from '../support/chain/arc-simulator/oracle.ts';
+import { accountProblems, expectedTables, storedTables } from '../support/chain/arc-simulator/oracle.ts';
 import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock, type VirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
@@ -149,6 +149,8 @@ describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} block
       const { collecting, chain, nodes } = stage;
       const status = collecting.collector.status();
       expect(storedTables(collecting.db)).toEqual(expectedTables(chain, 1, LAST_BLOCK));
+      expect(accountProblems(collecting.db, chain, LAST_BLOCK)).toEqual([]);
+      expect(createChainFacts(collecting.db).coverage('accounts')).toEqual([{ from: 1, to: LAST_BLOCK }]);
       expect(status).toMatchObject({ head: { number: LAST_BLOCK }, collected: { number: LAST_BLOCK } });
       expect(status).toMatchObject({ firstCollected: 1, blocksCollected: LAST_BLOCK, backfill: { share: 1 } });
       expect([...nodes[2]!.calls.keys()].filter((method) => method !== 'eth_chainId')).toEqual([]);

@@ -19,6 +19,7 @@ import {
   rank,
   rateOf,
   readChain,
+  seenIn,
   sum,
   symbolOf,
   type Trade,
@@ -353,6 +354,79 @@ test('token sums the burns and payouts, and shows the last price', async () => {
     rateUnit: 'USDC/CALL',
     price: last ? { rate: rateOf(last.usdcE9, last.baseE9), block: last.block } : null,
     note: null,
+  });
+});
+
+describe('accounts', () => {
+  const ZERO = `0x${'0'.repeat(40)}`;
+  const movesOf = (token: string) =>
+    transfersIn(blocks).filter(({ address, amount }) => address === token && amount > 0n);
+  const rawBalance = async (token: string, owner: string) =>
+    String(
+      BigInt(
+        await network.rpc<Hex>('eth_call', [
+          { to: token, data: `0x70a08231${owner.slice(2).padStart(64, '0')}` },
+          'latest',
+        ]),
+      ),
+    );
+
+  test('chain/wallet gives an account’s balances, first and last transaction, and who created it', async () => {
+    const seen = seenIn(blocks);
+    const created = createdIn(blocks);
+    const silent = `0x${'5e'.repeat(20)}`;
+    // Those with most transactions, those with one, two contracts that the traffic created, and one without any.
+    const busy = [...seen].sort(([, a], [, b]) => b.length - a.length).map(([account]) => account);
+    const asked = new Set([
+      ...busy.slice(0, 6),
+      ...busy.slice(-4),
+      ...created.slice(-2).map(({ address }) => address),
+      silent,
+    ]);
+    for (const address of asked) {
+      const reply = await buy('/chain/wallet', { address });
+      const places = seen.get(address) ?? [];
+      expect(reply.activity).toEqual({
+        ...{ first: places[0] ?? null, last: places.at(-1) ?? null, complete: true },
+        ...{ since: { block: 1, at: blocks[0]!.at }, until: { block: head.number, at: head.at } },
+      });
+      expect(reply.balances.map(({ symbol }: Json) => symbol)).toEqual(['USDC', 'CALL', 'EURC']);
+      for (const { address: token, balanceRaw, lastMovedAt } of reply.balances) {
+        expect(balanceRaw).toBe(await rawBalance(token, address));
+        const moves = movesOf(token).filter(({ from, to }) => from === address || to === address);
+        expect(lastMovedAt).toBe(token === network.usdc ? null : (moves.at(-1)?.at ?? null));
+      }
+      const code = await network.rpc<Hex>('eth_getCode', [address, 'latest']);
+      const own = created.findLast((entry) => entry.address === address);
+      expect(reply).toMatchObject({
+        isContract: code !== '0x',
+        nonce: reply.transactionsSent,
+        codeBytes: code.length / 2 - 1,
+      });
+      expect(reply.creation).toEqual(
+        own ? { creator: own.deployer, transaction: own.transaction, block: own.block, at: own.at } : null,
+      );
+      if (own) expect(reply.label ?? '').toContain((await symbolOf(network, own.address)) ?? '');
+    }
+    expect((await buy('/chain/wallet', { address: silent })).activity).toMatchObject({ first: null, last: null });
+  });
+
+  test.each(['EURC', 'CALL'])('chain/token gives the market of %s, and the accounts that moved it', async (symbol) => {
+    const address = symbol === 'EURC' ? network.eurc : network.projectToken;
+    const reply = await buy('/chain/token', { address });
+    const execution = await buy('/fx/execution', { symbol, window: '1440' });
+    // The figures of fx/execution are compared with the chain’s own trades above.
+    const { last, window, pools } = execution;
+    expect(reply.market).toMatchObject({ symbol, last, window, pools, poolsTruncated: false, change24hPercent: null });
+    const accounts = new Set(movesOf(address).flatMap(({ from, to }) => [from, to]));
+    accounts.delete(ZERO);
+    expect(accounts.size).toBeGreaterThan(2);
+    expect(reply.holdersSeen).toEqual({
+      ...{ accounts: accounts.size, complete: true },
+      ...{ since: { block: 1, at: blocks[0]!.at }, until: { block: head.number, at: head.at } },
+    });
+    const own = createdIn(blocks).findLast((entry) => entry.address === address);
+    expect(reply.creation?.creator ?? null).toBe(own?.deployer ?? null);
   });
 });
 

@@ -9,7 +9,7 @@ import {
 } from '../../support/chain/arc-simulator/collecting.ts';
 import type { SimFault } from '../../support/chain/arc-simulator/faults.ts';
 import { type SimNode, startSimNode } from '../../support/chain/arc-simulator/node.ts';
-import { expectedTables, storedTables } from '../../support/chain/arc-simulator/oracle.ts';
+import { accountProblems, expectedTables, storedTables } from '../../support/chain/arc-simulator/oracle.ts';
 import { createSwapScanner } from '../../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
 
@@ -58,6 +58,7 @@ function expectOracle({ db, collector }: Collecting, chain: ReturnType<typeof cr
   const expected = expectedTables(chain, 1, collected!.number);
   expect(upTo).toEqual({ blocks: expected.blocks, trades: expected.trades });
   expect(deploys.map(({ address }) => address)).toEqual(expected.deploys.map(({ address }) => address));
+  expect(accountProblems(db, chain, collected!.number)).toEqual([]);
 }
 
 describe('a reorg, which Arc rules out', () => {

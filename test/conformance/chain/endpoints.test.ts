@@ -1,4 +1,4 @@
-import { encodeFunctionData, stringToHex } from 'viem';
+import { encodeFunctionData, keccak256, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
@@ -188,6 +188,40 @@ describe('chain/wallet', () => {
     await chainNode.rpc('anvil_setCode', [delegated, `0xef0100${token.slice(2)}`]);
     await chainNode.mine();
     expect(await read(delegated)).toMatchObject({ type: 'wallet', codeBytes: 23 });
+  });
+});
+
+describe('whose code an account runs', () => {
+  type Proxied = { proxy: Record<'standard' | 'target' | 'beacon', string | null> | null };
+  const slotOf = (name: string, less: bigint) => `0x${(BigInt(keccak256(stringToHex(name))) - less).toString(16)}`;
+  const place = async (address: string, code: string, slots: Record<string, string> = {}) => {
+    await chainNode.rpc('anvil_setCode', [address, code]);
+    for (const [slot, target] of Object.entries(slots))
+      await chainNode.rpc('anvil_setStorageAt', [address, slot, `0x${target.slice(2).padStart(64, '0')}`]);
+    await chainNode.mine();
+    return (await ask<Proxied>('/v1/paid/chain/wallet', { address })).proxy;
+  };
+
+  test('is read from its code or from the slot of its standard', async () => {
+    const own = token.toLowerCase();
+    const fresh = () => createAccount().address.toLowerCase();
+    const minimal = `0x363d3d373d3d3d363d73${own.slice(2)}5af43d82803e903d91602b57fd5bf3`;
+    // Runs no code of the target: it only has code and a slot, as a proxy has.
+    const code = '0x60006000f3';
+    const plain = { target: own, beacon: null };
+    expect(await place(fresh(), code)).toBeNull();
+    expect(await place(fresh(), minimal)).toMatchObject({ standard: 'EIP-1167', ...plain });
+    expect(await place(fresh(), `0xef0100${own.slice(2)}`)).toMatchObject({ standard: 'EIP-7702', ...plain });
+    const slots = { [slotOf('eip1967.proxy.implementation', 1n)]: own };
+    expect(await place(fresh(), code, slots)).toMatchObject({ standard: 'EIP-1967', ...plain });
+    const zeppelin = { [slotOf('org.zeppelinos.proxy.implementation', 0n)]: own };
+    expect(await place(fresh(), code, zeppelin)).toMatchObject({ standard: 'ZeppelinOS', ...plain });
+    // PUSH20 target, PUSH0 MSTORE, PUSH1 32 PUSH0 RETURN: answers any call with the target.
+    const beacon = fresh();
+    await place(beacon, `0x73${own.slice(2)}5f5260205ff3`);
+    expect(await place(fresh(), code, { [slotOf('eip1967.proxy.beacon', 1n)]: beacon })).toMatchObject({
+      ...{ standard: 'EIP-1967 beacon', target: own, beacon },
+    });
   });
 });
 

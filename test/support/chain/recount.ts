@@ -218,15 +218,38 @@ export function rateOf(usdc: bigint, base: bigint): string {
 export const sum = (values: readonly bigint[]) => values.reduce((total, value) => total + value, 0n);
 export const ONE = 10n ** 9n;
 
+interface Moved extends Record<'from' | 'to', string> {
+  address: Hex;
+  amount: bigint;
+  at: number;
+}
+
 /** Every ERC-20 movement, from the tokens' own logs. */
-export function transfersIn(blocks: readonly Block[]): { address: Hex; from: string; to: string; amount: bigint }[] {
+export function transfersIn(blocks: readonly Block[]): Moved[] {
   const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-  const logs = blocks.flatMap(({ receipts }) => receipts.flatMap((receipt) => receipt.logs));
+  const logs = blocks.flatMap(({ at, receipts }) =>
+    receipts.flatMap((receipt) => receipt.logs.map((log) => ({ ...log, at }))),
+  );
   return logs
     .filter(({ topics }) => topics[0] === TRANSFER)
-    .map(({ address, topics, data }) => ({
-      ...{ address, from: `0x${topics[1]!.slice(26)}`, to: `0x${topics[2]!.slice(26)}`, amount: BigInt(data) },
+    .map(({ address, topics, data, at }) => ({
+      ...{ address, from: `0x${topics[1]!.slice(26)}`, to: `0x${topics[2]!.slice(26)}`, amount: BigInt(data), at },
     }));
+}
+
+/** The blocks of each account's transactions: those that it sent, that were addressed to it, or that created it. */
+export function seenIn(blocks: readonly Block[]): Map<string, { block: number; at: number }[]> {
+  const seen = new Map<string, { block: number; at: number }[]>();
+  for (const { number, at, transactions, receipts } of blocks) {
+    transactions.forEach(({ from, to }, index) => {
+      const { status, contractAddress } = receipts[index]!;
+      const created = status === '0x1' ? contractAddress : null;
+      for (const account of new Set([from, to, created])) {
+        if (account) seen.set(account, [...(seen.get(account) ?? []), { block: number, at }]);
+      }
+    });
+  }
+  return seen;
 }
 
 /** What a contract answers to `symbol()`, cut out of the ABI encoding by hand; null when it does not. */

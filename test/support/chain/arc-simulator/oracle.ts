@@ -109,3 +109,34 @@ function readable(row: Row): Row {
     Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? `0x${value.toString('hex')}` : value]),
   );
 }
+
+/**
+ * What is wrong with the accounts of blocks 1 to `to`: an account that is missing in its hour, or a row whose first or last block does not have the
+ * account. After a reorg a row may name a later first block, or an earlier last one, than the chain has.
+ */
+export function accountProblems(db: Sqlite, chain: SimChain, to: number): string[] {
+  const blocks = Array.from({ length: to }, (_, at) => chain.block(at + 1));
+  const seen = new Set<string>();
+  const hours = new Set<string>();
+  for (const { number, at, transactions } of blocks) {
+    for (const { from, to: recipient, created } of transactions) {
+      for (const account of [from, recipient, created]) {
+        if (account === null) continue;
+        seen.add(`${number} ${account}`);
+        hours.add(`${Math.floor(at / 3600) * 3600} ${account}`);
+      }
+    }
+  }
+  const rows = db
+    .prepare('SELECT hour, account, first_block, last_block FROM account_hours')
+    .all()
+    .map((row) => readable(row as Row));
+  const stored = new Set(rows.map(({ hour, account }) => `${hour} ${account}`));
+  return [
+    ...[...hours].filter((entry) => !stored.has(entry)).map((entry) => `no row of ${entry}`),
+    ...rows.flatMap(({ hour, account, first_block: first, last_block: last }) => [
+      ...(hours.has(`${hour} ${account}`) ? [] : [`a row of ${hour} ${account}`]),
+      ...[first, last].filter((block) => !seen.has(`${block} ${account}`)).map((block) => `${account} in ${block}`),
+    ]),
+  ];
+}
