@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { knownContract } from '../chain/known-contracts.ts';
 import type { Proxy as ChainProxy } from '../chain/proxy-target.ts';
-import type { SearchedSpan } from '../store/chain/account-reads.ts';
 import type { ContractCreation } from '../store/chain/contract-reads.ts';
 import { addressField, atField, hashField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
@@ -15,8 +14,6 @@ export const searchedFields = {
   since: placeField('The first block that was searched; what is older is not in here'),
   until: placeField('The last one'),
 };
-
-export const searchedEnds = ({ since, until }: SearchedSpan) => ({ since, until });
 
 /** What an account is called. */
 export const labelField = z.string().nullable().meta({
