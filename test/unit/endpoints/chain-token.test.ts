@@ -169,9 +169,8 @@ describe('what is collected of a token', () => {
 
   test('is who created it', async () => {
     const { db, more } = collected();
-    db.prepare('INSERT INTO deploys VALUES (9, ?, ?, ?, ?, 2, ?, ?)').run(
-      ...[UNTIL - 9, bytes(TOKEN), bytes(BOB), hash(7), hash(8), 'token "TKN"'],
-    );
+    db.prepare(`INSERT INTO deploys (block, at, address, deployer, transaction_hash, code_bytes, code_hash, label)
+       VALUES (9, ?, ?, ?, ?, 2, ?, ?)`).run(...[UNTIL - 9, bytes(TOKEN), bytes(BOB), hash(7), hash(8), 'token "TKN"']);
     const reply = await read(more);
     expect(reply).toMatchObject({
       label: 'token "TKN"',

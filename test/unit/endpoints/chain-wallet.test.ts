@@ -205,9 +205,8 @@ describe('what is collected of an account', () => {
     expect((await read({ reads })).missing).toEqual([
       { field: 'creation', reason: expect.stringContaining('older than the collected blocks') },
     ]);
-    db.prepare('INSERT INTO deploys VALUES (9, ?, ?, ?, ?, 2, ?, ?)').run(
-      ...[NOW + 9, bytes(ALICE), bytes(BOB), hash(7), hash(8), 'token "A"'],
-    );
+    db.prepare(`INSERT INTO deploys (block, at, address, deployer, transaction_hash, code_bytes, code_hash, label)
+       VALUES (9, ?, ?, ?, ?, 2, ?, ?)`).run(...[NOW + 9, bytes(ALICE), bytes(BOB), hash(7), hash(8), 'token "A"']);
     expect(await read({ reads })).toMatchObject({
       label: 'token "A"',
       creation: { creator: BOB, transaction: `0x${hash(7).toString('hex')}`, ...place(9) },
