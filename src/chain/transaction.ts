@@ -1,19 +1,38 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
-import type { ChainClient, RpcOptions } from './rpc/client.ts';
+import type { RpcCall } from './rpc/call.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { account, data, index, quantity, readOutcome, word } from './rpc/wire.ts';
 
-const transactionSchema = z.object({
-  hash: word,
-  blockNumber: index.nullish(),
-  from: account,
-  to: account.nullish(),
-  value: quantity,
-  input: data,
-});
+const transactionSchema = z
+  .object({
+    hash: word,
+    blockNumber: index.nullish(),
+    from: account,
+    to: account.nullish(),
+    value: quantity,
+    input: data,
+    nonce: index,
+    gas: quantity,
+    gasPrice: quantity.nullish(),
+    maxFeePerGas: quantity.nullish(),
+    maxPriorityFeePerGas: quantity.nullish(),
+  })
+  .transform((transaction, context) => {
+    // Nodes give `gasPrice` to the other types as well, so it is the sender's word only where there is no maximum.
+    const maxFeePerGas = transaction.maxFeePerGas ?? transaction.gasPrice;
+    if (maxFeePerGas != null) return { ...transaction, maxFeePerGas };
+    context.addIssue('neither a gas price nor a maximum');
+    return z.NEVER;
+  });
 
-const logSchema = z.object({ address: account, topics: z.array(word), data, logIndex: index });
+const logSchema = z.object({
+  address: account,
+  topics: z.array(word),
+  data: data.transform((text) => text.toLowerCase() as `0x${string}`),
+  logIndex: index,
+});
 
 const receiptSchema = z.object({
   transactionHash: word,
@@ -25,7 +44,7 @@ const receiptSchema = z.object({
   logs: z.array(logSchema),
 });
 
-/** The fields of a transaction that we read; amounts in wei. */
+/** The fields of a transaction that we read; amounts in wei. `maxFeePerGas` is the gas price of a transaction that names no maximum. */
 export type Transaction = z.output<typeof transactionSchema>;
 /** An event as its contract wrote it. */
 export type Log = z.output<typeof logSchema>;
@@ -49,22 +68,36 @@ export async function readTransaction(
     [
       { method: 'eth_blockNumber', params: [] },
       { method: 'eth_getTransactionByHash', params: [hash] },
-      { method: 'eth_getTransactionReceipt', params: [hash] },
+      receiptCall(hash),
     ],
     options,
   );
   const number = readOutcome(head, index, 'the block number');
   const transaction = readOutcome(found, transactionSchema.nullable(), 'transaction');
-  const receipt = readOutcome(settled, receiptSchema.nullable(), 'receipt');
+  const receipt = readReceipt(settled, hash);
   if (transaction === null) return null;
-  if ([transaction.hash, receipt?.transactionHash ?? hash].some((answered) => answered !== hash)) {
-    throw new UpstreamFailed('chain', 'answered about another transaction');
-  }
+  if (transaction.hash !== hash) throw anotherTransaction();
   if (receipt === null && transaction.blockNumber != null) {
     throw new UpstreamFailed('chain', 'gave no receipt for a mined transaction');
   }
   // A block may arrive between two entries of a batch.
   return { head: Math.max(number, receipt?.blockNumber ?? 0), transaction, receipt };
+}
+
+/** The call that reads a receipt, for use inside a larger batch. */
+export function receiptCall(hash: string): RpcCall {
+  return { method: 'eth_getTransactionReceipt', params: [hash] };
+}
+
+/** The receipt that answers `receiptCall`; null while the transaction is not mined. Throws UpstreamFailed for another transaction's. */
+export function readReceipt(outcome: RpcOutcome | undefined, hash: string): Receipt | null {
+  const receipt = readOutcome(outcome, receiptSchema.nullable(), 'receipt');
+  if (receipt !== null && receipt.transactionHash !== hash) throw anotherTransaction();
+  return receipt;
+}
+
+function anotherTransaction(): UpstreamFailed {
+  return new UpstreamFailed('chain', 'answered about another transaction');
 }
 
 /** What a transaction does, as its own fields show it. */

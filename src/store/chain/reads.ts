@@ -7,6 +7,7 @@ import { createFeeReads, type FeeReads } from './fee-reads.ts';
 import { createFxReads, type FxReads } from './fx-reads.ts';
 import { createHourReads, type HourReads } from './hour-reads.ts';
 import { type CostReads, createCostReads } from './operation-costs.ts';
+import { createPoolReads, type PoolReads } from './pool-reads.ts';
 import { createProbeReads, type ProbeReads } from './probe-store.ts';
 import { createProbeTallies, type ProbeTallies } from './probe-tally.ts';
 import { createTokenReads, type TokenReads } from './token-reads.ts';
@@ -21,6 +22,7 @@ export interface ChainReads
     FeeReads,
     FxReads,
     HourReads,
+    PoolReads,
     ProbeReads,
     ProbeTallies,
     TokenReads {
@@ -44,6 +46,7 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
     ...createFeeReads(db),
     ...createFxReads(db),
     ...createHourReads(db),
+    ...createPoolReads(db),
     ...createProbeReads(db),
     ...createProbeTallies(db),
     ...createTokenReads(db),

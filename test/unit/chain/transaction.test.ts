@@ -6,7 +6,10 @@ import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.t
 
 const HASH = `0x${'3e'.repeat(32)}` as const;
 const A = `0x${'a1'.repeat(20)}`;
-const transaction = { hash: HASH, blockNumber: '0x10', from: A, to: A, value: '0x0', input: '0x' };
+const transaction = {
+  ...{ hash: HASH, blockNumber: '0x10', from: A, to: A, value: '0x0', input: '0x' },
+  ...{ nonce: '0x7', gas: '0x5208', gasPrice: '0x4a817c800' },
+};
 const receipt = {
   transactionHash: HASH,
   blockNumber: '0x10',
@@ -42,6 +45,14 @@ test('a mined transaction comes with its receipt, read in one batch', async () =
   expect(node.bodies.slice(before).filter(Array.isArray)).toHaveLength(1);
 });
 
+test.each([
+  ['the maximum', { maxFeePerGas: '0x9', gasPrice: '0x8' }, 9n],
+  ['the gas price without one', { gasPrice: '0x8' }, 8n],
+])('the most that it pays is %s', async (_what, fees, most) => {
+  answers({ ...transaction, ...fees }, receipt);
+  expect((await readTransaction(chain, HASH, {}))?.transaction.maxFeePerGas).toBe(most);
+});
+
 test('an unknown transaction is null, and a pending one has no receipt', async () => {
   answers(null, null);
   expect(await readTransaction(chain, HASH, {})).toBeNull();
@@ -62,6 +73,8 @@ test.each([
   ['a quantity in decimal', { ...transaction, value: '12' }, receipt],
   ['a block number past 2^53', transaction, { ...receipt, blockNumber: '0xffffffffffffffff' }],
   ['half a byte of input', { ...transaction, input: '0x123' }, receipt],
+  ['no nonce', { ...transaction, nonce: undefined }, receipt],
+  ['neither a gas price nor a maximum', { ...transaction, gasPrice: undefined }, receipt],
   ['a text', 'transaction', receipt],
   ['another transaction', { ...transaction, hash: `0x${'00'.repeat(32)}` }, receipt],
   ["another transaction's receipt", transaction, { ...receipt, transactionHash: `0x${'00'.repeat(32)}` }],

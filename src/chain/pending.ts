@@ -1,0 +1,71 @@
+import { type Header, headerCall, readHeader } from './block.ts';
+import type { ChainClient, RpcOptions } from './rpc/client.ts';
+import { index, quantity, readOutcome } from './rpc/wire.ts';
+import { type Receipt, readReceipt, receiptCall, type Transaction } from './transaction.ts';
+
+/** The account and the block that a pending transaction waits for. */
+export interface PendingState {
+  /** The nonce of the account's next transaction to be mined. */
+  readonly accountNonce: number;
+  /** Wei. */
+  readonly balance: bigint;
+  readonly newest: Header;
+}
+
+/** Why a transaction that a node keeps is not in a block. */
+export type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
+
+/**
+ * Reads what a pending transaction waits for, in one batch and so from one node; its receipt instead when it was mined in the meantime.
+ * The receipt is the batch's last entry: a nonce that was used by this very transaction then never seems to be used by another one.
+ */
+export async function readPendingState(
+  chain: ChainClient,
+  { hash, from }: Pick<Transaction, 'hash' | 'from'>,
+  options: RpcOptions,
+): Promise<PendingState | { readonly receipt: Receipt }> {
+  const [nonce, balance, header, settled] = await chain.batch(
+    [
+      { method: 'eth_getTransactionCount', params: [from, 'latest'] },
+      { method: 'eth_getBalance', params: [from, 'latest'] },
+      headerCall('latest'),
+      receiptCall(hash),
+    ],
+    options,
+  );
+  const receipt = readReceipt(settled, hash);
+  if (receipt !== null) return { receipt };
+  return {
+    accountNonce: readOutcome(nonce, index, 'nonce'),
+    balance: readOutcome(balance, quantity, 'balance'),
+    newest: readHeader(header, 'latest'),
+  };
+}
+
+/** The fees that a block asks for, in wei; `floor` is null where the chain's lowest fee is not known. */
+export interface AskedFees {
+  readonly nextBaseFee: bigint;
+  readonly floor: bigint | null;
+}
+
+/**
+ * What keeps a transaction out of the next block:
+ * 1. `nonceUsed`: another transaction of the account took its nonce, so it is never mined; nothing else matters then;
+ * 2. `nonceGap`: transactions of the account with lower nonces come first;
+ * 3. `feeBelowFloor`, else `feeTooLow`: its most per gas is below the chain's lowest fee, or below the next base fee;
+ * 4. `balanceTooLow`: the account cannot pay its value and the most that its gas may cost.
+ * Empty: nothing that the chain shows.
+ */
+export function whatHolds(
+  { nonce, gas, value, maxFeePerGas }: Pick<Transaction, 'nonce' | 'gas' | 'value' | 'maxFeePerGas'>,
+  { accountNonce, balance }: Pick<PendingState, 'accountNonce' | 'balance'>,
+  { nextBaseFee, floor }: AskedFees,
+): HeldBy[] {
+  if (nonce < accountNonce) return ['nonceUsed'];
+  const held: HeldBy[] = [];
+  if (nonce > accountNonce) held.push('nonceGap');
+  if (floor !== null && maxFeePerGas < floor) held.push('feeBelowFloor');
+  else if (maxFeePerGas < nextBaseFee) held.push('feeTooLow');
+  if (balance < value + gas * maxFeePerGas) held.push('balanceTooLow');
+  return held;
+}
