@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { hasFittingCase } from '../lib/eip55.ts';
+import { formatGwei } from '../lib/units.ts';
 
 /** An exact amount as digits, with a fraction when it has one. Never a float. */
 export function decimal(description: string) {
@@ -22,6 +23,16 @@ export function usdcField(description: string) {
 /** A whole number as digits, because it may exceed 2^53. */
 export function bigInteger(description: string) {
   return z.string().regex(/^\d+$/).meta({ description });
+}
+
+/** An amount for a unit of gas, exact. */
+export function perGasField(description: string) {
+  return z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description });
+}
+
+/** Converts wei into that shape. */
+export function showPerGas(wei: bigint) {
+  return { wei: wei.toString(), gwei: formatGwei(wei) };
 }
 
 /** 20 bytes in lower case. */

@@ -1,179 +1,127 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { headerCall, readHeader } from '../chain/block.ts';
-import { readTokens } from '../chain/erc20.ts';
+import { knownContract } from '../chain/known-contracts.ts';
+import { methodOf } from '../chain/methods.ts';
+import { type PendingState, readPendingState } from '../chain/pending.ts';
 import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
-import { kindOf, type Receipt, readTransaction } from '../chain/transaction.ts';
-import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/transfers.ts';
-import { NotFound } from '../errors.ts';
-import { sourceSchema } from '../lib/source.ts';
-import { formatCost, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../lib/units.ts';
-import {
-  addressField,
-  asOfBlock,
-  atField,
-  bigInteger,
-  chainSource,
-  decimal,
-  hashField,
-  hashParam,
-  usdcField,
-} from './chain-fields.ts';
+import { decodeSwaps } from '../chain/swaps.ts';
+import { kindOf, type Log, type Receipt, readTransaction, type TransactionRead } from '../chain/transaction.ts';
+import { decodeTransfers } from '../chain/transfers.ts';
+import { NotFound, UpstreamFailed } from '../errors.ts';
+import { formatCost, formatUsdc, NATIVE_DECIMALS } from '../lib/units.ts';
+import { chainSource, hashParam, showPerGas } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
+import { EXAMPLE_TX, MAX_SWAPS, MAX_TRANSFERS, txFields } from './tx-fields.ts';
+import { showPending } from './tx-pending.ts';
+import { nameTokens, showSwap } from './tx-swaps.ts';
+import { readTokenFaces } from './tx-tokens.ts';
+import { showTransfer } from './tx-transfers.ts';
 
-/** Bounds the token reads that one call may cause. A usual payment, swap or airdrop has far fewer transfers. */
-const MAX_TRANSFERS = 200;
+type TxSources = Pick<Sources, 'chain' | 'clock' | 'usdc' | 'reads' | 'collected' | 'explorerUrl'>;
 
-const transfer = z.strictObject({
-  token: addressField(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
-  symbol: z
-    .string()
-    .nullable()
-    .meta({ description: 'As the contract says, not proof of anything; null when it says none' }),
-  decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
-  from: addressField('Sender; the zero address when minted'),
-  to: addressField('Recipient; the zero address when burned'),
-  amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
-  amountRaw: bigInteger('In base units'),
-  logIndex: z.int().nonnegative().meta({ description: 'Position of the log in its block' }),
-});
-
-const result = z.strictObject({
-  hash: hashField('The transaction, in lower case'),
-  status: z.enum(['pending', 'success', 'reverted']),
-  block: z.int().nullable().meta({ description: 'null while pending' }),
-  at: atField('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
-  from: addressField('Sender'),
-  to: addressField('Recipient').nullable().meta({ description: 'null when it creates a contract' }),
-  contractCreated: addressField('The new contract').nullable().meta({ description: 'null when it created none' }),
-  kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
-    description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
-  }),
-  valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
-  valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
-  gasUsed: z.int().nullable().meta({ description: 'null while pending' }),
-  feeUsdc: usdcField('Fee in USDC')
-    .nullable()
-    .meta({ description: 'Gas used at its price in USDC, rounded up to six decimals; null while pending' }),
-  feeWei: bigInteger('The same, exact, in 10^-18 USDC').nullable(),
-  transfers: z.array(transfer).meta({
-    description:
-      "Every ERC-20 movement, each once: where Arc logs one USDC movement twice, the token's own log is listed. ERC-721 is left out",
-  }),
-  transfersTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_TRANSFERS} listed` }),
-  asOfBlock,
-  source: sourceSchema,
-});
-
-/** One transaction and what it moved. */
+/** One transaction, what it paid and what it moved; of a pending one what keeps it. */
 export const chainTx = defineEndpoint({
   path: '/chain/tx',
   access: 'paid',
   priceUsd: '0.003',
   label: 'Transaction',
   summary:
-    'Status, sender, recipient, fee in USDC and every ERC-20 transfer of a transaction, with symbols and human-readable amounts.',
+    'Status, sender, recipient, method, nonce, gas price and fee in USDC of a transaction, every ERC-20 transfer and swap with symbols and human-readable amounts, and what keeps a pending one.',
   params: z.object({ hash: hashParam('The transaction hash') }),
-  result,
-  example: {
-    params: { hash: `0x${'3e'.repeat(32)}` },
-    result: {
-      hash: `0x${'3e'.repeat(32)}`,
-      status: 'success',
-      block: 32249990,
-      at: 1795199395,
-      from: '0x50a2b0b577ec24d7ce1aed372a8a6fd14ce1be57',
-      to: '0x3600000000000000000000000000000000000000',
-      contractCreated: null,
-      kind: 'tokenTransfer',
-      valueUsdc: '0',
-      valueWei: '0',
-      gasUsed: 51000,
-      feeUsdc: '0.001027',
-      feeWei: '1026630000000000',
-      transfers: [
-        {
-          token: '0x3600000000000000000000000000000000000000',
-          symbol: 'USDC',
-          decimals: 6,
-          from: '0x50a2b0b577ec24d7ce1aed372a8a6fd14ce1be57',
-          to: '0xca11bde05977b3631167028862be2a173976ca11',
-          amount: '12.5',
-          amountRaw: '12500000',
-          logIndex: 18,
-        },
-      ],
-      transfersTruncated: false,
-      asOfBlock: 32250000,
-      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
-    },
-  },
-  async run({ hash }, { chain, clock, usdc }: Pick<Sources, 'chain' | 'clock' | 'usdc'>, signal) {
+  result: txFields,
+  example: { params: { hash: EXAMPLE_TX.hash }, result: EXAMPLE_TX },
+  async run({ hash }, sources: TxSources, signal) {
+    const { chain, clock, explorerUrl } = sources;
     const read = await readTransaction(chain, hash, { signal });
-    if (read === null) throw new NotFound(`the chain knows no transaction ${hash}`);
-    const { transaction, receipt, head } = read;
-    const moved = receipt === null ? [] : decodeTransfers(receipt.logs, usdc);
-    const listed = moved.slice(0, MAX_TRANSFERS);
-    const [mined, transfers] = await Promise.all([
-      describeMining(chain, receipt, { signal }),
-      describeTransfers(chain, listed, head, { signal }),
+    if (read === null)
+      throw new NotFound(`no node knows a transaction ${hash}; one that was just sent may not be in a block yet`);
+    const { transaction, receipt, head, waits } = await followPending(chain, read, { signal });
+    const [mining, moves] = await Promise.all([
+      receipt === null ? PENDING : describeMining(chain, receipt, head, { signal }),
+      describeMoves(sources, receipt?.logs ?? [], head, { signal }),
     ]);
+    const { to, input, nonce, value, gas, maxFeePerGas, maxPriorityFeePerGas } = transaction;
     return {
       hash,
-      ...mined,
+      ...mining,
       from: transaction.from,
-      to: transaction.to ?? null,
+      to: to ?? null,
+      toLabel: to == null ? null : knownContract(chain.chainId, to),
       kind: kindOf(transaction),
-      valueUsdc: formatUsdc(transaction.value, NATIVE_DECIMALS),
-      valueWei: transaction.value.toString(),
-      transfers,
-      transfersTruncated: moved.length > listed.length,
+      method: to == null ? null : methodOf(input),
+      nonce,
+      valueUsdc: formatUsdc(value, NATIVE_DECIMALS),
+      valueWei: value.toString(),
+      gasLimit: gas.toString(),
+      maxFeePerGas: showPerGas(maxFeePerGas),
+      maxPriorityFeePerGas: maxPriorityFeePerGas == null ? null : showPerGas(maxPriorityFeePerGas),
+      ...moves,
+      pending: receipt === null ? showPending(transaction, waits, sources) : null,
+      explorerUrl: explorerUrl === null ? null : `${explorerUrl}/tx/${hash}`,
       asOfBlock: head,
       source: chainSource(chain, clock),
     };
   },
 });
 
+/**
+ * Adds to a pending transaction what it waits for, or its receipt when it was mined since the first read. That it is pending is an answer without this
+ * too, so a provider's failure leaves `waits` null.
+ */
+async function followPending(
+  chain: ChainClient,
+  read: TransactionRead,
+  options: RpcOptions,
+): Promise<TransactionRead & { waits: PendingState | null }> {
+  if (read.receipt !== null) return { ...read, waits: null };
+  const found = await readPendingState(chain, read.transaction, options).catch((error: unknown) => {
+    if (error instanceof UpstreamFailed) return null;
+    throw error;
+  });
+  if (found === null || !('receipt' in found)) return { ...read, waits: found };
+  return { ...read, ...found, head: Math.max(read.head, found.receipt.blockNumber), waits: null };
+}
+
 const PENDING = {
-  status: 'pending' as const,
-  block: null,
-  at: null,
-  contractCreated: null,
-  gasUsed: null,
-  feeUsdc: null,
-  feeWei: null,
+  ...{ status: 'pending' as const, final: false, block: null, at: null, confirmations: 0 },
+  ...{ contractCreated: null, gasUsed: null, gasPrice: null, tip: null, feeUsdc: null, feeWei: null },
 };
 
-async function describeMining(chain: ChainClient, receipt: Receipt | null, options: RpcOptions) {
-  if (receipt === null) return PENDING;
+async function describeMining(chain: ChainClient, receipt: Receipt, head: number, options: RpcOptions) {
   const { blockNumber, status, gasUsed, effectiveGasPrice, contractAddress } = receipt;
   const [outcome] = await chain.batch([headerCall(blockNumber)], options);
+  const { at, baseFeeWei } = readHeader(outcome, blockNumber);
   const fee = BigInt(gasUsed) * effectiveGasPrice;
+  const tip = baseFeeWei === null || effectiveGasPrice < baseFeeWei ? null : effectiveGasPrice - baseFeeWei;
   return {
     status: status === '0x1' ? ('success' as const) : ('reverted' as const),
+    final: true,
     block: blockNumber,
-    at: readHeader(outcome, blockNumber).at,
+    at,
+    confirmations: head - blockNumber + 1,
     contractCreated: contractAddress ?? null,
     gasUsed,
+    gasPrice: showPerGas(effectiveGasPrice),
+    tip: tip === null ? null : showPerGas(tip),
     feeUsdc: formatCost(fee),
     feeWei: fee.toString(),
   };
 }
 
-async function describeTransfers(
-  chain: ChainClient,
-  transfers: readonly Transfer[],
-  block: number,
-  options: RpcOptions,
-) {
-  const contracts = [...new Set(transfers.map(({ token }) => token))].filter((token) => token !== ARC_SYSTEM_ADDRESS);
-  const tokens = new Map((await readTokens(chain, contracts, block, options)).map((token) => [token?.address, token]));
-  return transfers.map(({ token, from, to, amount, logIndex }) => {
-    const { symbol, decimals } = token === ARC_SYSTEM_ADDRESS ? NATIVE_USDC : (tokens.get(token) ?? UNKNOWN);
-    const human = decimals === null ? null : formatUnits(amount, decimals);
-    return { token, symbol, decimals, from, to, amount: human, amountRaw: amount.toString(), logIndex };
-  });
+/** The transfers and swaps of a transaction's logs. Their tokens are read together. */
+async function describeMoves(sources: TxSources, logs: readonly Log[], block: number, options: RpcOptions) {
+  const moved = decodeTransfers(logs, sources.usdc);
+  const swapped = decodeSwaps(logs);
+  const transfers = moved.slice(0, MAX_TRANSFERS);
+  const swaps = swapped.slice(0, MAX_SWAPS).map((swap) => nameTokens(swap, moved, sources));
+  const traded = swaps.flatMap(({ sold, bought }) => [sold.token, bought.token].filter((token) => token !== null));
+  const tokens = [...transfers.map(({ token }) => token), ...traded];
+  const faceOf = await readTokenFaces(sources.chain, tokens, block, options);
+  return {
+    transfers: transfers.map((transfer) => showTransfer(transfer, faceOf(transfer.token))),
+    transfersTruncated: moved.length > transfers.length,
+    swaps: swaps.map((swap) => showSwap(swap, faceOf)),
+    swapsTruncated: swapped.length > swaps.length,
+  };
 }
-
-const NATIVE_USDC = { symbol: 'USDC', decimals: NATIVE_DECIMALS };
-const UNKNOWN = { symbol: null, decimals: null };

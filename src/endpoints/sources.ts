@@ -42,6 +42,8 @@ export interface Sources {
   readonly usyc: { readonly token: `0x${string}`; readonly oracle: `0x${string}` } | null;
   /** The results of the service's purchases from itself, whether it makes any, and under which origin. */
   readonly selfTests: { readonly results: SelfTestReads; readonly enabled: boolean; readonly origin: string };
+  /** The chain's explorer, without a slash at its end; null when none is configured. */
+  readonly explorerUrl: string | null;
   /** The USDC contract of the configured chain. */
   readonly usdc: `0x${string}`;
 }

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
-import { formatGwei } from '../lib/units.ts';
 import type { CostReads } from '../store/chain/operation-costs.ts';
-import { bigInteger, decimal } from './chain-fields.ts';
+import { perGasField, showPerGas } from './chain-fields.ts';
 
 const HOUR_SECONDS = 3600;
 /**
@@ -15,16 +14,13 @@ const SPEEDS = {
   fast: { percentile: 90, headroom: 200n },
 } as const;
 
-const perGas = (description: string) =>
-  z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description });
-
 const speed = (name: string, { percentile, headroom }: (typeof SPEEDS)[keyof typeof SPEEDS]) =>
   z
     .strictObject({
-      maxFeePerGas: perGas(
+      maxFeePerGas: perGasField(
         `${Number(headroom) / 100} times the next base fee, and the tip; what is not needed is not paid`,
       ),
-      maxPriorityFeePerGas: perGas(`The tip: ${percentile} % of the transactions paid no more`),
+      maxPriorityFeePerGas: perGasField(`The tip: ${percentile} % of the transactions paid no more`),
     })
     .meta({ description: `For a ${name} transaction` });
 
@@ -59,10 +55,9 @@ export function suggestFees(
   next: { readonly wei: bigint } | null,
 ): z.output<typeof suggestedFees> {
   if (tips === null || next === null) return null;
-  const show = (wei: bigint) => ({ wei: wei.toString(), gwei: formatGwei(wei) });
   const of = (name: keyof typeof SPEEDS) => ({
-    maxFeePerGas: show((next.wei * SPEEDS[name].headroom) / 100n + tips[name]),
-    maxPriorityFeePerGas: show(tips[name]),
+    maxFeePerGas: showPerGas((next.wei * SPEEDS[name].headroom) / 100n + tips[name]),
+    maxPriorityFeePerGas: showPerGas(tips[name]),
   });
   return { slow: of('slow'), normal: of('normal'), fast: of('fast'), transactions: tips.transactions };
 }

@@ -27,6 +27,7 @@ export function openSources({ config, chain, clock, collecting, selfTests, outgo
       ...{ endpoints, health, floorWei, watched: config.watch.tokens },
       hasDistributor: config.watch.distributor !== null,
     },
+    explorerUrl: config.network.explorerUrl,
     usdc: config.network.usdc,
     projectToken: config.projectToken,
     usyc: config.markets.usyc,

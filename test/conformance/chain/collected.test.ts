@@ -5,6 +5,8 @@ import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import type { ChainReads } from '../../../src/store/chain/reads.ts';
 import {
   activityOf,
   ascending,
@@ -12,6 +14,7 @@ import {
   type Created,
   createdIn,
   decimal,
+  e9,
   gwei,
   hourOf,
   kindOf,
@@ -41,6 +44,8 @@ type Json = Record<string, never>;
 const meanUse = (own: readonly Block[]) => own.reduce((sum, { utilisation }) => sum + utilisation, 0) / own.length;
 const total = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
 
+/** Emits the transfers of native USDC. */
+const ARC_SYSTEM = '0xfffffffffffffffffffffffffffffffffffffffe';
 const POLL_MS = 250;
 /** Long enough for some traffic of every kind. Most of the test's time is this wait. */
 const SECONDS_OF_TRAFFIC = 20;
@@ -105,10 +110,14 @@ async function get(path: string): Promise<Reply> {
 }
 
 /** A buyer's answer: parsed parameters, and a reply that is checked against the published schema. */
-async function buy(path: string, query: Record<string, string> = {}): Promise<Reply> {
+async function buy(
+  path: string,
+  query: Record<string, string> = {},
+  sources: Sources = service.deps.sources,
+): Promise<Reply> {
   const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
   const params = parseParams(endpoint, query);
-  return endpoint.result.parse(await endpoint.run(params, service.deps.sources, AbortSignal.timeout(10_000)));
+  return endpoint.result.parse(await endpoint.run(params, sources, AbortSignal.timeout(10_000)));
 }
 
 test('the traffic contains every kind of operation', () => {
@@ -250,6 +259,47 @@ describe('fees', () => {
       ] as const) {
         const exact = rank(paid, percent);
         expect(Math.abs(Number(shown) - exact)).toBeLessThan(exact * 0.0051 + 1e-6);
+      }
+    }
+  });
+});
+
+describe('chain/tx', () => {
+  /** Some swaps of every pool. */
+  const sample = () =>
+    [...Map.groupBy(tradesIn(network, blocks), ({ pool }) => pool).values()].flatMap((own) => own.slice(-3));
+
+  test.each([
+    ['as collected', (reads: ChainReads) => reads],
+    [
+      'of pools that are not collected, by the transfers alone',
+      (reads: ChainReads) => ({ ...reads, pool: () => null }),
+    ],
+  ])('names both tokens and amounts of swaps, %s', async (how, adapt) => {
+    const { sources } = service.deps;
+    const usdc = network.usdc.toLowerCase();
+    expect(new Set(sample().map(({ venue }) => venue)).size).toBeGreaterThan(2);
+    for (const trade of sample()) {
+      // Without the pool's row, native USDC is known by the system's log, which only Arc's own nodes write.
+      if (how !== 'as collected' && trade.pool === network.pools!.v4NativePoolId) continue;
+      const { swaps } = await buy(
+        '/chain/tx',
+        { hash: trade.transaction },
+        { ...sources, reads: adapt(sources.reads) },
+      );
+      expect(swaps).toHaveLength(1);
+      const [{ pool, contract, venue, sold, bought }] = swaps;
+      expect([pool, contract]).toEqual([trade.pool, trade.address]);
+      expect(venue).toBe(how === 'as collected' ? trade.venue : null);
+      const [money, base] = trade.side === 'buy' ? [sold, bought] : [bought, sold];
+      expect([money.symbol, base.symbol]).toEqual(['USDC', trade.symbol]);
+      expect(money.decimals === 18 ? ARC_SYSTEM : usdc).toBe(money.token);
+      for (const [side, exact] of [
+        [money, trade.usdcE9],
+        [base, trade.baseE9],
+      ] as const) {
+        expect(e9(BigInt(side.amountRaw), side.decimals)).toBe(exact);
+        expect(side.amount).toBe(decimal(BigInt(side.amountRaw), side.decimals));
       }
     }
   });

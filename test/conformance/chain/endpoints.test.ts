@@ -19,6 +19,7 @@ import { type ChainSources, SETTINGS } from '../../unit/endpoints/fixture.ts';
 // Compares figures with the node's own answers, which are read by other code than the service's client and computed again.
 type Hex = `0x${string}`;
 type Block = Record<'number' | 'hash' | 'timestamp' | 'baseFeePerGas', Hex> & { transactions: unknown[] };
+type Sent = Record<'nonce' | 'gas' | 'maxFeePerGas' | 'maxPriorityFeePerGas', Hex>;
 type Receipt = Record<'status' | 'blockNumber' | 'gasUsed' | 'effectiveGasPrice', Hex> & {
   contractAddress: Hex | null;
   logs: Record<'address' | 'logIndex' | 'data', Hex>[];
@@ -55,6 +56,7 @@ beforeAll(async () => {
     ...{
       chain,
       chainName: { name: 'Arc', isPlayMoney: true },
+      explorerUrl: null,
       clock: systemClock,
       usdc: chainNode.usdc,
       projectToken: token,
@@ -270,6 +272,17 @@ describe('chain/tx', () => {
     feeUsdc: string | null;
     feeWei: string | null;
     valueWei: string;
+    final: boolean;
+    confirmations: number;
+    asOfBlock: number;
+    nonce: number;
+    gasLimit: string;
+    maxFeePerGas: { wei: string };
+    maxPriorityFeePerGas: { wei: string } | null;
+    gasPrice: { wei: string } | null;
+    tip: { wei: string } | null;
+    method: { selector: string; name: string | null } | null;
+    pending: { heldBy: string[] | null; accountNonce: number; nextBaseFee: { wei: string }; asOfBlock: number } | null;
     transfers: {
       token: string;
       symbol: string | null;
@@ -291,6 +304,15 @@ describe('chain/tx', () => {
     expect(reply.gasUsed).toBe(Number(receipt.gasUsed));
     const fee = BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice);
     expect([reply.feeWei, reply.feeUsdc]).toEqual([String(fee), usdcCost(fee)]);
+    const baseFee = BigInt((await blockAt(Number(receipt.blockNumber))).baseFeePerGas);
+    expect(reply.gasPrice!.wei).toBe(String(BigInt(receipt.effectiveGasPrice)));
+    expect(reply.tip!.wei).toBe(String(BigInt(receipt.effectiveGasPrice) - baseFee));
+    expect([reply.final, reply.pending]).toEqual([true, null]);
+    expect(reply.confirmations).toBe(reply.asOfBlock - Number(receipt.blockNumber) + 1);
+    const sent = await chainNode.rpc<Sent>('eth_getTransactionByHash', [hash]);
+    expect([reply.nonce, reply.gasLimit]).toEqual([Number(sent.nonce), String(BigInt(sent.gas))]);
+    expect(reply.maxFeePerGas.wei).toBe(String(BigInt(sent.maxFeePerGas)));
+    expect(reply.maxPriorityFeePerGas!.wei).toBe(String(BigInt(sent.maxPriorityFeePerGas)));
     expect(reply.from).toBe(holder.toLowerCase());
     return receipt;
   }
@@ -301,6 +323,7 @@ describe('chain/tx', () => {
     const { logs } = await checkMined(hash, reply);
     expect(logs).toHaveLength(2);
     expect(reply.kind).toBe('tokenTransfer');
+    expect(reply.method).toMatchObject({ selector: '0xa9059cbb', name: 'transfer' });
     expect(reply.transfers).toEqual([
       {
         token: chainNode.usdc,
@@ -357,9 +380,43 @@ describe('chain/tx', () => {
       feeUsdc: null,
       feeWei: null,
     });
+    const { pending, nonce, final, confirmations } = await read(hash);
+    expect([final, confirmations]).toEqual([false, 0]);
+    const newest = await blockAt('latest');
+    expect(pending).toMatchObject({ heldBy: [], accountNonce: nonce, asOfBlock: Number(newest.number) });
+    expect(pending!.accountNonce).toBe(Number(await quantity('eth_getTransactionCount', [holder, 'latest'])));
     await chainNode.mine();
     await checkMined(hash, await read(hash));
     await chainNode.resumeMining();
     await expect(read(`0x${'ab'.repeat(32)}`)).rejects.toBeInstanceOf(NotFound);
+  });
+
+  test('says what keeps a pending transaction: a nonce that is missing, a fee that is too low; what was replaced is 404', async () => {
+    await chainNode.pauseMining();
+    const next = await quantity('eth_getTransactionCount', [holder, 'latest']);
+    const queue = (nonce: bigint, maxFeePerGas: Hex) =>
+      chainNode.rpc<Hex>('eth_sendTransaction', [
+        {
+          ...{ from: holder, to: recipient, value: '0x1', gas: '0x5208', nonce: `0x${nonce.toString(16)}` },
+          ...{ maxFeePerGas, maxPriorityFeePerGas: '0x0' },
+        },
+      ]);
+    const later = await queue(next + 2n, AMPLE_FEE.maxFeePerGas);
+    expect((await read(later)).pending).toMatchObject({ heldBy: ['nonceGap'], accountNonce: Number(next) });
+    // The newest block asks for 40 gwei. The node, which would refuse the transaction for it, is told another fee.
+    const setFee = (wei: bigint) => chainNode.rpc('anvil_setNextBlockBaseFeePerGas', [`0x${wei.toString(16)}`]);
+    await setFee(40n * 10n ** 9n);
+    await chainNode.rpc('evm_mine', []);
+    await setFee(20n * 10n ** 9n);
+    const cheap = await queue(next, `0x${(25n * 10n ** 9n).toString(16)}`);
+    const held = await read(cheap);
+    expect(held.pending).toMatchObject({ heldBy: ['feeTooLow'], accountNonce: Number(next) });
+    expect(BigInt(held.pending!.nextBaseFee.wei)).toBeGreaterThan(25n * 10n ** 9n);
+    const paying = await queue(next, AMPLE_FEE.maxFeePerGas);
+    const between = await queue(next + 1n, AMPLE_FEE.maxFeePerGas);
+    await chainNode.mine();
+    for (const hash of [paying, between, later]) await checkMined(hash, await read(hash));
+    await expect(read(cheap)).rejects.toBeInstanceOf(NotFound);
+    await chainNode.resumeMining();
   });
 });

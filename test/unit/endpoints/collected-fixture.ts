@@ -34,6 +34,7 @@ export function useCollected(settings: Partial<ChainSources['collected']> = {}):
       sources: {
         chain,
         chainName: { name: 'Arc', isPlayMoney: false },
+        explorerUrl: null,
         clock: { nowMs: () => fixture.nowMs, sleep: systemClock.sleep },
         usdc: USDC,
         projectToken: null,

@@ -44,7 +44,7 @@ export const header = (block: number) => ({
 /** The sources of endpoints over the chain. The collector has collected nothing. */
 export type ChainSources = Pick<
   Sources,
-  'chain' | 'chainName' | 'clock' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
+  'chain' | 'chainName' | 'clock' | 'explorerUrl' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
 >;
 
 /** A scripted node, and the sources over it. */
@@ -97,6 +97,7 @@ async function createFixture() {
     ...{
       chain,
       chainName: { name: 'Arc', isPlayMoney: false },
+      explorerUrl: 'https://explorer.test',
       clock,
       usdc: USDC,
       projectToken: null,

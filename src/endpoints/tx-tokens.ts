@@ -1,0 +1,28 @@
+import { readTokens } from '../chain/erc20.ts';
+import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
+import { ARC_SYSTEM_ADDRESS } from '../chain/transfers.ts';
+import { NATIVE_DECIMALS } from '../lib/units.ts';
+
+/** What amounts of a token are shown with; null where its contract does not say. */
+export interface TokenFace {
+  readonly symbol: string | null;
+  readonly decimals: number | null;
+}
+
+const NATIVE_USDC: TokenFace = { symbol: 'USDC', decimals: NATIVE_DECIMALS };
+const UNKNOWN: TokenFace = { symbol: null, decimals: null };
+
+/** Reads symbols and decimals of the tokens that a transaction moved, in one batch. The system's address stands for native USDC and is not read. */
+export async function readTokenFaces(
+  chain: ChainClient,
+  tokens: readonly `0x${string}`[],
+  block: number,
+  options: RpcOptions,
+): Promise<(token: string) => TokenFace> {
+  const contracts = [...new Set(tokens)].filter((token) => token !== ARC_SYSTEM_ADDRESS);
+  const faces = new Map<string, TokenFace>([[ARC_SYSTEM_ADDRESS, NATIVE_USDC]]);
+  for (const token of await readTokens(chain, contracts, block, options)) {
+    if (token !== null) faces.set(token.address, token);
+  }
+  return (token) => faces.get(token) ?? UNKNOWN;
+}
