@@ -4,17 +4,26 @@ import { addressIn, bytesOf, minimalTarget, PROXY_SLOTS } from './proxy-target.t
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 
-/** A contract and its code, both in lower case. */
+/** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */
 export interface ContractCode {
   readonly address: `0x${string}`;
-  readonly code: `0x${string}`;
+  readonly code: `0x${string}` | null;
+}
+
+/** What a contract seems to be. */
+export interface ContractLabel {
+  /** Null when nothing is known. */
+  readonly text: string | null;
+  /** It reports a symbol. */
+  readonly isToken: boolean;
+  readonly isProxy: boolean;
 }
 
 /** Gas limit of each call, 1,000,000. Reading a symbol takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
 const CALL_GAS = '0xf4240';
 
 /**
- * What each contract seems to be, as text; null when none of these applies:
+ * What each contract seems to be, as text (null when none of these applies) and by kind:
  * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
  * 3. the symbol that the contract reports, which proves nothing.
  * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
@@ -23,7 +32,7 @@ export async function labelContracts(
   chain: ChainClient,
   contracts: readonly ContractCode[],
   options: RpcOptions,
-): Promise<(string | null)[]> {
+): Promise<ContractLabel[]> {
   const alive = contracts.filter(({ code }) => code !== '0x');
   const outcomes = await chain.batch(
     alive.flatMap(({ address }) => [slotCall(address), symbolCall(address)]),
@@ -35,7 +44,8 @@ export async function labelContracts(
       label(chain.chainId, contract, outcomes[2 * at], outcomes[2 * at + 1]),
     ]),
   );
-  return contracts.map(({ address }) => labels.get(address) ?? knownContract(chain.chainId, address));
+  const dead = (address: string) => ({ text: knownContract(chain.chainId, address), isToken: false, isProxy: false });
+  return contracts.map(({ address }) => labels.get(address) ?? dead(address));
 }
 
 function slotCall(address: string): RpcCall {
@@ -51,12 +61,12 @@ function label(
   { address, code }: ContractCode,
   slot: RpcOutcome | undefined,
   symbol: RpcOutcome | undefined,
-): string | null {
+): ContractLabel {
   const named = (target: string) => {
     const known = knownContract(chainId, target);
     return known === null ? target : `${target} (${known})`;
   };
-  const minimal = minimalTarget(code);
+  const minimal = code === null ? null : minimalTarget(code);
   const target = addressIn(bytesOf(slot));
   const ticker = decodeText(bytesOf(symbol));
   const parts = [
@@ -65,5 +75,9 @@ function label(
     target === null ? null : `proxy to ${named(target)}`,
     ticker === null ? null : `token "${ticker}"`,
   ].filter((part) => part !== null);
-  return parts.length === 0 ? null : parts.join(', ');
+  return {
+    text: parts.length === 0 ? null : parts.join(', '),
+    isToken: ticker !== null,
+    isProxy: minimal !== null || target !== null,
+  };
 }

@@ -4,6 +4,7 @@ import { readBlocks } from './blocks.ts';
 import { readPendingCode } from './code.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { fillFees, newestSpans } from './fees.ts';
+import { readLateLabels } from './late-labels.ts';
 import { fillLogs } from './logs.ts';
 import { createRetention } from './retention.ts';
 import { alarm, findStale, misfit } from './seams.ts';
@@ -11,8 +12,10 @@ import { createSizer } from './sizer.ts';
 import { prepareSpan } from './store-span.ts';
 import { createWindow } from './window.ts';
 
-/** How often the code of new contracts is read, so that one request serves many contracts. */
+/** How often the code of new contracts is read while blocks are missing, so that one request serves many contracts. */
 const CODE_EVERY_MS = 5000;
+/** How often contracts are looked at again. With two requests for fifty of them that is 6,000 an hour, above Arc's rate of new ones. */
+const LOOK_EVERY_MS = 30_000;
 /** After so many failures to read one block alone, the block counts as pruned. Neither it nor older blocks are asked for until the next start. */
 const GIVE_UP_AFTER = 8;
 /** The head loop asks about once a second. */
@@ -30,9 +33,10 @@ export interface Backfill {
  * 1. measures where the window begins, once, by the time between blocks;
  * 2. reads the base fees of the window by fee history; they come first, because `/v1/fees` needs nothing else;
  * 3. reads the logs of the window by eth_getLogs, when there are scanners;
- * 4. reads the code of new contracts, every few seconds;
- * 5. reads whole blocks;
- * 6. waits for one poll interval.
+ * 4. reads the code of new contracts: every few seconds while blocks are missing, else at once, so that the newest have their label;
+ * 5. looks again at contracts whose label may have come late, every half minute;
+ * 6. reads whole blocks;
+ * 7. waits for one poll interval.
  */
 export function createBackfill(context: CollectorContext): Backfill {
   const { clock, limits, state, writes, scanners } = context;
@@ -41,6 +45,7 @@ export function createBackfill(context: CollectorContext): Backfill {
   const retain = createRetention(context);
   let hasFeeHistory = true;
   let codeReadMs = Number.NEGATIVE_INFINITY;
+  let lookedMs = Number.NEGATIVE_INFINITY;
 
   function missing(kind: CoverageKind): Coverage {
     const span = window.current(kind);
@@ -60,12 +65,16 @@ export function createBackfill(context: CollectorContext): Backfill {
       }
       const logs = scanners.length > 0 ? missing('logs') : [];
       if (logs.length > 0) return sized('logs', logs, (size) => fillLogs(context, logs, size));
-      if (state.codeIsPending && clock.nowMs() - codeReadMs >= CODE_EVERY_MS) {
+      const full = missing('full');
+      if (state.codeIsPending && (full.length === 0 || clock.nowMs() - codeReadMs >= CODE_EVERY_MS)) {
         codeReadMs = clock.nowMs();
         await readPendingCode(context);
         return 0;
       }
-      const full = missing('full');
+      if (clock.nowMs() - lookedMs >= LOOK_EVERY_MS) {
+        lookedMs = clock.nowMs();
+        if (await readLateLabels(context)) return 0;
+      }
       if (full.length > 0) return sized('full', full, (size) => fillBlocks(context, full, size));
       return limits.pollIntervalMs;
     },

@@ -13,20 +13,28 @@ export interface CollectorLog extends ChainLog {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-/** A contract whose code has just been read. */
+/** A contract whose code was read, just now or earlier (null). */
 export interface DeployedCode {
   readonly address: `0x${string}`;
-  readonly code: `0x${string}`;
+  readonly code: `0x${string}` | null;
   /** keccak-256. */
   readonly codeHash: `0x${string}`;
 }
 
-/** Describes each contract as text; null when it finds nothing. `chain` waits for the request budget. */
+/** What a contract was found to be. */
+export interface DescribedCode {
+  /** Null when nothing was found. */
+  readonly label: string | null;
+  /** See `DeployKinds`. */
+  readonly kinds: number;
+}
+
+/** Describes each contract. `chain` waits for the request budget. */
 export type DescribeCode = (
   deploys: readonly DeployedCode[],
   chain: ChainClient,
   signal: AbortSignal,
-) => Promise<readonly (string | null)[]>;
+) => Promise<readonly DescribedCode[]>;
 
 /** What both loops share. `signal` ends every running request. */
 export interface CollectorContext {

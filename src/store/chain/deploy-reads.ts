@@ -1,5 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Sqlite } from '../sqlite/database.ts';
+import { createChainFacts } from './facts.ts';
 
 /** A contract that a transaction created. */
 export interface Deploy {
@@ -14,36 +15,97 @@ export interface Deploy {
   readonly label: string | null;
 }
 
+/** The same with all that is stored of it. */
+export interface DeployDetail extends Deploy {
+  /** keccak-256; null until the code was read, and of a contract without code. */
+  readonly codeHash: `0x${string}` | null;
+  /** See `DeployKinds`; null until the contract was looked at. */
+  readonly kinds: number | null;
+  /** Unix seconds; null when it is not looked at again. */
+  readonly lookAt: number | null;
+}
+
+/** The place of a deploy in the order of the pages: newest block first, and in a block by the transaction's hash. */
+export type DeployPlace = Pick<Deploy, 'block' | 'transaction'>;
+
+/** What a page of deploys holds. */
+export interface DeployPage {
+  readonly limit: number;
+  readonly deployer: `0x${string}` | null;
+  /** `other` is neither a token nor a proxy. */
+  readonly kind: 'token' | 'proxy' | 'other' | null;
+  /** The last deploy of the page before; null: from the newest on. */
+  readonly after: DeployPlace | null;
+}
+
 /** Contracts that transactions created. */
 export interface DeployReads {
   /** Newest first. */
   deploys(limit: number): Deploy[];
+  /** Newest first. */
+  deployPage(page: DeployPage): DeployDetail[];
+  /** How many stored contracts have this code. */
+  countWithCode(codeHash: `0x${string}`): number;
+  /** The first block from which on every block was read, with its time. Null before the first. */
+  deploysSince(): { readonly block: number; readonly at: number } | null;
   /** The oldest stored contract with this code, other than `except`; null when there is none. */
   withCode(codeHash: Uint8Array, except: `0x${string}`): `0x${string}` | null;
 }
 
-type Row = Omit<Deploy, 'address' | 'deployer' | 'transaction'> &
-  Record<'address' | 'deployer' | 'transaction', Uint8Array>;
+type Bytes<T, K extends keyof T> = Omit<T, K> & Record<K, Uint8Array>;
+type Row = Bytes<Deploy, 'address' | 'deployer' | 'transaction'>;
+type DetailRow = Row & Pick<DeployDetail, 'kinds' | 'lookAt'> & { readonly codeHash: Uint8Array | null };
+
+const COLUMNS = 'address, deployer, transaction_hash AS "transaction", block, at, code_bytes AS codeBytes, label';
+const ORDER = 'ORDER BY block DESC, transaction_hash LIMIT @limit';
+/** Each is the condition of a partial index. */
+const KINDS = { token: 'kinds IN (1, 3)', proxy: 'kinds IN (2, 3)', other: 'kinds = 0' } as const;
+const AFTER = 'block <= @block AND (block < @block OR transaction_hash > @transaction)';
 
 export function createDeployReads(db: Sqlite): DeployReads {
-  const newest = db.prepare(
-    `SELECT address, deployer, transaction_hash AS "transaction", block, at, code_bytes AS codeBytes, label
-       FROM deploys ORDER BY block DESC, transaction_hash LIMIT ?`,
-  );
+  const newest = db.prepare(`SELECT ${COLUMNS} FROM deploys ${ORDER}`);
   const twin = db
     .prepare('SELECT address FROM deploys WHERE code_hash = ? AND address <> ? ORDER BY block LIMIT 1')
     .pluck();
+  const alike = db.prepare('SELECT count(*) FROM deploys WHERE code_hash = ?').pluck();
+  const timeOf = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
+  const facts = createChainFacts(db);
   return {
     withCode(codeHash, except) {
       const address = twin.get(codeHash, hexToBytes(except)) as Uint8Array | undefined;
       return address === undefined ? null : bytesToHex(address);
     },
-    deploys: (limit) =>
-      (newest.all(limit) as Row[]).map(({ address, deployer, transaction, ...rest }) => ({
-        address: bytesToHex(address),
-        deployer: bytesToHex(deployer),
-        transaction: bytesToHex(transaction),
-        ...rest,
-      })),
+    deploys: (limit) => (newest.all({ limit }) as Row[]).map(fromRow),
+    deployPage({ limit, deployer, kind, after }) {
+      const conditions = [
+        ...(deployer === null ? [] : ['deployer = @deployer']),
+        ...(kind === null ? [] : [KINDS[kind]]),
+        ...(after === null ? [] : [AFTER]),
+      ];
+      const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+      const rows = db
+        .prepare(`SELECT ${COLUMNS}, code_hash AS codeHash, kinds, look_at AS lookAt FROM deploys ${where} ${ORDER}`)
+        .all({
+          limit,
+          ...(deployer !== null && { deployer: hexToBytes(deployer) }),
+          ...(after !== null && { block: after.block, transaction: hexToBytes(after.transaction) }),
+        }) as DetailRow[];
+      return rows.map(({ codeHash, ...row }) => ({ ...fromRow(row), codeHash: codeHash && bytesToHex(codeHash) }));
+    },
+    countWithCode: (codeHash) => alike.get(hexToBytes(codeHash)) as number,
+    deploysSince() {
+      const block = facts.coverage('full').at(-1)?.from;
+      const at = block === undefined ? undefined : (timeOf.get(block) as number | undefined);
+      return block === undefined || at === undefined ? null : { block, at };
+    },
+  };
+}
+
+function fromRow<R extends Row>({ address, deployer, transaction, ...rest }: R) {
+  return {
+    ...rest,
+    address: bytesToHex(address),
+    deployer: bytesToHex(deployer),
+    transaction: bytesToHex(transaction),
   };
 }

@@ -5,6 +5,14 @@ export interface PendingCode {
   readonly block: number;
   readonly transactionHash: Buffer;
   readonly address: Buffer;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+/** A contract whose label may have come since it was last looked at. */
+export interface DueLook extends PendingCode {
+  readonly codeBytes: number;
+  readonly codeHash: Buffer;
 }
 
 /** The collector's own reads of its database. */
@@ -19,6 +27,8 @@ export interface ChainLookups {
   newestAt(): number | null;
   /** Newest first. */
   pendingCode(limit: number): PendingCode[];
+  /** The contracts that are to be looked at again by `now` (Unix seconds), those that came due last first. */
+  dueLooks(now: number, limit: number): DueLook[];
   /** Mean seconds between the newest `blocks` rows read whole; null when they span no time. */
   blockTime(blocks: number): number | null;
 }
@@ -29,8 +39,12 @@ export function createChainLookups(db: Sqlite): ChainLookups {
   const below = db.prepare('SELECT at FROM blocks WHERE number <= ? ORDER BY number DESC LIMIT 1').pluck();
   const lowest = db.prepare('SELECT at FROM blocks ORDER BY number LIMIT 1').pluck();
   const pending = db.prepare(
-    `SELECT block, transaction_hash AS transactionHash, address FROM deploys WHERE code_bytes IS NULL
+    `SELECT block, transaction_hash AS transactionHash, address, at FROM deploys WHERE code_bytes IS NULL
       ORDER BY block DESC, transaction_hash LIMIT ?`,
+  );
+  const due = db.prepare(
+    `SELECT block, transaction_hash AS transactionHash, address, at, code_bytes AS codeBytes, code_hash AS codeHash
+       FROM deploys WHERE look_at <= ? ORDER BY look_at DESC LIMIT ?`,
   );
   const newest = db.prepare('SELECT number, at FROM blocks WHERE exact = 1 ORDER BY number DESC LIMIT 1').raw();
   const before = db
@@ -43,6 +57,7 @@ export function createChainLookups(db: Sqlite): ChainLookups {
     atOf: (block) => (below.get(block) ?? lowest.get() ?? null) as number | null,
     newestAt: () => (newest.get() as [number, number] | undefined)?.[1] ?? null,
     pendingCode: (limit) => pending.all(limit) as PendingCode[],
+    dueLooks: (now, limit) => due.all(now, limit) as DueLook[],
     blockTime(blocks) {
       const last = newest.get() as [number, number] | undefined;
       const first = last && (before.get(last[0] - blocks) as [number, number] | undefined);

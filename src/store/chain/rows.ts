@@ -54,6 +54,9 @@ export interface PoolRow {
   readonly foundBlock: number;
 }
 
+/** What a created contract is, as bits of a number; 0 is neither. */
+export const DeployKinds = { token: 1, proxy: 2 } as const;
+
 /** A contract that a transaction created; its code is read later. */
 export interface DeployRow {
   readonly block: number;

@@ -37,13 +37,21 @@ export interface BlockSpanRows {
   readonly replaceFrom?: number;
 }
 
-/** The code of a new contract. */
-export interface CodeRow {
+/** What a look at a created contract found. */
+export interface LabelRow {
   readonly block: number;
   readonly transactionHash: Uint8Array;
+  readonly label: string | null;
+  /** See `DeployKinds`; null when nobody looked. */
+  readonly kinds: number | null;
+  /** When to look again, in Unix seconds; null: no more. */
+  readonly lookAt: number | null;
+}
+
+/** The code of a new contract, and the first look at it. */
+export interface CodeRow extends LabelRow {
   readonly codeBytes: number;
   readonly codeHash: Uint8Array | null;
-  readonly label: string | null;
 }
 
 /** The blocks that are stored, by kind. */
@@ -63,6 +71,8 @@ export interface ChainWrites {
   storeFees(span: Span, rows: readonly FeeRow[]): void;
   storeLogs(span: Span, scan: () => LogRows): void;
   storeCode(rows: readonly CodeRow[]): void;
+  /** Stores a later look. A look that finds less than an earlier one (a node refused a call) takes nothing away. */
+  storeLabels(rows: readonly LabelRow[]): void;
   storeHead(head: StoredHead): void;
   /** Marks these blocks' logs as not scanned. Their rows stay until the blocks are scanned again. */
   forgetLogs(span: Span): void;
@@ -182,6 +192,10 @@ export function createChainWrites(db: Sqlite): ChainWrites {
       commit(() => {
         for (const row of rows) statements.code.run(row);
       }),
+    storeLabels: (rows) =>
+      commit(() => {
+        for (const row of rows) statements.label.run(row);
+      }),
     storeHead: (head) => commit(() => facts.storeHead(head)),
     forgetLogs: (span) => commit(() => facts.uncover('logs', span)),
     dropFrom: (block) => commit(() => drop({ from: block, to: TOP })),
@@ -206,7 +220,12 @@ function prepare(db: Sqlite) {
     tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
     pool: db.prepare(INSERT_POOL),
     code: db.prepare(
-      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label)
+      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label), kinds = @kinds, look_at = @lookAt
+        WHERE block = @block AND transaction_hash = @transactionHash`,
+    ),
+    label: db.prepare(
+      `UPDATE deploys SET label = CASE WHEN kinds & ~@kinds = 0 THEN coalesce(@label, label) ELSE label END,
+              kinds = kinds | @kinds, look_at = @lookAt
         WHERE block = @block AND transaction_hash = @transactionHash`,
     ),
     dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),

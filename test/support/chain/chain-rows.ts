@@ -3,7 +3,8 @@ import Database from 'better-sqlite3';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { migrate } from '../../../src/store/sqlite/migrate.ts';
 
-const SCHEMA = join(import.meta.dirname, '../../../src/store/chain/migrations');
+/** The chain database's migrations. */
+export const SCHEMA = join(import.meta.dirname, '../../../src/store/chain/migrations');
 
 /** A chain database with nothing in it, in memory. */
 export function emptyChainDatabase(): Sqlite {

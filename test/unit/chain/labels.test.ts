@@ -15,9 +15,11 @@ const at = (value: number) => toHex(account(value));
 
 let node: RpcServer;
 let chain: OpenChainClient;
-const symbols: Record<string, string> = {};
-const slots: Record<string, string> = {};
+let symbols: Record<string, string>;
+let slots: Record<string, string>;
 beforeEach(async () => {
+  symbols = {};
+  slots = {};
   node = await startRpcServer({
     eth_getStorageAt: ([address, slot]) => (slot === SLOT && slots[String(address)]) || `0x${'0'.repeat(64)}`,
     eth_call: ([call]) => {
@@ -35,7 +37,7 @@ afterEach(async () => {
 });
 
 const label = async (address: `0x${string}`, code: `0x${string}` = '0x6001') =>
-  (await labelContracts(chain, [{ address, code }], {}))[0];
+  (await labelContracts(chain, [{ address, code }], {}))[0]!.text;
 
 test('labels name known contracts, proxies of both kinds and symbols, and are null for any other contract', async () => {
   slots[at(2)] = `0x${'0'.repeat(24)}${MULTICALL.slice(2)}`;
@@ -51,6 +53,28 @@ test('labels name known contracts, proxies of both kinds and symbols, and are nu
   expect(await label(at(3), '0x')).toBeNull();
 });
 
+test('kinds do not follow from what a contract calls itself, and code that was read before is not needed for them', async () => {
+  slots[at(2)] = `0x${'0'.repeat(24)}${MULTICALL.slice(2)}`;
+  symbols[at(3)] = text(`proxy to ${MULTICALL}`);
+  const clone = `0x363d3d373d3d3d363d73${at(9).slice(2)}5af43d82803e903d91602b57fd5bf3` as const;
+  const labels = await labelContracts(
+    chain,
+    [
+      { address: at(1), code: clone },
+      { address: at(2), code: null },
+      { address: at(3), code: null },
+      { address: at(4), code: '0x' },
+    ],
+    {},
+  );
+  expect(labels.map(({ isToken, isProxy }) => [isToken, isProxy])).toEqual([
+    [false, true],
+    [false, true],
+    [true, false],
+    [false, false],
+  ]);
+});
+
 test('a contract whose call the node refuses gets no label, and does not affect other labels', async () => {
   node.methods.eth_call = ([call]) => {
     if ((call as { to: string }).to === at(5)) throw new RpcFault(-32000, 'execution timeout');
@@ -61,7 +85,10 @@ test('a contract whose call the node refuses gets no label, and does not affect 
     [5, 6].map((value) => ({ address: at(value), code: '0x6001' })),
     {},
   );
-  expect(labels).toEqual([null, 'token "FINE"']);
+  expect(labels).toEqual([
+    { text: null, isToken: false, isProxy: false },
+    { text: 'token "FINE"', isToken: true, isProxy: false },
+  ]);
   node.fault = '500';
   await expect(label(at(6))).rejects.toThrow('no provider answered');
 });
@@ -74,7 +101,7 @@ test('a known contract has its name on its own chain only', () => {
 
 test('a label names another contract with the same code, from the database or from the same batch, and never the contract itself', async () => {
   const db = emptyChainDatabase();
-  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
+  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)').run(
     7,
     70,
     account(0x77),
@@ -83,7 +110,7 @@ test('a label names another contract with the same code, from the database or fr
     2,
     hash(0xc0),
   );
-  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
+  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)').run(
     8,
     80,
     account(0x78),
@@ -107,7 +134,7 @@ test('a label names another contract with the same code, from the database or fr
     chain,
     new AbortController().signal,
   );
-  expect(labels).toEqual([
+  expect(labels.map((described) => described.label)).toEqual([
     `same code as ${at(0x11)}`,
     `same code as ${at(0x78)}`,
     null,

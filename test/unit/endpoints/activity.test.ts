@@ -20,7 +20,7 @@ function fill() {
     { number: 202, at: THIS_HOUR, counts: [0, 1, 0, 0] },
   ]);
   putCoverage(db, 'full', [[200, 202]]);
-  const insert = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, NULL, ?)');
+  const insert = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, NULL, ?, NULL, NULL)');
   insert.run(200, THIS_HOUR - HOUR, account(1), account(0xa), hash(1), 100, 'token "A"');
   // Of the two creations that block 201 tried, one failed.
   insert.run(201, THIS_HOUR - 1, account(2), account(0xa), hash(2), null, null);

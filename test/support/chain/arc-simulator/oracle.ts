@@ -62,7 +62,8 @@ function deployRow(block: SimBlock, { created, from, hash }: SimTransaction): Ro
     transaction_hash: hash,
     code_bytes: code.length,
     code_hash: code.length === 0 ? null : `0x${Buffer.from(keccak_256(code)).toString('hex')}`,
-    label: null,
+    // Nothing describes contracts there.
+    ...{ label: null, kinds: null, look_at: null },
   };
 }
 

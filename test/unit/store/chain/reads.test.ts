@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { DeployPage } from '../../../../src/store/chain/deploy-reads.ts';
 import { createOperationCosts } from '../../../../src/store/chain/operation-costs.ts';
 import { type ChainReads, createChainReads } from '../../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
@@ -54,7 +55,7 @@ describe('hours', () => {
       { number: 103, at: NOON + 3599, baseFee: 25, utilisation: 0.5, counts: [1, 0, 0, 0] },
       { number: 104, at: NOON + 3600, baseFee: 99 },
     ]);
-    const deploy = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL)');
+    const deploy = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL)');
     deploy.run(100, NOON, account(1), account(0xa), hash(1));
     deploy.run(103, NOON + 3599, account(2), account(0xa), hash(2));
     deploy.run(104, NOON + 3600, account(3), account(0xb), hash(3));
@@ -301,7 +302,7 @@ describe('trades', () => {
 });
 
 test('deploys, newest first, and another contract with the same code', () => {
-  const insert = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
+  const insert = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)');
   insert.run(1, NOON, account(1), account(0xa), hash(1), 10, hash(0xc0), 'token "A"');
   insert.run(3, NOON + 1, account(3), account(0xb), hash(3), null, null, null);
   insert.run(2, NOON + 1, account(2), account(0xa), hash(2), 10, hash(0xc0), null);
@@ -315,6 +316,89 @@ test('deploys, newest first, and another contract with the same code', () => {
   expect(reads.withCode(hash(0xc0), toHex(account(2)))).toBe(toHex(account(1)));
   expect(reads.withCode(hash(0xc0), toHex(account(1)))).toBe(toHex(account(2)));
   expect(reads.withCode(hash(0xc1), toHex(account(1)))).toBeNull();
+});
+
+describe('pages of deploys', () => {
+  const put = (block: number, kinds: number | null, { deployer = 0xa, code = 0xc0 } = {}) =>
+    db
+      .prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, 10, ?, NULL, ?, NULL)')
+      .run(block >> 2, NOON + block, account(block), account(deployer), hash(block), hash(code), kinds);
+  const everything = { limit: 100, deployer: null, kind: null, after: null };
+  const ids = (page: Partial<typeof everything | DeployPage>) =>
+    reads.deployPage({ ...everything, ...page } as DeployPage).map(({ transaction }) => Number(transaction));
+
+  test('have the newest block first and end where the next begins, in every size and with every filter', () => {
+    // Four deploys a block.
+    for (let block = 1; block < 24; block++) put(block, block % 4, { deployer: block % 3 });
+    const [all] = [ids({})];
+    expect(all.slice(0, 6)).toEqual([20, 21, 22, 23, 16, 17]);
+    expect([...all].sort((a, b) => a - b)).toEqual(Array.from({ length: 23 }, (_, at) => at + 1));
+    const deployer = toHex(account(1));
+    for (const filters of [
+      {},
+      { kind: 'token' },
+      { kind: 'proxy' },
+      { kind: 'other' },
+      { deployer },
+      { deployer, kind: 'token' },
+    ] as Partial<DeployPage>[]) {
+      const expected = all.filter(
+        (id) =>
+          (filters.deployer === undefined || id % 3 === 1) &&
+          (filters.kind === undefined ||
+            { token: [1, 3], proxy: [2, 3], other: [0] }[filters.kind ?? 'other'].includes(id % 4)),
+      );
+      expect(expected.length).toBeGreaterThan(2);
+      for (const limit of [1, 2, 3, 7]) {
+        const walked: number[] = [];
+        for (let after: DeployPage['after'] = null; ; ) {
+          const page = reads.deployPage({ ...everything, ...filters, limit, after });
+          walked.push(...page.map(({ transaction }) => Number(transaction)));
+          if (page.length < limit) break;
+          after = page.at(-1)!;
+        }
+        expect(walked).toEqual(expected);
+      }
+    }
+  });
+
+  test('have what was stored, with null for what is not known yet', () => {
+    put(4, 3);
+    db.prepare('INSERT INTO deploys VALUES (2, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL)').run(
+      ...[NOON, account(8), account(0xa), hash(8)],
+    );
+    expect(reads.deployPage(everything)).toMatchObject([
+      { address: toHex(account(8)), codeHash: null, kinds: null, lookAt: null, codeBytes: null },
+      { address: toHex(account(4)), codeHash: toHex(hash(0xc0)), kinds: 3, lookAt: null, codeBytes: 10 },
+    ]);
+  });
+
+  test('of a kind or a deployer are read from their own index', () => {
+    const plan = (where: string) =>
+      (
+        db
+          .prepare(
+            `EXPLAIN QUERY PLAN SELECT * FROM deploys WHERE ${where} ORDER BY block DESC, transaction_hash LIMIT 9`,
+          )
+          .all() as { detail: string }[]
+      )[0]!.detail;
+    expect(plan('kinds IN (1, 3)')).toContain('deploys_tokens');
+    expect(plan('kinds IN (2, 3) AND block <= 9')).toContain('deploys_proxies');
+    expect(plan('kinds = 0')).toContain('deploys_others');
+    expect(plan("deployer = x'00'")).toContain('deploys_deployer');
+  });
+
+  test('contracts of one code are counted, and the first unbroken block is known', () => {
+    for (const block of [4, 5, 6]) put(block, 0, { code: block < 6 ? 0xc0 : 0xc1 });
+    expect([0xc0, 0xc1, 0xc2].map((code) => reads.countWithCode(toHex(hash(code))))).toEqual([2, 1, 0]);
+    expect(reads.deploysSince()).toBeNull();
+    putBlocks(db, [{ number: 7, at: NOON + 7 }]);
+    putCoverage(db, 'full', [
+      [1, 3],
+      [7, 9],
+    ]);
+    expect(reads.deploysSince()).toEqual({ block: 7, at: NOON + 7 });
+  });
 });
 
 test('token events are summed exactly past 64 bits', () => {

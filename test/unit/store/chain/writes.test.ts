@@ -114,10 +114,56 @@ describe('storing spans', () => {
 
   test('code is added to its deploy; a label that is there stays', () => {
     writes.storeBlocks({ blocks: blocks(10, 10), deploys: [deploy(10)], scan: null });
-    const code = { block: 10, transactionHash: bytes(10), codeBytes: 9, codeHash: bytes(7), label: 'EURC' };
+    const code = {
+      block: 10,
+      transactionHash: bytes(10),
+      codeBytes: 9,
+      codeHash: bytes(7),
+      label: 'EURC',
+      kinds: 0,
+      lookAt: 70,
+    };
     writes.storeCode([code]);
     writes.storeCode([{ ...code, label: null }]);
     expect(db.prepare('SELECT code_bytes, code_hash, label FROM deploys').raw().get()).toEqual([9, bytes(7), 'EURC']);
+  });
+});
+
+describe('a later look at a deploy', () => {
+  const first = {
+    block: 10,
+    transactionHash: bytes(10),
+    codeBytes: 9,
+    codeHash: bytes(7),
+    label: null,
+    kinds: 0,
+    lookAt: 70,
+  };
+  const look = { block: 10, transactionHash: bytes(10), label: 'token "A"', kinds: 1, lookAt: null };
+  const stored = () => db.prepare('SELECT label, kinds, look_at FROM deploys').raw().get();
+  const given = (row: { label?: string; kinds?: number }) => {
+    writes.storeBlocks({ blocks: blocks(10, 10), deploys: [deploy(10)], scan: null });
+    writes.storeCode([{ ...first, ...row }]);
+  };
+
+  test('fills in what came late', () => {
+    given({});
+    writes.storeLabels([look]);
+    expect(stored()).toEqual(['token "A"', 1, null]);
+  });
+
+  test('replaces a label that says less', () => {
+    given({ label: 'same code as 0x01' });
+    writes.storeLabels([{ ...look, label: 'token "A", same code as 0x01' }]);
+    expect(stored()).toEqual(['token "A", same code as 0x01', 1, null]);
+  });
+
+  test('takes nothing away when it finds less, and keeps the time of the next', () => {
+    given({ label: 'proxy to 0x01', kinds: 2 });
+    writes.storeLabels([{ ...look, label: 'same code as 0x02', kinds: 0, lookAt: 900 }]);
+    expect(stored()).toEqual(['proxy to 0x01', 2, 900]);
+    writes.storeLabels([{ ...look, label: null, kinds: 2 }]);
+    expect(stored()).toEqual(['proxy to 0x01', 2, null]);
   });
 });
 
