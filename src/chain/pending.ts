@@ -66,6 +66,6 @@ export function whatHolds(
   if (nonce > accountNonce) held.push('nonceGap');
   if (floor !== null && maxFeePerGas < floor) held.push('feeBelowFloor');
   else if (maxFeePerGas < nextBaseFee) held.push('feeTooLow');
-  if (balance < value + gas * maxFeePerGas) held.push('balanceTooLow');
+  if (balance < value + BigInt(gas) * maxFeePerGas) held.push('balanceTooLow');
   return held;
 }

@@ -14,7 +14,7 @@ const transactionSchema = z
     value: quantity,
     input: data,
     nonce: index,
-    gas: quantity,
+    gas: index,
     gasPrice: quantity.nullish(),
     maxFeePerGas: quantity.nullish(),
     maxPriorityFeePerGas: quantity.nullish(),

@@ -53,7 +53,7 @@ export const chainTx = defineEndpoint({
       nonce,
       valueUsdc: formatUsdc(value, NATIVE_DECIMALS),
       valueWei: value.toString(),
-      gasLimit: gas.toString(),
+      gasLimit: gas,
       maxFeePerGas: showPerGas(maxFeePerGas),
       maxPriorityFeePerGas: maxPriorityFeePerGas == null ? null : showPerGas(maxPriorityFeePerGas),
       ...moves,

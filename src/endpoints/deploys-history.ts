@@ -1,25 +1,51 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
+import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { atField } from './chain-fields.ts';
-import { DEPLOYS_NOTE, deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-fields.ts';
+import { addressParam, atField } from './chain-fields.ts';
+import {
+  cursorParam,
+  deployDetailField,
+  EXAMPLE_DEPLOY_DETAIL,
+  showCursor,
+  showDeploys,
+} from './deploy-detail-fields.ts';
+import { DEPLOYS_NOTE } from './deploy-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 
-/** More of the newest contracts, and the count per hour. */
+/** The collected contracts in pages, and the count per hour. */
 export const deploysHistory = defineEndpoint({
   path: '/deploys/history',
   access: 'paid',
   priceUsd: '0.002',
   label: 'Deploys, history',
-  summary: 'Recent contract deploys with labels, and how many there were in each of the last 24 hours.',
+  summary:
+    'Contract deploys with labels, kinds and code hashes, by deployer and kind and page by page, and how many there were in each of the last 24 hours.',
   freeSummary: '/v1/deploys',
   params: z.object({
     limit: integerParam({ min: 1, max: 1000, default: 200, description: 'How many deploys, newest first' }),
+    deployer: addressParam('Only contracts that this account created').optional(),
+    kind: z
+      .enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' })
+      .optional()
+      .meta({ description: 'Only tokens, only proxies, or only contracts that are neither' }),
+    cursor: cursorParam,
   }),
   result: z.strictObject({
-    deploys: z.array(deployField).meta({ description: DEPLOYS_NOTE }),
+    deploys: z.array(deployDetailField).meta({ description: DEPLOYS_NOTE }),
+    nextCursor: z
+      .string()
+      .nullable()
+      .meta({ description: 'The cursor of the next page; null: nothing older is collected' }),
+    completeSince: z
+      .strictObject({
+        block: z.int().nonnegative().meta({ description: 'The block' }),
+        at: atField('Its time'),
+      })
+      .nullable()
+      .meta({ description: 'From this block on every deploy is collected; older ones are there in part' }),
     hours: z
       .array(
         z.strictObject({
@@ -30,7 +56,7 @@ export const deploysHistory = defineEndpoint({
       )
       .meta({
         description:
-          'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are left out',
+          'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours without a counted block are left out',
       }),
     freshness,
     source: sourceSchema,
@@ -38,16 +64,26 @@ export const deploysHistory = defineEndpoint({
   example: {
     params: { limit: '1' },
     result: {
-      deploys: [EXAMPLE_DEPLOY],
+      deploys: [EXAMPLE_DEPLOY_DETAIL],
+      nextCursor: showCursor({ block: 32249990, transaction: `0x${'3e'.repeat(32)}` }),
+      completeSince: { block: 32077200, at: 1795113000 },
       hours: [{ at: 1795194000, deploys: 214, deployers: 61 }],
       ...EXAMPLE_PROVENANCE,
     },
   },
-  async run({ limit }, sources: Collected) {
+  async run({ limit, deployer = null, kind = null, cursor = null }, sources: Collected) {
+    const { reads } = sources;
     const until = soldUntil(sources);
-    const hours = sources.reads.hours(until - DAY_SECONDS + 3600, until + 1);
+    // One more than asked for tells whether there is a next page.
+    const found = reads.deployPage({ limit: limit + 1, deployer, kind, after: cursor });
+    if (cursor !== null && found.length === 0) throw new NotFound('no deploy after this cursor is collected any more');
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    const hours = reads.hours(until - DAY_SECONDS + 3600, until + 1);
     return {
-      deploys: sources.reads.deploys(limit).map(showDeploy),
+      deploys: showDeploys(page, reads),
+      nextCursor: last !== undefined && found.length > limit ? showCursor(last) : null,
+      completeSince: reads.deploysSince(),
       hours: hours
         .filter(({ counted }) => counted > 0)
         .map(({ at, created, deployers }) => ({ at, deploys: created, deployers })),

@@ -9,7 +9,7 @@ import { detailField, paidDetail } from './paid-detail.ts';
 
 const DETAIL = paidDetail(
   deploysHistory,
-  'up to 1,000 deploys, and how many there were by how many accounts in each hour',
+  'every collected deploy page by page, by deployer and kind, with code hashes and how many others have the same code, and how many there were by how many accounts in each hour',
 );
 
 /** The newest contracts. */

@@ -52,7 +52,7 @@ export const txFields = z.strictObject({
   nonce: z.int().nonnegative().meta({ description: 'Its number among the transactions of the sender, from 0' }),
   valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
   valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
-  gasLimit: bigInteger('The most gas that it may use'),
+  gasLimit: z.int().nonnegative().meta({ description: 'The most gas that it may use' }),
   gasUsed: z.int().nullable().meta({ description: 'null while pending' }),
   maxFeePerGas: perGasField('The most that it pays for a unit of gas: its maximum, or its gas price'),
   maxPriorityFeePerGas: perGasField('The tip that it offers')
@@ -100,7 +100,7 @@ export const EXAMPLE_TX: z.output<typeof txFields> = {
   nonce: 213,
   valueUsdc: '0',
   valueWei: '0',
-  gasLimit: '65000',
+  gasLimit: 65000,
   gasUsed: 51000,
   maxFeePerGas: { wei: '30130000000', gwei: '30.13' },
   maxPriorityFeePerGas: { wei: '10000000', gwei: '0.01' },

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Hex } from 'viem';
+import { type Hex, keccak256 } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
@@ -170,7 +170,43 @@ test('deploys lists every contract with the length of its code and its symbol, a
       deployers: new Set(own.map((entry) => entry.deployer)).size,
     })),
   );
-  expect((await get('/v1/deploys?limit=7')).deploys).toEqual(deploys.slice(0, 7));
+  expect(deploys.slice(0, 7)).toMatchObject((await get('/v1/deploys?limit=7')).deploys);
+});
+
+test('deploys have the hash of their code, how many others have the same, and their kinds; pages and filters lose none', async () => {
+  const { deploys, nextCursor, completeSince } = await buy('/deploys/history', { limit: '1000' });
+  expect([nextCursor, completeSince.block]).toEqual([null, 1]);
+  const hashes = new Map<string, Hex>();
+  const symbols = new Map<string, string | null>();
+  for (const { address } of createdIn(blocks)) {
+    hashes.set(address, keccak256(await network.rpc<Hex>('eth_getCode', [address, 'latest'])));
+    symbols.set(address, await symbolOf(network, address));
+  }
+  const alike = Map.groupBy(hashes.values(), (hash) => hash);
+  for (const { address, codeHash, sameCodeOthers, kinds, labelState, label } of deploys) {
+    expect(codeHash).toBe(hashes.get(address));
+    expect(sameCodeOthers).toBe(alike.get(codeHash)!.length - 1);
+    // The network has no proxies.
+    expect(kinds).toEqual(symbols.get(address) === null ? [] : ['token']);
+    expect(labelState === 'known').toBe(label !== null);
+  }
+  const walk = async (filters: Record<string, string>) => {
+    const found: Reply[] = [];
+    for (let cursor: string | null = null, pages = 0; pages === 0 || cursor !== null; pages++) {
+      const page = await buy('/deploys/history', { limit: '3', ...filters, ...(cursor !== null && { cursor }) });
+      found.push(...page.deploys);
+      cursor = page.nextCursor;
+    }
+    return found;
+  };
+  expect(await walk({})).toEqual(deploys);
+  for (const kind of ['token', 'other'] as const) {
+    const expected = deploys.filter(({ kinds }: Reply) => kinds.includes('token') === (kind === 'token'));
+    expect(await walk({ kind })).toEqual(expected);
+  }
+  const busiest = deploys[0].deployer;
+  expect(await walk({ deployer: busiest })).toEqual(deploys.filter(({ deployer }: Json) => deployer === busiest));
+  expect(await walk({ kind: 'proxy' })).toEqual([]);
 });
 
 describe('fees', () => {

@@ -276,7 +276,7 @@ describe('chain/tx', () => {
     confirmations: number;
     asOfBlock: number;
     nonce: number;
-    gasLimit: string;
+    gasLimit: number;
     maxFeePerGas: { wei: string };
     maxPriorityFeePerGas: { wei: string } | null;
     gasPrice: { wei: string } | null;
@@ -310,7 +310,7 @@ describe('chain/tx', () => {
     expect([reply.final, reply.pending]).toEqual([true, null]);
     expect(reply.confirmations).toBe(reply.asOfBlock - Number(receipt.blockNumber) + 1);
     const sent = await chainNode.rpc<Sent>('eth_getTransactionByHash', [hash]);
-    expect([reply.nonce, reply.gasLimit]).toEqual([Number(sent.nonce), String(BigInt(sent.gas))]);
+    expect([reply.nonce, reply.gasLimit]).toEqual([Number(sent.nonce), Number(sent.gas)]);
     expect(reply.maxFeePerGas.wei).toBe(String(BigInt(sent.maxFeePerGas)));
     expect(reply.maxPriorityFeePerGas!.wei).toBe(String(BigInt(sent.maxPriorityFeePerGas)));
     expect(reply.from).toBe(holder.toLowerCase());
@@ -394,7 +394,7 @@ describe('chain/tx', () => {
   test('says what keeps a pending transaction: a nonce that is missing, a fee that is too low; what was replaced is 404', async () => {
     await chainNode.pauseMining();
     const next = await quantity('eth_getTransactionCount', [holder, 'latest']);
-    const queue = (nonce: bigint, maxFeePerGas: Hex) =>
+    const queue = (nonce: bigint, maxFeePerGas: string) =>
       chainNode.rpc<Hex>('eth_sendTransaction', [
         {
           ...{ from: holder, to: recipient, value: '0x1', gas: '0x5208', nonce: `0x${nonce.toString(16)}` },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { whatHolds } from '../../../src/chain/pending.ts';
 
-const sent = { nonce: 7, gas: 21_000n, value: 1_000n, maxFeePerGas: 25n };
+const sent = { nonce: 7, gas: 21_000, value: 1_000n, maxFeePerGas: 25n };
 const account = { accountNonce: 7, balance: 1_000n + 21_000n * 25n };
 const fees = { nextBaseFee: 25n, floor: 20n };
 

@@ -80,7 +80,7 @@ describe('chain/tx', () => {
       nonce: 7,
       valueUsdc: '0',
       valueWei: '0',
-      gasLimit: '65000',
+      gasLimit: 65_000,
       gasUsed: 51_001,
       maxFeePerGas: { wei: '30000000000', gwei: '30' },
       maxPriorityFeePerGas: { wei: '5', gwei: '0.000000005' },
