@@ -8,7 +8,8 @@ import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
 import { decodeSwaps } from '../chain/swaps.ts';
 import { kindOf, type Log, type Receipt, readTransaction, type TransactionRead } from '../chain/transaction.ts';
 import { decodeTransfers } from '../chain/transfers.ts';
-import { NotFound, UpstreamFailed } from '../errors.ts';
+import { AppError, NotFound, UpstreamFailed } from '../errors.ts';
+import { inTime } from '../lib/in-time.ts';
 import { formatCost, formatUsdc, NATIVE_DECIMALS } from '../lib/units.ts';
 import { chainSource, hashParam, showPerGas } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
@@ -36,7 +37,7 @@ export const chainTx = defineEndpoint({
     const read = await readTransaction(chain, hash, { signal });
     if (read === null)
       throw new NotFound(`no node knows a transaction ${hash}; one that was just sent may not be in a block yet`);
-    const { transaction, receipt, head, waits } = await followPending(chain, read, { signal });
+    const { transaction, receipt, head, waits } = await followPending(sources, read, { signal });
     const [mining, moves] = await Promise.all([
       receipt === null ? PENDING : describeMining(chain, receipt, head, { signal }),
       describeMoves(sources, receipt?.logs ?? [], head, { signal }),
@@ -65,18 +66,23 @@ export const chainTx = defineEndpoint({
   },
 });
 
+/** How long a pending transaction's answer waits for what keeps it: far below the time that a handler has. */
+const WAITS_MS = 3000;
+
 /**
  * Adds to a pending transaction what it waits for, or its receipt when it was mined since the first read. That it is pending is an answer without this
- * too, so a provider's failure leaves `waits` null.
+ * too, so a chain that fails, is busy or is late leaves `waits` null.
  */
 async function followPending(
-  chain: ChainClient,
+  { chain, clock }: Pick<TxSources, 'chain' | 'clock'>,
   read: TransactionRead,
   options: RpcOptions,
 ): Promise<TransactionRead & { waits: PendingState | null }> {
   if (read.receipt !== null) return { ...read, waits: null };
-  const found = await readPendingState(chain, read.transaction, options).catch((error: unknown) => {
-    if (error instanceof UpstreamFailed) return null;
+  const late = () => new UpstreamFailed('chain', 'no answer in time');
+  const asked = readPendingState(chain, read.transaction, options);
+  const found = await inTime(asked, WAITS_MS, clock, late).catch((error: unknown) => {
+    if (error instanceof AppError && error.status >= 500) return null;
     throw error;
   });
   if (found === null || !('receipt' in found)) return { ...read, waits: found };

@@ -5,7 +5,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Transaction } from '../chain/transaction.ts';
 import { createFirstSeen, type FirstSeen } from '../lib/first-seen.ts';
 import { formatGwei } from '../lib/units.ts';
-import { atField, perGasField, showPerGas } from './chain-fields.ts';
+import { atField, decimal, perGasField, showPerGas } from './chain-fields.ts';
 import { floorOf, notBelow } from './fee-fields.ts';
 import type { Sources } from './sources.ts';
 
@@ -30,8 +30,7 @@ export const pendingField = z
       description: 'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
     }),
     nextBaseFee: perGasField('Base fee of the next block').nullable(),
-    floorGwei: z
-      .string()
+    floorGwei: decimal('In gwei')
       .nullable()
       .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
     asOfBlock: z.int().nonnegative().nullable().meta({ description: 'The block at which this was read' }),
@@ -43,7 +42,7 @@ export const pendingField = z
 const memories = new WeakMap<ChainClient, FirstSeen>();
 
 /** When the process was first asked about a pending transaction, in Unix seconds. */
-export function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
+function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
   const memory = memories.get(chain) ?? createFirstSeen(REMEMBERED);
   memories.set(chain, memory);
   return Math.floor(memory(hash, clock.nowMs()) / 1000);

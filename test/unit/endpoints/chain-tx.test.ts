@@ -226,6 +226,30 @@ describe('chain/tx', () => {
       expect(pending).toMatchObject({ heldBy: null, accountNonce: null, nextBaseFee: null, asOfBlock: null });
       expect(pending.unknownReason).toContain('did not say');
     });
+
+    test.each([
+      ...(['hang', 'reset', '500', '429', 'garbage', 'no-json-rpc', 'wrong-ids', 'missing-entry'] as const),
+      ...(['object-for-batch', 'too-large', 'stalled-body'] as const),
+    ])(
+      'stays an answer when the second read fails with %s; the first read’s failure is one of the call',
+      async (fault) => {
+        answers(waiting, null);
+        const fails = (method: string) => {
+          given().node.fault = (requests) => (requests.some((request) => request.method === method) ? fault : null);
+        };
+        fails('eth_getTransactionCount');
+        expect((await read()).pending).toMatchObject({ firstSeenAt: NOW_SECONDS, heldBy: null });
+        fails('eth_getTransactionByHash');
+        await expect(read()).rejects.toMatchObject({ charged: false });
+      },
+    );
+
+    test('is answered without what keeps it when the chain does not say it in time', async () => {
+      answers(waiting, null);
+      const late = { ...given().sources.clock, sleep: async () => {} };
+      const { pending } = await run(chainTx, { ...given().sources, clock: late }, { hash: HASH });
+      expect(pending).toMatchObject({ firstSeenAt: NOW_SECONDS, heldBy: null });
+    });
   });
 
   describe('swaps', () => {
