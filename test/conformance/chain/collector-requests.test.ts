@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import type { DescribeCode } from '../../../src/collector/context.ts';
 import { createSimChain } from '../../support/chain/arc-simulator/chain.ts';
 import { type Collecting, freshFile, startCollecting } from '../../support/chain/arc-simulator/collecting.ts';
 import { type SimNode, type SimNodeOptions, startSimNode } from '../../support/chain/arc-simulator/node.ts';
@@ -17,7 +18,11 @@ afterEach(async () => {
   for (const part of open.splice(0)) await ('kill' in part ? part.kill() : part.stop());
 });
 
-async function begin(startBlock: number, transactions: number, more: Partial<SimNodeOptions> = {}) {
+async function begin(
+  startBlock: number,
+  transactions: number,
+  { describeCode, ...more }: Partial<SimNodeOptions> & { describeCode?: DescribeCode } = {},
+) {
   const clock = createVirtualClock(GENESIS_MS + startBlock * 500, 2);
   const chain = createSimChain({ seed: 'requests', genesisMs: GENESIS_MS, transactions });
   const node = await startSimNode({ chain, nowMs: clock.nowMs, limit: PUBLIC_LIMIT, ...more });
@@ -26,6 +31,7 @@ async function begin(startBlock: number, transactions: number, more: Partial<Sim
     clock,
     file: freshFile(),
     scanners: [createSwapScanner()],
+    ...(describeCode && { describeCode }),
     timeoutMs: 20_000,
   });
   open.push(collecting, node);
@@ -92,6 +98,45 @@ describe('following 2 blocks a second', () => {
     });
     // Every request is counted, except the one for the chain id.
     expect(collecting.collector.status().counters.requests).toBe(node.requestsMs.length - 1);
+  });
+
+  test('the code of new contracts is read at once when no block is missing', async () => {
+    const { clock, collecting, startMs } = await begin(200, 8);
+    await clock.until(startMs + 60_000);
+    expect(collecting.collector.status().backfill.share).toBe(1);
+    const waiting = collecting.db.prepare('SELECT count(*) FROM deploys WHERE code_bytes IS NULL AND at <= ?').pluck();
+    let late = 0;
+    for (let second = 60; second < 160; second += 1) {
+      await clock.until(startMs + second * 1000);
+      if ((waiting.get(Math.floor(clock.nowMs() / 1000) - 4) as number) > 0) late += 1;
+    }
+    const { created } = collecting.db.prepare('SELECT count(*) AS created FROM deploys').get() as { created: number };
+    expect(created).toBeGreaterThan(20);
+    expect(late).toBe(0);
+  });
+
+  test('contracts without a symbol are looked at again after a minute, fifty at most, and not twice in half a minute', async () => {
+    const looks: { atMs: number; contracts: number }[] = [];
+    let isNamed = false;
+    const describeCode: DescribeCode = async (deploys) => {
+      if (deploys.every(({ code }) => code === null)) looks.push({ atMs: clock.nowMs(), contracts: deploys.length });
+      return deploys.map(() => (isNamed ? { label: 'token "LATE"', kinds: 1 } : { label: null, kinds: 0 }));
+    };
+    const { clock, collecting, startMs } = await begin(200, 8, { describeCode });
+    await clock.until(startMs + 50_000);
+    isNamed = true;
+    await clock.until(startMs + 250_000);
+    expect(looks.length).toBeGreaterThan(2);
+    expect(Math.max(...looks.map(({ contracts }) => contracts))).toBeLessThanOrEqual(50);
+    const gaps = looks.slice(1).map(({ atMs }, at) => atMs - looks[at]!.atMs);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(30_000);
+    const { total, named } = collecting.db
+      .prepare(
+        'SELECT count(*) AS total, count(label) AS named FROM deploys WHERE at BETWEEN ? AND ? AND code_bytes > 0',
+      )
+      .get(startMs / 1000, startMs / 1000 + 50) as { total: number; named: number };
+    expect(total).toBeGreaterThan(5);
+    expect(named).toBe(total);
   });
 
   test('no batch, log span or fee span is longer than a node accepts', async () => {

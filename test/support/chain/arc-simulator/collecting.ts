@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { type Collector, createCollector } from '../../../../src/collector/collector.ts';
+import type { DescribeCode } from '../../../../src/collector/context.ts';
 import type { CollectorLimits } from '../../../../src/collector/limits.ts';
 import type { LogScanner } from '../../../../src/collector/log-scanner.ts';
 import { openChainDatabase } from '../../../../src/store/chain/database.ts';
@@ -26,6 +27,8 @@ export interface CollectingOptions {
   readonly file: string;
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
+  /** The simulated nodes run no contracts, so a test says itself what they are. */
+  readonly describeCode?: DescribeCode;
   /** The time-out of a provider, in real milliseconds. */
   readonly timeoutMs?: number;
 }
@@ -35,14 +38,14 @@ export const freshFile = (): string => join(mkdtempSync(join(tmpdir(), 'collecto
 
 /** Starts the collector as the service does, on virtual time. */
 export function startCollecting(options: CollectingOptions): Collecting {
-  const { urls, clock, file, limits = {}, scanners = [], timeoutMs = 2000 } = options;
+  const { urls, clock, file, limits = {}, scanners = [], describeCode = null, timeoutMs = 2000 } = options;
   const lines: string[] = [];
   const note = (fields: Record<string, unknown>, message: string) =>
     void lines.push(`${message} ${String(fields.err ?? '')}`);
   const log = { info: () => undefined, warn: note, error: note };
   const chain = createChainClient({ rpcUrls: urls, chainId: 5042, timeoutMs, clock });
   const db = openChainDatabase(file);
-  const collector = createCollector({ chain, db, clock, log, limits, scanners });
+  const collector = createCollector({ chain, db, clock, log, limits, scanners, describeCode });
   collector.start();
   return {
     collector,
