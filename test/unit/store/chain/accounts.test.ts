@@ -190,7 +190,8 @@ test('a contract’s creation is found by its address, the newest where there ar
   writes.storeBlocks({ blocks: blocks(1, 9), deploys: [deploy(4), deploy(8)], scan: null });
   const created = { deployer: toHex(account(8)), transaction: toHex(hash(8)), ...place(8) };
   expect(creationOf(toHex(ALICE))).toEqual({ ...created, label: null });
-  writes.storeCode([{ block: 8, transactionHash: hash(8), codeBytes: 2, codeHash: hash(1), label: 'token "A"' }]);
+  const found = { codeBytes: 2, codeHash: hash(1), label: 'token "A"', kinds: 1, lookAt: null };
+  writes.storeCode([{ block: 8, transactionHash: hash(8), ...found }]);
   expect(creationOf(toHex(ALICE))).toEqual({ ...created, label: 'token "A"' });
   expect(creationOf(toHex(BOB))).toBeNull();
 });
