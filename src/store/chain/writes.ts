@@ -169,9 +169,9 @@ export function createChainWrites(db: Sqlite): ChainWrites {
         const [first, last] = [blocks[0], blocks.at(-1)];
         if (first === undefined || last === undefined) return;
         const span = { from: first.number, to: last.number };
-        for (const row of blocks) statements.block.run(row);
+        runEach(statements.block, blocks);
         statements.dropDeploys.run(span.from, span.to);
-        for (const row of deploys) statements.deploy.run(row);
+        runEach(statements.deploy, deploys);
         if (costs !== undefined) operations.record(costs);
         if (seen !== undefined) {
           accounts.storeHours(seen);
@@ -184,18 +184,12 @@ export function createChainWrites(db: Sqlite): ChainWrites {
       }),
     storeFees: (span, rows) =>
       commit(() => {
-        for (const row of rows) statements.fee.run(row);
+        runEach(statements.fee, rows);
         facts.cover('fees', span);
       }),
     storeLogs: (span, scan) => commit(() => writeLogRows(span, scan)),
-    storeCode: (rows) =>
-      commit(() => {
-        for (const row of rows) statements.code.run(row);
-      }),
-    storeLabels: (rows) =>
-      commit(() => {
-        for (const row of rows) statements.label.run(row);
-      }),
+    storeCode: (rows) => commit(() => runEach(statements.code, rows)),
+    storeLabels: (rows) => commit(() => runEach(statements.label, rows)),
     storeHead: (head) => commit(() => facts.storeHead(head)),
     forgetLogs: (span) => commit(() => facts.uncover('logs', span)),
     dropFrom: (block) => commit(() => drop({ from: block, to: TOP })),
@@ -208,6 +202,10 @@ export function createChainWrites(db: Sqlite): ChainWrites {
       }),
     version: () => commits,
   };
+}
+
+function runEach(statement: ReturnType<Sqlite['prepare']>, rows: readonly object[]): void {
+  for (const row of rows) statement.run(row);
 }
 
 function prepare(db: Sqlite) {
