@@ -12,6 +12,8 @@ interface AppErrorOptions {
   retryAfterSeconds?: number;
   errors?: ParameterError[];
   headers?: Record<string, string>;
+  /** Further members of the error's body: what is known although the call failed. Safe to send. */
+  members?: Readonly<Record<string, unknown>> | undefined;
   /** The failure is what was asked for, so no operator need look at it. */
   isExpected?: boolean;
   cause?: unknown;
@@ -28,6 +30,7 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly errors: ParameterError[] | undefined;
   readonly headers: Record<string, string>;
+  readonly members: Readonly<Record<string, unknown>>;
   readonly isExpected: boolean;
 
   constructor(status: number, code: string, detail: string, options: AppErrorOptions = {}) {
@@ -39,6 +42,7 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.errors = options.errors;
     this.headers = options.headers ?? {};
+    this.members = options.members ?? {};
     this.isExpected = options.isExpected ?? false;
   }
 }
@@ -81,4 +85,14 @@ export class TooMany extends AppError {
   constructor(code: string, detail: string, retryAfterSeconds: number) {
     super(429, code, detail, { retryAfterSeconds });
   }
+}
+
+/** The same error, with further members in its body. */
+export function withMembers(error: AppError, members: Readonly<Record<string, unknown>>): AppError {
+  const { status, code, message, charged, retryAfterSeconds, errors, headers, isExpected } = error;
+  return new AppError(status, code, message, {
+    ...{ charged, headers, isExpected, members, cause: error.cause },
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(errors && { errors }),
+  });
 }

@@ -24,6 +24,8 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   params: P;
   result: R;
   example: { params: Record<string, string>; result: z.output<R> };
+  /** The members that its 404 and 502 have beside those of every problem, where the failure itself tells something. */
+  problemMembers?: z.ZodObject;
   /** For free endpoints: how long one answer's bytes and ETag are kept, in ms. */
   cacheMs?: number;
   /**

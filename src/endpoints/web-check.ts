@@ -1,10 +1,22 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { withMembers } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { Sources } from './sources.ts';
+import {
+  describeTls,
+  describeUnreached,
+  measuredFromField,
+  ms,
+  redirectsField,
+  roundHops,
+  sumMs,
+  tenths,
+  tenthsOrNull,
+  tlsSchema,
+  unreachedMembers,
+} from './web-check-fields.ts';
 import { finalUrl, urlParam } from './web-fields.ts';
-
-const ms = (description: string) => z.number().nonnegative().meta({ description });
 
 const securityHeaders = z.strictObject({
   present: z.array(
@@ -31,9 +43,7 @@ const result = z.strictObject({
   finalUrl,
   status: z.int().meta({ description: 'HTTP status of the last answer, whatever it is' }),
   up: z.boolean().meta({ description: 'true when that status is 200 to 399' }),
-  redirects: z
-    .array(z.strictObject({ url: z.string(), status: z.int(), latencyMs: ms('From its look-up to its headers') }))
-    .meta({ description: 'The answers that led elsewhere, in order, at most 5' }),
+  redirects: redirectsField,
   totalMs: ms('From the first look-up to the headers of the last answer; bodies are not read'),
   timings: z
     .strictObject({
@@ -41,18 +51,14 @@ const result = z.strictObject({
       connectMs: ms('TCP connection'),
       tlsMs: ms('TLS handshake').nullable().meta({ description: 'TLS handshake; null over plain http' }),
       firstByteMs: ms('From the request to the headers of its answer'),
+      totalMs: ms('All of them'),
     })
     .meta({ description: 'Of the last hop, over a new connection' }),
-  tls: z
-    .strictObject({
-      protocol: z.string(),
-      issuer: z.string().nullable().meta({ description: 'Organisation that issued the certificate' }),
-      validTo: z.int().nullable().meta({ description: 'Unix seconds at which the certificate expires' }),
-    })
+  tls: tlsSchema
     .nullable()
-    .meta({ description: 'null over plain http. A certificate that is not valid is a 502 that says why' }),
+    .meta({ description: 'null over plain http. A certificate that is not valid is a 502 that has it too' }),
   securityHeaders,
-  measuredFrom: z.string().meta({ description: 'The service that measured' }),
+  measuredFrom: measuredFromField,
   source: sourceSchema,
 });
 
@@ -63,9 +69,10 @@ export const webCheck = defineEndpoint({
   priceUsd: '0.002',
   label: 'Web address check',
   summary:
-    'HTTP status, redirect chain with timings, response time by phase, TLS certificate, and security headers present or missing with a one-word judgement each, measured from this service. A host that cannot be reached is 502. robots.txt is not consulted.',
+    'HTTP status, redirect chain with timings, response time by phase, TLS certificate, and security headers present or missing with a one-word judgement each, measured from this service. A host that cannot be reached, or whose certificate is not valid, is 502 and uncharged, and says `up: false`, the reason, the step that failed, its timings and the certificate. robots.txt is not consulted.',
   params: z.object({ url: urlParam }),
   result,
+  problemMembers: unreachedMembers,
   example: {
     params: { url: 'http://example.com/' },
     result: {
@@ -75,8 +82,15 @@ export const webCheck = defineEndpoint({
       up: true,
       redirects: [{ url: 'http://example.com/', status: 301, latencyMs: 41.2 }],
       totalMs: 128.4,
-      timings: { dnsMs: 1.1, connectMs: 18.3, tlsMs: 39.9, firstByteMs: 27.9 },
-      tls: { protocol: 'TLSv1.3', issuer: "Let's Encrypt", validTo: 1802908800 },
+      timings: { dnsMs: 1.1, connectMs: 18.3, tlsMs: 39.9, firstByteMs: 27.9, totalMs: 87.2 },
+      tls: {
+        protocol: 'TLSv1.3',
+        issuer: "Let's Encrypt",
+        subject: 'example.com',
+        validFrom: 1795132800,
+        validTo: 1802908800,
+        expiresInDays: 89,
+      },
       securityHeaders: {
         present: [{ name: 'x-content-type-options', value: 'nosniff', judgement: 'good' }],
         missing: [
@@ -89,31 +103,27 @@ export const webCheck = defineEndpoint({
     },
   },
   async run({ url }, { web }: Pick<Sources, 'web'>, signal) {
-    const { retrievedAtMs, redirects, totalMs, timings, ...checked } = await web.check(url, signal);
+    const answer = await web.check(url, signal);
+    if ('failure' in answer) throw withMembers(answer.failure, describeUnreached(url, web.measuredFrom, answer));
+    const { retrievedAtMs, redirects, totalMs, timings, tls, ...checked } = answer;
     const retrievedAt = Math.floor(retrievedAtMs / 1000);
+    const { dnsMs, connectMs, tlsMs, firstByteMs } = timings;
     return {
       url,
       ...checked,
       up: checked.status >= 200 && checked.status < 400,
-      redirects: redirects.map((hop) => ({ ...hop, latencyMs: tenths(hop.latencyMs) })),
+      redirects: roundHops(redirects),
       totalMs: tenths(totalMs),
       timings: {
-        dnsMs: tenthsOrNull(timings.dnsMs),
-        connectMs: tenths(timings.connectMs),
-        tlsMs: tenthsOrNull(timings.tlsMs),
-        firstByteMs: tenths(timings.firstByteMs),
+        dnsMs: tenthsOrNull(dnsMs),
+        connectMs: tenths(connectMs),
+        tlsMs: tenthsOrNull(tlsMs),
+        firstByteMs: tenths(firstByteMs),
+        totalMs: sumMs([dnsMs, connectMs, tlsMs, firstByteMs]),
       },
+      tls: describeTls(tls, retrievedAt),
       measuredFrom: web.measuredFrom,
       source: { name: new URL(checked.finalUrl).hostname, url: checked.finalUrl, retrievedAt },
     };
   },
 });
-
-/** Rounds to tenths, because finer differences are noise. */
-function tenths(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
-function tenthsOrNull(value: number | null): number | null {
-  return value === null ? null : tenths(value);
-}

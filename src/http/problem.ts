@@ -27,7 +27,7 @@ interface Occasion {
 const MAX_INSTANCE = 256;
 
 /**
- * Renders an error as a problem body. `extra` adds members and never replaces the standard ones.
+ * Renders an error as a problem body. `extra` and the error's own members never replace the standard ones.
  * `instance` has no query, because the query is the client's data and answers may be logged.
  */
 export function renderProblem(error: AppError, { id, target }: Occasion, extra: Record<string, unknown> = {}): string {
@@ -42,7 +42,7 @@ export function renderProblem(error: AppError, { id, target }: Occasion, extra: 
     requestId: id,
     ...(error.errors ? { errors: error.errors } : {}),
   };
-  return JSON.stringify({ ...extra, ...problem });
+  return JSON.stringify({ ...extra, ...error.members, ...problem });
 }
 
 /** The headers of a problem: it is never cached, and has `Retry-After` in whole seconds when the error defines it. */

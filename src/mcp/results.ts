@@ -29,10 +29,11 @@ export function mustPay(
   return { content: [{ type: 'text', text: sentence }, ...content], ...rest };
 }
 
-/** The MCP form of a problem body: what failed, whether money moved, and when to try again. */
+/** The MCP form of a problem body: what failed, whether money moved, what is known all the same, and when to try again. */
 export function problem(error: AppError, requestId: string): CallToolResult {
-  const { status, code, message: detail, charged, errors, retryAfterSeconds } = error;
+  const { status, code, message: detail, charged, errors, members, retryAfterSeconds } = error;
   return failed({
+    ...members,
     code,
     detail,
     charged,

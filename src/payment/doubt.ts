@@ -45,12 +45,13 @@ function asDoubt(error: unknown): unknown {
 }
 
 function asUnknown(error: AppError): AppError {
-  const { status, code, message, retryAfterSeconds, errors, headers, cause } = error;
+  const { status, code, message, retryAfterSeconds, errors, headers, members, cause } = error;
   return new AppError(status, code, `${message} ${AGAIN}`, {
     charged: 'unknown',
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(errors && { errors }),
     headers,
+    members,
     cause,
   });
 }

@@ -5,7 +5,7 @@ import { ENTRY } from './openapi-discovery.ts';
 import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
 import { LISTING } from './openapi-market.ts';
 import type { Json } from './openapi-shapes.ts';
-import { answerName, pascal, reference } from './openapi-shared.ts';
+import { answerName, pascal, problemName, reference } from './openapi-shared.ts';
 import { toJsonSchema } from './param-docs.ts';
 
 const PROBLEM_EXAMPLE = {
@@ -67,7 +67,7 @@ const OWN_SCHEMAS: Json = {
 const MIN_ANSWERS = 3;
 
 /**
- * The component schemas of the document: the answer of each entry, under which its example stands too, and the parts that several answers have in
+ * The component schemas of the document: the answer of each entry, under which its example stands too, its problem where that has members of its own, and the parts that several answers have in
  * common, under the names of their members. An answer that is sold over several protocols is described once.
  */
 export function componentSchemas(catalogue: readonly Endpoint<never>[]): Json {
@@ -78,8 +78,13 @@ export function componentSchemas(catalogue: readonly Endpoint<never>[]): Json {
     answerName(endpoint),
     { ...refer(schema, names), examples: [endpoint.example.result] },
   ]);
+  const problems = catalogue.flatMap((endpoint) => {
+    if (!endpoint.problemMembers) return [];
+    const members = refer(toJsonSchema(endpoint.problemMembers, 'input'), names);
+    return [[problemName(endpoint), { allOf: [reference('schemas', 'Problem'), members] }]];
+  });
   const shared = parts.map(([name, text]) => [name, refer(JSON.parse(text), names)]);
-  return { ...OWN_SCHEMAS, ...Object.fromEntries(shared), ...Object.fromEntries(described) };
+  return { ...OWN_SCHEMAS, ...Object.fromEntries([...shared, ...described, ...problems]) };
 }
 
 /** The objects that are members of several answers, with a name each and their JSON. A name stands for the first part that has it. */

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import type { Mount } from '../../catalogue/paths.ts';
 import type { Json } from './openapi-shapes.ts';
-import { answerName, REQUEST_ID_HEADER, RETRY_AFTER_HEADER, reference } from './openapi-shared.ts';
+import { answerName, problemName, REQUEST_ID_HEADER, RETRY_AFTER_HEADER, reference } from './openapi-shared.ts';
 
 /** The problems that every route of the catalogue may answer, and the components that describe them. */
 const PROBLEMS: readonly (readonly [status: number, name: string, description: string])[] = [
@@ -24,14 +24,24 @@ const PROBLEMS: readonly (readonly [status: number, name: string, description: s
 const RECEIPT = 'Base64url JSON: MPP’s receipt';
 const text = (description: string): Json => ({ description, schema: { type: 'string' } });
 
+const PROBLEM = reference('schemas', 'Problem');
+
 /** A problem response, as every operation may give it. */
-function problem(status: number, description: string): Json {
+function problem(status: number, description: string, schema = PROBLEM): Json {
   const waits = status === 429 || status === 503;
   return {
     description,
     headers: { ...REQUEST_ID_HEADER, ...(waits ? RETRY_AFTER_HEADER : {}) },
-    content: { 'application/problem+json': { schema: reference('schemas', 'Problem') } },
+    content: { 'application/problem+json': { schema } },
   };
+}
+
+/** The statuses whose problems have the endpoint's own members. Those members are missing when the service itself ran out of time. */
+const TELLING = [404, 502];
+
+function problemOf(endpoint: Endpoint<never>, [status, name, description]: (typeof PROBLEMS)[number]): Json {
+  if (!endpoint.problemMembers || !TELLING.includes(status)) return reference('responses', name);
+  return problem(status, description, { anyOf: [reference('schemas', problemName(endpoint)), PROBLEM] });
 }
 
 function success(endpoint: Endpoint<never>, mount: Mount): Json {
@@ -109,7 +119,7 @@ export function componentResponses(mpp: boolean): Json {
 
 /** Every answer that a catalogue entry can give, as OpenAPI responses. */
 export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
-  const problems = PROBLEMS.map(([status, name]) => [status, reference('responses', name)]);
+  const problems = PROBLEMS.map((row) => [row[0], problemOf(endpoint, row)]);
   return {
     200: success(endpoint, mount),
     ...Object.fromEntries(problems),

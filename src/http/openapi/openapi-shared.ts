@@ -11,6 +11,11 @@ export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'p
   return pascal(`${access}${path}`);
 }
 
+/** The component of the problem of an entry whose problems have members of their own. */
+export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
+  return `${answerName(endpoint)}Problem`;
+}
+
 /** `/fees/estimate` is `FeesEstimate`. */
 export function pascal(path: string): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');

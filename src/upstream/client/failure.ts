@@ -46,6 +46,9 @@ export function describeFailure(error: unknown, headersSeen: boolean): ExchangeF
   if (isCertificateFault(code)) {
     return new ExchangeFailed('connecting', `its TLS certificate is not valid (${code})`, error);
   }
+  if (isHandshakeFault(code) && !headersSeen) {
+    return new ExchangeFailed('connecting', `its TLS handshake failed (${code})`, error);
+  }
   const known = ANSWERING[code];
   if (headersSeen) return new ExchangeFailed('reading', known ?? 'its answer was cut short', error);
   if (code.startsWith('HPE_')) return new ExchangeFailed('answering', 'its answer is no HTTP', error);
@@ -62,4 +65,9 @@ function codeOf(error: unknown): string {
 /** OpenSSL's verification faults as Node names them (https://nodejs.org/api/tls.html, "X509 certificate error codes"). */
 function isCertificateFault(code: string): boolean {
   return /^(CERT_|ERR_TLS_CERT|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/.test(code);
+}
+
+/** A handshake that OpenSSL gave up: no common protocol, an alert, or an answer that is no TLS. */
+function isHandshakeFault(code: string): boolean {
+  return code === 'EPROTO' || code.startsWith('ERR_SSL_');
 }

@@ -2,7 +2,8 @@ import { performance } from 'node:perf_hooks';
 import { Client } from 'undici';
 import { type Exchange, type Opened, openExchange } from '../client/exchange.ts';
 import { ExchangeFailed } from '../client/failure.ts';
-import { type DialOptions, dial, type Phases, type TlsFacts } from './dial.ts';
+import { type DialOptions, dial, type Phases } from './dial.ts';
+import type { TlsFacts } from './progress.ts';
 
 /** A response from a third party's host, with the time of each step. The caller must close it, read or not. */
 export interface GuardedOpened extends Opened {
@@ -22,6 +23,7 @@ export async function openGuarded(
 ): Promise<GuardedOpened> {
   const { socket, phases, tls } = await dial(exchange.url, options, signal);
   const sent = performance.now();
+  options.progress?.enter('request');
   let used = false;
   const client = new Client(exchange.url.origin, {
     // Only the checked socket may be used; a second socket would not be checked.
@@ -40,6 +42,7 @@ export async function openGuarded(
   };
   try {
     const opened = await openExchange(client, exchange, signal);
+    options.progress?.answered();
     return { ...opened, timings: { ...phases, firstByteMs: performance.now() - sent }, tls, close };
   } catch (error) {
     await close();

@@ -4,13 +4,7 @@ import type { DialOptions } from './dial.ts';
 import { MAX_REDIRECTS, redirectTarget } from './follow.ts';
 import { hostOf } from './guard.ts';
 import { type GuardedOpened, openGuarded } from './guarded-exchange.ts';
-
-/** One redirect that was followed. */
-export interface Hop {
-  readonly url: string;
-  readonly status: number;
-  readonly latencyMs: number;
-}
+import type { Hop } from './progress.ts';
 
 /** The answer after all redirects, with the timings of the last hop. The caller must close it. */
 export interface Landing extends GuardedOpened {
@@ -29,7 +23,8 @@ export interface VisitOptions extends DialOptions {
 
 /** The content types that we can read, and English as the preferred language. */
 const WANTED = {
-  accept: 'text/html, application/xhtml+xml, text/plain;q=0.8, */*;q=0.1',
+  accept:
+    'text/html, application/xhtml+xml, text/plain;q=0.8, application/pdf;q=0.8, application/json;q=0.7, */*;q=0.1',
   'accept-language': 'en, *;q=0.5',
 };
 
@@ -44,12 +39,15 @@ export async function visit(start: URL, options: VisitOptions, signal: AbortSign
   let url = start;
   while (hops.length <= MAX_REDIRECTS) {
     const hopStarted = performance.now();
+    options.progress?.startHop(url.href);
     options.limitHost(hostOf(url));
     const opened = await openGuarded({ url, method: 'GET', headers }, options, signal);
     const target = redirectTarget(opened.status, opened.headers.location, url);
     if (target === null) return { ...opened, url, hops, totalMs: performance.now() - started };
     await opened.close();
-    hops.push({ url: url.href, status: opened.status, latencyMs: performance.now() - hopStarted });
+    const hop = { url: url.href, status: opened.status, latencyMs: performance.now() - hopStarted };
+    hops.push(hop);
+    options.progress?.followed(hop);
     url = target;
   }
   throw new ExchangeFailed('reading', `it redirects more than ${MAX_REDIRECTS} times`);

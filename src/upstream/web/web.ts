@@ -4,10 +4,11 @@ import { withinDeadline } from '../client/deadline.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 import { mediaTypeOf } from '../client/json.ts';
 import { createLimiter, LimiterFull } from '../client/limiter.ts';
-import type { DialOptions, TlsFacts } from '../guard/dial.ts';
+import type { DialOptions } from '../guard/dial.ts';
 import { hostOf } from '../guard/guard.ts';
 import { createHostLimit } from '../guard/host-limit.ts';
-import { type Hop, type Landing, visit } from '../guard/visit.ts';
+import { createProgress, type Hop, type Progress, type Reached, type TlsFacts } from '../guard/progress.ts';
+import { type Landing, visit } from '../guard/visit.ts';
 import type { PageContent, PageSource } from './page.ts';
 import { kindOfPage } from './page-kind.ts';
 import { createPageReader } from './page-reader.ts';
@@ -33,16 +34,27 @@ export interface CheckedUrl {
   readonly retrievedAtMs: number;
 }
 
+/** A URL that did not answer. */
+export interface UnreachedUrl {
+  /** NotFound for a host that does not exist, else UpstreamFailed. */
+  readonly failure: AppError;
+  /** Why, in words that name no host. */
+  readonly reason: string;
+  readonly reached: Reached;
+  readonly retrievedAtMs: number;
+}
+
 /**
  * Third parties' pages. Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to something that is not public;
  * NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host, for its failure; TooMany (429) for a host whose limit is
- * reached; Unavailable (503) when too many calls wait.
+ * reached; Unavailable (503) when too many calls wait. Except that `check` resolves to an UnreachedUrl where `extract` rejects with NotFound or
+ * UpstreamFailed.
  */
 export interface Web {
   readonly measuredFrom: string;
   extract(url: string, signal: AbortSignal): Promise<ExtractedPage>;
   /** Any status is an answer; the body is not read. */
-  check(url: string, signal: AbortSignal): Promise<CheckedUrl>;
+  check(url: string, signal: AbortSignal): Promise<CheckedUrl | UnreachedUrl>;
 }
 
 interface WebOptions {
@@ -76,11 +88,12 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
     text: string,
     signal: AbortSignal,
     use: (landing: Landing, signal: AbortSignal) => Promise<T>,
+    progress?: Progress,
   ): Promise<T> {
     const url = URL.parse(text);
     if (url === null) throw new BadParameter([{ path: 'url', message: 'not a URL' }]);
     const work = async (within: AbortSignal) => {
-      const landing = await visit(url, { ...dial, userAgent, limitHost }, within);
+      const landing = await visit(url, { ...dial, userAgent, limitHost, ...(progress && { progress }) }, within);
       try {
         return await use(landing, within);
       } finally {
@@ -106,19 +119,24 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
       }),
-    check: (text, signal) =>
-      landed(text, signal, async ({ url, status, headers, hops, totalMs, timings, tls }) => ({
-        finalUrl: url.href,
-        status,
-        redirects: hops,
-        totalMs,
-        timings,
-        tls,
-        securityHeaders: judgeHeaders(headers, url.protocol === 'https:'),
-        retrievedAtMs: clock.nowMs(),
-      })),
+    async check(text, signal) {
+      const progress = createProgress(text);
+      const use = async (landing: Landing) => checkedUrl(landing, clock.nowMs());
+      try {
+        return await landed(text, signal, use, progress);
+      } catch (error) {
+        if (!(error instanceof NotFound || error instanceof UpstreamFailed)) throw error;
+        const reason = error.cause instanceof ExchangeFailed ? error.cause.message : error.message;
+        return { failure: error, reason, reached: progress.reached(), retrievedAtMs: clock.nowMs() };
+      }
+    },
     close: () => pages.close(),
   };
+}
+
+function checkedUrl({ url, status, headers, hops, totalMs, timings, tls }: Landing, retrievedAtMs: number): CheckedUrl {
+  const securityHeaders = judgeHeaders(headers, url.protocol === 'https:');
+  return { finalUrl: url.href, status, redirects: hops, totalMs, timings, tls, securityHeaders, retrievedAtMs };
 }
 
 function requireSuccess(status: number, host: string): void {

@@ -60,14 +60,16 @@ export interface Replay {
 /** A certificate for good.example, *.good.example, localhost and 127.0.0.1, and the authority that signed it. */
 const certificate = (name: string) => readFileSync(join(import.meta.dirname, 'certificates', name), 'utf8');
 export const TEST_CA = certificate('ca.pem');
+/** A certificate for good.example that signed itself and expired in 2020. */
+export const EXPIRED = certificate('expired.pem');
 
 /** More bytes than any upstream may send. They are made once, and compressed to a few KiB. */
 const HUGE = gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
 
-/** Starts a replaying upstream on loopback; `tls` serves the certificate above. */
+/** Starts a replaying upstream on loopback; `tls` serves the first certificate above, or the expired one. */
 export async function startReplay(
   answers: Record<string, Answer> = {},
-  { tls = false, port = 0 }: { tls?: boolean; port?: number } = {},
+  { tls = false, port = 0 }: { tls?: boolean | 'expired'; port?: number } = {},
 ): Promise<Replay> {
   let fault: { kind: Fault; prefix: string } | null = null;
   const received: Received[] = [];
@@ -84,8 +86,9 @@ export async function startReplay(
   };
   const listener = (request: IncomingMessage, response: ServerResponse) =>
     void handle(request, response).catch(() => response.destroy());
+  const name = tls === 'expired' ? 'expired' : 'server';
   const server = tls
-    ? createTlsServer({ cert: certificate('server.pem'), key: certificate('server-key.pem') }, listener)
+    ? createTlsServer({ cert: certificate(`${name}.pem`), key: certificate(`${name}-key.pem`) }, listener)
     : createServer(listener);
   const listen = (at: number) => new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve));
   const close = () =>

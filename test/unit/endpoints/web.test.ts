@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { webCheck } from '../../../src/endpoints/web-check.ts';
+import { unreachedMembers } from '../../../src/endpoints/web-check-fields.ts';
 import { webExtract } from '../../../src/endpoints/web-extract.ts';
+import { AppError, NotFound } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
-import { type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';
+import { EXPIRED, type Fault, type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
 const html = { 'content-type': 'text/html', 'strict-transport-security': 'max-age=100' };
@@ -41,6 +44,17 @@ afterAll(async () => {
   await replay.stop();
 });
 
+/** The AppError of a check that fails; its members fit their description. */
+async function failure(url: string, from: Web = web): Promise<AppError> {
+  const failed = await webCheck.run({ url }, { web: from } as never, signal).then(
+    () => new Error('it did not fail'),
+    (error: unknown) => error,
+  );
+  if (!(failed instanceof AppError)) throw failed;
+  z.strictObject(unreachedMembers.shape).parse(failed.members);
+  return failed;
+}
+
 const check = async (url: string) => webCheck.result.parse(await webCheck.run({ url }, { web } as never, signal));
 const extract = async (url: string) => webExtract.result.parse(await webExtract.run({ url }, { web } as never, signal));
 
@@ -53,7 +67,10 @@ describe('web/check', () => {
       up: true,
       redirects: [{ url: 'https://good.example/moved', status: 307 }],
       timings: { dnsMs: expect.any(Number), connectMs: expect.any(Number), tlsMs: expect.any(Number) },
-      tls: { protocol: 'TLSv1.3', issuer: 'percall tests', validTo: 4948803968 },
+      tls: {
+        ...{ protocol: 'TLSv1.3', issuer: 'percall tests', subject: 'good.example' },
+        ...{ validFrom: 1795203968, validTo: 4948803968, expiresInDays: expect.any(Number) },
+      },
       securityHeaders: { present: [{ name: 'strict-transport-security', judgement: 'weak' }] },
       measuredFrom: 'https://us.example',
       source: { name: 'www.good.example' },
@@ -64,10 +81,124 @@ describe('web/check', () => {
     expect(await check('https://good.example/nowhere')).toMatchObject({ status: 302, up: true, redirects: [] });
   });
 
-  test('a certificate for another name is a failure that says so', async () => {
-    const words = 'other.example: its TLS certificate is not valid (ERR_TLS_CERT_ALTNAME_INVALID)';
-    await expect(check('https://other.example/page')).rejects.toMatchObject({ status: 502, message: words });
+  test('a certificate for another name is a failure that says so, and shows the certificate', async () => {
+    const reason = 'its TLS certificate is not valid (ERR_TLS_CERT_ALTNAME_INVALID)';
+    expect(await failure('https://other.example/page')).toMatchObject({
+      status: 502,
+      message: `other.example: ${reason}`,
+      charged: false,
+      members: {
+        ...{ up: false, reason, phase: 'tls', certificateError: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+        tls: { subject: 'good.example', issuer: 'percall tests', validTo: 4948803968 },
+        timings: { connectMs: expect.any(Number), tlsMs: expect.any(Number), firstByteMs: null },
+      },
+    });
   });
+
+  test('the timings of a hop add up, and the days until the certificate expires are counted from now', async () => {
+    const answer = await check('https://good.example/page');
+    const { totalMs, ...steps } = answer.timings as Record<string, number>;
+    const sum = Object.values(steps).reduce((total, step) => total + step, 0);
+    expect(totalMs).toBeCloseTo(sum, 0);
+    const { retrievedAt } = answer.source as { retrievedAt: number };
+    expect(answer.tls).toMatchObject({ expiresInDays: Math.floor((4948803968 - retrievedAt) / 86_400) });
+  });
+});
+
+describe('web/check of a host that does not answer', () => {
+  /** A web whose host good.example is at this port. */
+  async function inWeb<T>(
+    { port, ca = TEST_CA, timeoutMs = 5000 }: { port: number; ca?: string; timeoutMs?: number },
+    use: (from: Web) => Promise<T>,
+  ): Promise<T> {
+    const resolve = async (host: string) => {
+      throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
+    };
+    const dial = { resolve, ca, testHosts: new Map([['good.example', { address: '127.0.0.1', port }]]) };
+    const settings = { timeoutMs, hostPerMinute: 0, pageWorkers: 1 };
+    const from = createWeb({
+      clock: systemClock,
+      userAgent: 'x',
+      measuredFrom: 'https://us.example',
+      dial,
+      ...settings,
+    });
+    return use(from).finally(() => from.close());
+  }
+  /** The failure of a check against a server with this fault, or of another URL beside it. */
+  async function faulty(fault: Fault, timeoutMs: number, url = 'http://good.example/page'): Promise<AppError> {
+    const server = await startReplay({ '/page': { headers: html, body: 'x' }, '/moved': moved });
+    await server.setFault(fault, '/page');
+    return inWeb({ port: server.port, timeoutMs }, (from) => failure(url, from)).finally(() => server.stop());
+  }
+  const moved = { status: 302, headers: { location: '/page' } };
+  const none = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null };
+  const some = expect.any(Number);
+
+  test('a name that does not exist is 404 and says that it is down', async () => {
+    const { status, code, members } = await inWeb({ port: 1 }, (from) => failure('https://gone.example/', from));
+    expect([status, code]).toEqual([404, 'host_not_found']);
+    const reason = 'the host gone.example does not exist';
+    const timings = { ...none, dnsMs: some };
+    expect(members).toMatchObject({ up: false, reason, phase: 'dns', failedUrl: 'https://gone.example/', timings });
+  });
+
+  test('a port that refuses fails while connecting', async () => {
+    const { status, members } = await faulty('refused', 5000);
+    expect([status, members.phase, members.reason]).toEqual([502, 'connect', 'the connection was refused']);
+    expect(members).toMatchObject({ tls: null, timings: { ...none, dnsMs: some, connectMs: some, totalMs: some } });
+  });
+
+  test('a server that says nothing fails after the request, at the deadline', async () => {
+    const { members } = await faulty('time-out', 300);
+    expect([members.phase, members.reason]).toEqual(['request', 'timed out']);
+    expect(members).toMatchObject({ timings: { connectMs: some, tlsMs: null, firstByteMs: some } });
+  });
+
+  test('a failure behind a redirect names the redirect and the URL that failed', async () => {
+    const { members } = await faulty('reset', 5000, 'http://good.example/moved');
+    expect(members).toMatchObject({
+      ...{ url: 'http://good.example/moved', failedUrl: 'http://good.example/page', phase: 'request' },
+      redirects: [{ url: 'http://good.example/moved', status: 302, latencyMs: some }],
+    });
+  });
+
+  test('redirects without an end fail at no step', async () => {
+    const { members } = await faulty('redirect-loop', 5000);
+    expect([members.phase, members.reason]).toEqual(['redirects', 'it redirects more than 5 times']);
+    expect(members.redirects).toHaveLength(6);
+  });
+
+  test('a server that speaks no TLS fails in the handshake, without a certificate', async () => {
+    const server = await startReplay();
+    const { members } = await inWeb({ port: server.port }, (from) => failure('https://good.example/', from));
+    await server.stop();
+    expect(members).toMatchObject({ phase: 'tls', tls: null, certificateError: null });
+    expect(members.reason).toMatch(/^its TLS handshake failed \(/);
+  });
+
+  test.each([
+    ['expired', 'expired', 'CERT_HAS_EXPIRED', 1580515200],
+    ['signed by nobody that we know', true, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 4948803968],
+  ] as const)(
+    'a certificate that is %s is shown, and nothing is asked over its connection',
+    async (_what, tls, fault, validTo) => {
+      const server = await startReplay({ '*': { body: '{}' } }, { tls });
+      const ca = EXPIRED;
+      const { port } = server;
+      const { status, members } = await inWeb({ port, ca }, (from) => failure('https://good.example/', from));
+      const { received } = server;
+      await server.stop();
+      expect([status, received]).toEqual([502, []]);
+      expect(members).toMatchObject({
+        ...{ up: false, phase: 'tls', certificateError: fault, reason: `its TLS certificate is not valid (${fault})` },
+        tls: { subject: 'good.example', issuer: 'percall tests', validTo },
+        timings: { firstByteMs: null },
+      });
+      const { expiresInDays } = members.tls as { expiresInDays: number };
+      expect(expiresInDays < 0).toBe(fault === 'CERT_HAS_EXPIRED');
+    },
+  );
 });
 
 describe('web/extract', () => {

@@ -17,7 +17,7 @@ export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppErro
   if (known?.charged === 'unknown') return known;
   const detail = known ? `${known.message} ${WORTH[worth]}` : WORTH[worth];
   const retryAfterSeconds = known?.retryAfterSeconds ?? 1;
-  const options = { charged: 'unknown' as const, retryAfterSeconds, cause: error };
+  const options = { charged: 'unknown' as const, retryAfterSeconds, members: known?.members, cause: error };
   return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, options);
 }
 
@@ -31,7 +31,7 @@ export function refusedWithoutOffer(error: unknown, reason: string): AppError {
   const retryAfterSeconds = known?.retryAfterSeconds ?? 1;
   const detail = known ? `${why}: ${known.message}` : `${why}.`;
   return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, {
-    ...{ charged: 'unknown', retryAfterSeconds, cause: error },
+    ...{ charged: 'unknown', retryAfterSeconds, members: known?.members, cause: error },
   });
 }
 
