@@ -4,6 +4,7 @@ import { createPageReader, type PageReader } from '../../src/upstream/web/page-r
 const signal = new AbortController().signal;
 const page = (html: string) => ({
   bytes: Buffer.from(html),
+  url: 'https://page.example/',
   contentType: 'text/html',
   contentLanguage: null,
   kind: 'html' as const,

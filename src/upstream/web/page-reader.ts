@@ -2,11 +2,13 @@ import { Worker } from 'node:worker_threads';
 import { Unavailable } from '../../errors.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 import { createLimiter, LimiterFull } from '../client/limiter.ts';
-import type { PageContent, PageSource } from './page.ts';
+import type { PageContent, PageSource } from './page-content.ts';
+import type { PageReading } from './page-worker.ts';
+import { watchMemory } from './watch-memory.ts';
 
 /** Reads pages off the main thread. */
 export interface PageReader {
-  /** Rejects with ExchangeFailed when the page is too large or slow for the worker, and with Unavailable (503) when too many pages wait. */
+  /** Rejects with ExchangeFailed when the page is broken, or too large or slow for the worker, and with Unavailable (503) when too many pages wait. */
   read(source: PageSource, signal: AbortSignal): Promise<PageContent>;
   close(): Promise<void>;
 }
@@ -30,10 +32,18 @@ const WAIT_MS = 4000;
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
+/** The memory of one PDF, of which the library takes 18 MB. Documents of 3 MB took up to 60 MB. */
+const PDF_MB = 96;
+/** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks at most. */
+const PDF_HEAP_MB = 256;
 /** Small, because most objects of a page are short-lived, and V8 would take three times 32 MB by default. */
 const YOUNG_MB = 8;
 
-/** Threads start with the first page and stay. A thread that fails, stalls or runs out of memory is replaced, and only its page fails. */
+/**
+ * Threads start with the first page and stay. A thread that fails, stalls or runs out of memory is replaced, and only its page fails.
+ * A PDF has a thread of its own, which ends with it: its library keeps what it read, and nothing of one document may reach the next. What a PDF decodes
+ * to is not known before, and may lie outside of the thread's heap, which alone V8 limits; so its memory is watched from here.
+ */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, parseMs = PARSE_MS } = options;
   const limiter = createLimiter({ running: workers, waiting, waitMs });
@@ -41,8 +51,8 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   const idle: Worker[] = [];
   const all = new Set<Worker>();
 
-  function start(): Worker {
-    const worker = spawnWorker();
+  function start(heapMb: number): Worker {
+    const worker = spawnWorker(heapMb);
     all.add(worker);
     worker.unref();
     // A replaced worker may still emit an error.
@@ -55,7 +65,9 @@ export function createPageReader(options: PageReaderOptions): PageReader {
     return worker;
   }
 
-  function ask(worker: Worker, source: PageSource): Promise<PageContent> {
+  function ask(source: PageSource): Promise<PageContent> {
+    const isPdf = source.kind === 'pdf';
+    const worker = isPdf ? start(PDF_HEAP_MB) : (idle.pop() ?? start(HEAP_MB));
     return new Promise((resolve, reject) => {
       const fail = (reason: string) => (cause?: unknown) => {
         settle();
@@ -64,13 +76,17 @@ export function createPageReader(options: PageReaderOptions): PageReader {
       };
       const onError = fail('its page is too much to read');
       const timer = setTimeout(fail('its page takes too long to read'), parseMs);
-      const onMessage = (content: PageContent) => {
+      const stopWatch = isPdf ? watchMemory(worker, PDF_MB, onError) : () => undefined;
+      const onMessage = (reading: PageReading) => {
         settle();
-        idle.push(worker);
-        resolve(content);
+        if (isPdf) worker.terminate();
+        else idle.push(worker);
+        if ('content' in reading) resolve(reading.content);
+        else reject(new ExchangeFailed('reading', reading.unreadable));
       };
       const settle = () => {
         clearTimeout(timer);
+        stopWatch();
         worker.off('message', onMessage).off('error', onError).off('exit', onError);
       };
       worker.once('message', onMessage).once('error', onError).once('exit', onError);
@@ -83,7 +99,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   return {
     read: (source, signal) =>
       limiter
-        .run(signal, () => ask(idle.pop() ?? start(), source))
+        .run(signal, () => ask(source))
         .catch((error: unknown) => {
           if (error instanceof LimiterFull)
             throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
@@ -95,9 +111,9 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   };
 }
 
-function spawnWorker(): Worker {
+function spawnWorker(heapMb: number): Worker {
   return new Worker(new URL('./page-worker.ts', import.meta.url), {
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
+    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
     // Empty, so that the thread that reads third parties' pages has no access to keys.
     env: {},
   });

@@ -1,3 +1,5 @@
+import { clipText } from '../../lib/clip-text.ts';
+
 /** The parts of a DOM that are used. linkedom's own types would need the browser's. */
 export interface PageNode {
   readonly nodeType: number;
@@ -89,7 +91,8 @@ function enter(node: PageNode, stack: (PageNode | string)[]): string {
   return edge;
 }
 
-function isUnseen(node: PageNode): boolean {
+/** Whether an element is no part of the text that a reader sees: code, controls, menus, and what is hidden. */
+export function isUnseen(node: PageNode): boolean {
   if (SKIPPED.has(node.nodeName.toUpperCase())) return true;
   const read = (name: string) => node.getAttribute?.(name) ?? null;
   if (read('hidden') !== null || read('aria-hidden') === 'true') return true;
@@ -117,3 +120,14 @@ export function tidy(text: string): string {
     .replace(/[ \v\n]*[\v\n][ \v\n]*/g, (run) => (run.split('\n').length > 2 ? '\n\n' : '\n'))
     .trim();
 }
+
+/** A text on one line without control characters, cut to `max` characters; null when nothing is left. */
+export function lineOf(text: string | null | undefined, max: number): string | null {
+  const plain = tidy((text ?? '').replace(CONTROLS, '')).replace(/\n+/g, ' ');
+  const clipped = clipText(plain, max).text;
+  return clipped === '' ? null : clipped;
+}
+
+/** Control characters other than white space. No text has them on purpose, and terminals obey them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+export const CONTROLS = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g;

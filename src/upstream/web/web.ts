@@ -9,7 +9,7 @@ import { hostOf } from '../guard/guard.ts';
 import { createHostLimit } from '../guard/host-limit.ts';
 import { createProgress, type Hop, type Progress, type Reached, type TlsFacts } from '../guard/progress.ts';
 import { type Landing, visit } from '../guard/visit.ts';
-import type { PageContent, PageSource } from './page.ts';
+import type { PageContent, PageSource } from './page-content.ts';
 import { kindOfPage } from './page-kind.ts';
 import { createPageReader } from './page-reader.ts';
 import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
@@ -116,6 +116,8 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
         const source = await readSource(landing);
         const retrievedAtMs = clock.nowMs();
         const content = await pages.read(source, within);
+        // An answer without text is not sold. Some pages are written by their scripts, which are not run.
+        if (content.characters === 0) throw new ExchangeFailed('reading', 'its page has no text');
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
       }),
@@ -147,7 +149,7 @@ function requireSuccess(status: number, host: string): void {
 
 /** The bytes of a page, recognised by its type and its first bytes. Throws ExchangeFailed for anything else, without reading it when the type suffices. */
 async function readSource(landing: Landing): Promise<PageSource> {
-  const { headers } = landing;
+  const { headers, url } = landing;
   const contentType = headers['content-type'] ?? null;
   const known = kindOfPage(contentType, null);
   const bytes = known === 'other' ? null : await landing.read(MAX_PAGE_BYTES);
@@ -156,7 +158,7 @@ async function readSource(landing: Landing): Promise<PageSource> {
     const what = contentType ? mediaTypeOf(contentType) : 'binary data';
     throw new ExchangeFailed('reading', `it answers ${what}, not a page`);
   }
-  return { bytes, contentType, contentLanguage: headers['content-language'] ?? null, kind };
+  return { bytes, url: url.href, contentType, contentLanguage: headers['content-language'] ?? null, kind };
 }
 
 /** The error for the caller; the host is named as the upstream. */

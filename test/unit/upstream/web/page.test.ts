@@ -11,6 +11,7 @@ const SAMPLES = join(import.meta.dirname, '../../../../../shared/samples/web');
 const read = (html: string | Uint8Array, more: Partial<Parameters<typeof readPage>[0]> = {}) =>
   readPage({
     bytes: typeof html === 'string' ? Buffer.from(html) : html,
+    url: 'https://page.example/news/today',
     contentType: null,
     contentLanguage: null,
     kind: 'html',
@@ -135,13 +136,17 @@ test.each([
   ['TEXT/HTML', null, 'html'],
   ['application/xhtml+xml', null, 'xhtml'],
   ['text/plain', null, 'text'],
-  ['text/markdown', null, 'text'],
-  ['application/pdf', '<html>', 'other'],
+  ['text/markdown', null, 'markdown'],
+  ['application/pdf', '<html>', 'pdf'],
+  ['application/json; charset=utf-8', null, 'json'],
+  ['application/ld+json', null, 'json'],
+  ['application/octet-stream', '%PDF-1.7', 'other'],
   ['image/png', null, 'other'],
   ['', '<html>', 'other'],
   [null, '<!DOCTYPE html><p>', 'html'],
   [null, '  just words', 'text'],
-  [null, '%PDF-1.7\0\0', 'other'],
+  [null, '%PDF-1.7\0\0', 'pdf'],
+  [null, 'PDF\0', 'other'],
   [null, '\ufeffwords', 'text'],
 ])('content type %s with %j is read as %s', (contentType, body, kind) => {
   expect(kindOfPage(contentType, body === null ? null : Buffer.from(body))).toBe(kind);
