@@ -24,7 +24,10 @@ const result = z.strictObject({
   title: z.string().nullable(),
   description: z.string().nullable().meta({ description: "The page's own summary (description, og:description)" }),
   language: z.string().nullable().meta({ description: 'Language tag that the page or the server gives' }),
-  author: z.string().nullable().meta({ description: 'As the page, its structured data or the PDF says; at most 200 characters' }),
+  author: z
+    .string()
+    .nullable()
+    .meta({ description: 'As the page, its structured data or the PDF says; at most 200 characters' }),
   publishedAt: atField(
     'When it was published, as it says itself (a date is its midnight, a time without a zone is taken as UTC); for a PDF when it was made',
   ).nullable(),
@@ -39,9 +42,12 @@ const result = z.strictObject({
   characters: z.int().nonnegative().meta({ description: 'Length of `text` in Unicode code points' }),
   truncated: z.boolean().meta({ description: `true when the page goes on after ${MAX_CHARACTERS} characters` }),
   wordCount: z.int().nonnegative().meta({ description: 'Words of `text`, by the rules of Unicode (UAX 29)' }),
-  markdown: z.string().nullable().meta({
-    description: `The same content in Markdown, with its headings, lists, tables, pictures and absolute links; at most ${MAX_CHARACTERS} characters. null: \`markdownMissing\` says why`,
-  }),
+  markdown: z
+    .string()
+    .nullable()
+    .meta({
+      description: `The same content in Markdown, with its headings, lists, tables, pictures and absolute links; at most ${MAX_CHARACTERS} characters. null: \`markdownMissing\` says why`,
+    }),
   markdownTruncated: z.boolean().meta({ description: 'true when the content goes on after `markdown`' }),
   markdownMissing: z.enum(['not_html', 'unusual_markup']).nullable().meta({
     description: 'not_html: a PDF, JSON or plain text; unusual_markup: the page is nested too deeply',

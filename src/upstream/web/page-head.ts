@@ -1,5 +1,5 @@
 import type { PageContent } from './page-content.ts';
-import type { PageDocument, PageElement } from './page-dom.ts';
+import type { PageDocument } from './page-dom.ts';
 import { articleFacts } from './page-json-ld.ts';
 import { webUrl } from './page-links.ts';
 import { lineOf } from './page-text.ts';
@@ -12,12 +12,7 @@ const MAX_AUTHOR = 200;
 
 /** Names of meta elements, with a colon where some pages write a dot. */
 const AUTHOR_METAS = [
-  'author',
-  'article:author',
-  'dc:creator',
-  'dcterms:creator',
-  'citation_author',
-  'parsely-author',
+  ...['dc:creator', 'dcterms:creator', 'author', 'citation_author', 'parsely-author', 'article:author'],
 ];
 const DATE_METAS = [
   ...['article:published_time', 'og:article:published_time', 'datepublished', 'citation_publication_date'],
@@ -66,10 +61,12 @@ function first<T, R>(values: readonly T[], use: (value: T) => R | null): R | nul
 
 /** A name. Some pages give the address of a profile instead, which is none. */
 function authorOf(document: PageDocument, said: readonly (string | null)[]): string | null {
-  const shown = document.querySelector('[rel~="author"], [itemprop="author"]')?.textContent ?? null;
-  return first([...said, shown], (name) => {
-    const text = lineOf(name, MAX_AUTHOR);
-    return text === null || /^https?:/i.test(text) ? null : text;
+  const named = document.querySelector('[itemprop="author"] [itemprop="name"]');
+  const shown = named ?? document.querySelector('[rel~="author"], [itemprop="author"]');
+  return first([...said, shown?.textContent], (name) => {
+    // Bylines end with what parts them from the date.
+    const text = lineOf(name, MAX_AUTHOR)?.replace(/[\s\u2013\u2014|\u00b7,-]+$/, '') ?? '';
+    return text === '' || /^https?:/i.test(text) ? null : text;
   });
 }
 
@@ -89,20 +86,21 @@ function headingsOf(document: PageDocument) {
   return headings;
 }
 
-/** The meta elements by name, property, itemprop or http-equiv, in any case of letters. The first one that says something counts. */
+/** The meta elements by property, or else by name, itemprop or http-equiv, in any case of letters. The first one that says something counts. */
 function metasOf(document: PageDocument): (name: string) => string | null {
   const metas = new Map<string, string>();
-  for (const element of document.querySelectorAll('meta')) {
-    const name = nameOf(element)?.trim().toLowerCase().replaceAll('.', ':');
-    const text = line(element.getAttribute('content'));
-    if (name !== undefined && text !== null && !metas.has(name)) metas.set(name, text);
-  }
+  const note = (names: string | null, content: string | null) => {
+    const text = line(content);
+    if (names === null || text === null) return;
+    // RDFa allows several properties in one element.
+    for (const name of names.toLowerCase().replaceAll('.', ':').split(/\s+/))
+      if (!metas.has(name)) metas.set(name, text);
+  };
+  const elements = Array.from(document.querySelectorAll('meta'));
+  for (const meta of elements) note(meta.getAttribute('property'), meta.getAttribute('content'));
+  for (const meta of elements)
+    for (const key of ['name', 'itemprop', 'http-equiv']) note(meta.getAttribute(key), meta.getAttribute('content'));
   return (name) => metas.get(name) ?? null;
-}
-
-function nameOf(element: PageElement): string | null {
-  const names = ['name', 'property', 'itemprop', 'http-equiv'].map((key) => element.getAttribute(key));
-  return names.find((name) => name !== null) ?? null;
 }
 
 function langOf(document: PageDocument): string | null {

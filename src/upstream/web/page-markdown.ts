@@ -37,7 +37,11 @@ export function markdownOf(root: PageElement, base: string): Markdown {
 function addTables(turndown: TurndownService): void {
   turndown.addRule('cell', {
     filter: (node) => isCell(node as never) && isData(node as never),
-    replacement: (content) => ` ${content.trim().replace(/\s*\n\s*/g, ' ').replaceAll('|', '\\|')} |`,
+    replacement: (content) =>
+      ` ${content
+        .trim()
+        .replace(/\s*\n\s*/g, ' ')
+        .replaceAll('|', '\\|')} |`,
   });
   turndown.addRule('row', {
     filter: (node) => node.nodeName.toUpperCase() === 'TR' && isData(node as never),

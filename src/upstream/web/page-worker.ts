@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
 import { readPage } from './page.ts';
+import { type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
 
 // A thread that only reads pages, so that third parties' documents never block the thread that serves and settles.
 

@@ -13,7 +13,13 @@ const ERRORS_ONLY = 0;
 
 /** Nothing that draws, runs, or loads from elsewhere. */
 const OPTIONS = {
-  ...{ disableFontFace: true, useSystemFonts: false, useWasm: false, enableXfa: false, isOffscreenCanvasSupported: false },
+  ...{
+    disableFontFace: true,
+    useSystemFonts: false,
+    useWasm: false,
+    enableXfa: false,
+    isOffscreenCanvasSupported: false,
+  },
   ...{ disableAutoFetch: true, disableRange: true, disableStream: true, stopAtErrors: false, verbosity: ERRORS_ONLY },
 };
 

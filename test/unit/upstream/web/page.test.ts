@@ -109,6 +109,148 @@ describe('a page', () => {
   });
 });
 
+describe('what a page says about itself', () => {
+  const facts = (head: string, body = '<p>x</p>') => {
+    const { author, publishedAt, canonicalUrl } = read(`<html><head>${head}</head><body>${body}</body></html>`);
+    return { author, publishedAt, canonicalUrl };
+  };
+  const none = { author: null, publishedAt: null, canonicalUrl: null };
+  const ld = (json: string) => `<script type="application/ld+json">${json}</script>`;
+  const MAY_1 = Date.UTC(2024, 4, 1) / 1000;
+
+  test.each([
+    ['nothing', '', none],
+    ['a list of authors', ld('{"@type":"NewsArticle","author":[{"name":"Ann"},{"name":"Bo"}]}'), { author: 'Ann, Bo' }],
+    [
+      'a graph',
+      ld('{"@graph":[{"@type":"WebSite"},{"@type":"Article","datePublished":"2024-05-01T01:00:00+01:00"}]}'),
+      { publishedAt: MAY_1 },
+    ],
+    [
+      'an article beside its page',
+      `${ld('{"@type":"WebPage","author":"Site"}')}${ld('{"@type":"BlogPosting","author":"Ann"}')}`,
+      { author: 'Ann' },
+    ],
+    ['broken JSON', `${ld('{"author":')}<meta name="author" content=" Ann  Other ">`, { author: 'Ann Other' }],
+    ['another thing', ld('{"@type":"Organization","author":"x"}'), none],
+    [
+      'meta elements',
+      '<meta property="article:published_time" content="2024-05-01"><meta name="DC.Creator" content="Ann">',
+      { author: 'Ann', publishedAt: MAY_1 },
+    ],
+    ['a profile as author', '<meta property="article:author" content="https://social.example/ann">', none],
+    ['an own address', '<link rel="canonical" href="/news?id=1">', { canonicalUrl: 'https://page.example/news?id=1' }],
+    ['an own address of another scheme', '<link rel="canonical" href="javascript:alert(1)">', none],
+    ['control characters', '<meta name="author" content="A\u001b[31mnn\u0000">', { author: 'A[31mnn' }],
+  ])('%s', (_what, head, expected) => {
+    expect(facts(head)).toEqual({ ...none, ...expected });
+  });
+
+  test('in its text counts too', () => {
+    const body = '<a rel="author" href="/ann">Ann</a><time itemprop="datePublished" datetime="2024-05-01">May</time>';
+    expect(facts('', body)).toEqual({ ...none, author: 'Ann', publishedAt: MAY_1 });
+  });
+});
+
+describe('the links', () => {
+  const article = `<article><p>${sentence.repeat(4)}<a href="deep/er?x=1#part">A  <b>deep</b> link</a></p><p>${sentence}</p></article>`;
+
+  test('are absolute, once each, those of the content first, and none that leads nowhere else', () => {
+    const menu =
+      '<nav><a href="/">Home</a><a href="//other.example">Other</a><a href="deep/er?x=1#part">again</a></nav>';
+    const bad = '<a href="#top">Top</a><a href="javascript:x()">J</a><a href="mailto:a@b.example">M</a><a>none</a>';
+    const page = read(
+      `<html><body>${menu}${article}${bad}<a href="/icon"><img src="i.png" alt="An icon"></a></body></html>`,
+    );
+    expect(page.links).toEqual([
+      { url: 'https://page.example/news/deep/er?x=1#part', text: 'again', inContent: true },
+      { url: 'https://page.example/', text: 'Home', inContent: false },
+      { url: 'https://other.example/', text: 'Other', inContent: false },
+      { url: 'https://page.example/icon', text: 'An icon', inContent: false },
+    ]);
+    expect(page.linksTruncated).toBe(false);
+  });
+
+  test('refer to the base that the page names, if it is a web address', () => {
+    const at = (base: string) => read(`<html><head><base href="${base}"></head><body><a href="x">x</a></body></html>`);
+    expect(at('https://cdn.example/a/').links).toMatchObject([{ url: 'https://cdn.example/a/x' }]);
+    expect(at('data:text/html,x').links).toMatchObject([{ url: 'https://page.example/news/x' }]);
+  });
+
+  test('are limited in number and length', () => {
+    const many = Array.from({ length: 500 }, (_, n) => `<a href="/${n}">${'t'.repeat(300)}</a>`).join('');
+    const page = read(`<html><body><a href="/${'l'.repeat(1000)}">long</a>${many}</body></html>`);
+    expect([page.links.length, page.linksTruncated]).toEqual([200, true]);
+    expect(page.links[0]).toMatchObject({ url: 'https://page.example/0', text: 't'.repeat(200) });
+  });
+});
+
+describe('the Markdown', () => {
+  const markdown = (html: string) => read(`<html><body>${html}</body></html>`).markdown;
+
+  test('has headings, lists, emphasis, code, absolute links and pictures, and nothing that is hidden', () => {
+    const html = `<h2>Head</h2><p>Some <b>bold</b>, <em>soft</em> <a href="/x(1)" title="t" onclick="e()">link</a>
+      <img src="i.png" alt="pic" title="u"><img src="data:image/png,x" alt="no"></p><ul><li>one</li><li>two</li></ul>
+      <pre><code class="language-js">a  b</code></pre><p hidden>secret</p><script>code()</script><p><i></i></p><a href="javascript:x()">plain</a>`;
+    expect(markdown(html)).toBe(
+      [
+        ...[
+          '## Head',
+          'Some **bold**, *soft* [link](https://page.example/x%281%29) ![pic](https://page.example/news/i.png)',
+        ],
+        ...['-   one\n-   two', '```js\na  b\n```', 'plain'],
+      ].join('\n\n'),
+    );
+  });
+
+  test('has tables of data as tables, those of a layout as text', () => {
+    const data =
+      '<table><thead><tr><th>A</th><th>B</th></tr></thead><tbody><tr><td>1</td><td>2|<p>3</p></td></tr></tbody></table>';
+    expect(markdown(data)).toBe('| A | B |\n| --- | --- |\n| 1 | 2\\| 3 |');
+    expect(markdown(`<table><tr><td>left ${data}</td><td>right</td></tr></table>`)).toContain('right');
+    expect(markdown('<table><tr><td>one</td></tr><tr><td>two</td></tr></table>')).toBe('one\n\ntwo');
+  });
+
+  test('is that of the article, where there is one', () => {
+    const html = `<div class="side"><p>Aside words</p></div><article><h2>Part</h2><p>${sentence.repeat(5)}</p><p>${sentence.repeat(5)}</p></article>`;
+    const page = read(`<html><body><nav><a href="/">Home</a></nav>${html}</body></html>`);
+    expect(page.markdown).toContain('quick brown fox');
+    expect(page.markdown).not.toContain('Home');
+    expect(page).toMatchObject({ markdownTruncated: false, markdownMissing: null });
+  });
+
+  test('is cut at 20,000 characters, and missing where the page is nested too deeply', () => {
+    const long = read(`<html><body><article>${`<p>${sentence}</p>`.repeat(600)}</article></body></html>`);
+    expect([long.markdown?.length, long.markdownTruncated, long.truncated]).toEqual([20_000, true, true]);
+    const deep = read(`<html><body>${'<div>'.repeat(500)}${sentence}`);
+    expect(deep).toMatchObject({ markdown: null, markdownMissing: 'unusual_markup', truncated: false });
+    expect(deep.text).toContain('quick brown fox');
+  });
+});
+
+describe('a document that is no HTML', () => {
+  test('of Markdown is its own Markdown', () => {
+    const page = read('# One\n\ntwo', { kind: 'markdown' });
+    expect(page).toMatchObject({ format: 'markdown', text: '# One\n\ntwo', markdown: '# One\n\ntwo', wordCount: 2 });
+  });
+
+  test('of JSON is its text, when it is JSON', () => {
+    const page = read('\ufeff{"a": [1, "two words"]}\n', { kind: 'json' });
+    expect(page).toMatchObject({ format: 'json', text: '{"a": [1, "two words"]}', markdownMissing: 'not_html' });
+    expect(() => read('{"a": [1', { kind: 'json' })).toThrow('it answers what is not JSON');
+    expect(() => read('', { kind: 'json' })).toThrow('it answers what is not JSON');
+  });
+});
+
+test.each([
+  ['Two words, here; 3.5 more', 5],
+  ['東京は日本の首都です', 6],
+  ['', 0],
+  ['— … !', 0],
+])('%j has %i words', (text, words) => {
+  expect(read(text, { kind: 'text' }).wordCount).toBe(words);
+});
+
 describe('the charset', () => {
   const decoded = (bytes: Uint8Array, contentType: string | null = null) => decodePage(bytes, contentType, 'html');
   const latin = Buffer.from([0x3c, 0x70, 0x3e, 0x93, 0xe9, 0x80, 0x94]);
@@ -162,6 +304,13 @@ describe.skipIf(!existsSync(SAMPLES))('recorded pages (../shared/samples)', () =
     const words = expected.split(/\s+/).filter((word) => word.length > 3);
     const found = words.filter((word) => page.text.includes(word));
     expect(found.length).toBeGreaterThanOrEqual(words.length * 0.95);
+  });
+
+  test.each(cases)('%s: the author is the expected one', (name) => {
+    const { byline } = JSON.parse(readFileSync(join(folder, name, 'expected-metadata.json'), 'utf8'));
+    const { author } = read(readFileSync(join(folder, name, 'source.html')));
+    if (byline !== null) expect(author).not.toBeNull();
+    expect(byline ?? '').toContain(author ?? '');
   });
 
   test.each(['bom', 'normal', 'utf', 'no-result'])('charsets by their file names: %s', (kind) => {
