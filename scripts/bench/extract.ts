@@ -7,12 +7,12 @@ import { createWeb } from '../../src/upstream/web/web.ts';
 import { percentile } from './lib.ts';
 
 const CALLS = 500;
-/** One call in this many asks for a large page. The next constant is the same for the bomb. */
-const LARGE_EVERY = 25;
-const BOMB_EVERY = 50;
+/** What every fiftieth call asks for, from which call on. All others ask for a page of 100 KB. */
+const ODD_EVERY = 50;
+const ODD: Readonly<Record<number, string>> = { 0: 'pdf-bomb', 3: 'large', 5: 'pdf', 7: 'bomb', 28: 'large', 30: 'pdf' };
 const LIMITS = { rssMb: 400, p99Ms: 50 };
 
-/** Makes 500 parallel extracts of pages of 100 KB, some of 1.5 MB, and of a bomb of 300 MB. Measures memory and the main loop's delay. */
+/** Makes 500 parallel extracts of pages of 100 KB, some of 1.5 MB, of PDFs, and of bombs of 300 MB (gzip) and 700 MB (PDF). Measures memory and the main loop's delay. */
 export async function benchExtract(): Promise<void> {
   const pages = fork(new URL('./servers/pages.ts', import.meta.url), { stdio: 'inherit' });
   const [port] = (await once(pages, 'message')) as [number];
@@ -38,7 +38,7 @@ export async function benchExtract(): Promise<void> {
   const started = performance.now();
   await Promise.all(
     Array.from({ length: CALLS }, async (_, n) => {
-      const path = n % BOMB_EVERY === 7 ? 'bomb' : n % LARGE_EVERY === 3 ? 'large' : 'page';
+      const path = ODD[n % ODD_EVERY] ?? 'page';
       const outcome = await web.extract(`http://pages.example/${path}?${n}`, signal).then(
         () => 200,
         (error: { status?: number }) => error.status ?? 500,

@@ -116,11 +116,10 @@ const extractFails: Partial<Record<Fault, [number, RegExp]>> = {
   '404': [404, /has no such page/],
   '429': [502, /answers HTTP 429/],
   '500': [502, /answers HTTP 500/],
-  'wrong-shape': [502, /answers application\/json, not a page/],
   huge: [502, /larger than 3072 KiB/],
   'wrong-content-type': [502, /answers image\/png, not a page/],
   'encoding-lie': [502, /not encoded as it says/],
-  // `html` and `truncated-json` are ordinary pages here, because a web page cannot have the wrong type.
+  // `html`, `truncated-json` and `wrong-shape` are ordinary documents here, because a web page cannot have the wrong type.
 };
 const checkFails: Partial<Record<Fault, [number, RegExp]>> = {
   refused: [502, /the connection was refused/],

@@ -32,8 +32,8 @@ const WAIT_MS = 4000;
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
-/** The memory of one PDF, of which the library takes 18 MB. Documents of 3 MB took up to 60 MB. */
-const PDF_MB = 96;
+/** The memory of one PDF's thread, heap and buffers. It has 18 MB before the document is opened. */
+const PDF_MB = 80;
 /** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks at most. */
 const PDF_HEAP_MB = 256;
 /** Small, because most objects of a page are short-lived, and V8 would take three times 32 MB by default. */
