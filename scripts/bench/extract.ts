@@ -9,7 +9,14 @@ import { percentile } from './lib.ts';
 const CALLS = 500;
 /** What every fiftieth call asks for, from which call on. All others ask for a page of 100 KB. */
 const ODD_EVERY = 50;
-const ODD: Readonly<Record<number, string>> = { 0: 'pdf-bomb', 3: 'large', 5: 'pdf', 7: 'bomb', 28: 'large', 30: 'pdf' };
+const ODD: Readonly<Record<number, string>> = {
+  0: 'pdf-bomb',
+  3: 'large',
+  5: 'pdf',
+  7: 'bomb',
+  28: 'large',
+  30: 'pdf',
+};
 const LIMITS = { rssMb: 400, p99Ms: 50 };
 
 /** Makes 500 parallel extracts of pages of 100 KB, some of 1.5 MB, of PDFs, and of bombs of 300 MB (gzip) and 700 MB (PDF). Measures memory and the main loop's delay. */

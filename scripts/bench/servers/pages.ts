@@ -44,7 +44,11 @@ const bodies: Record<string, { body: Buffer; coding?: string; type?: string }> =
 };
 
 const server = createServer((request, response) => {
-  const { body, coding, type = 'text/html' } = bodies[(request.url ?? '').split('?')[0] ?? ''] ?? { body: Buffer.from('') };
+  const {
+    body,
+    coding,
+    type = 'text/html',
+  } = bodies[(request.url ?? '').split('?')[0] ?? ''] ?? { body: Buffer.from('') };
   response.on('error', () => undefined);
   response.writeHead(200, { 'content-type': type, ...(coding && { 'content-encoding': coding }) }).end(body);
 });

@@ -54,9 +54,6 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   function start(heapMb: number): Worker {
     const worker = spawnWorker(heapMb);
     all.add(worker);
-    worker.unref();
-    // A replaced worker may still emit an error.
-    worker.on('error', () => undefined);
     worker.once('exit', () => {
       all.delete(worker);
       const at = idle.indexOf(worker);
@@ -97,24 +94,26 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   }
 
   return {
-    read: (source, signal) =>
-      limiter
-        .run(signal, () => ask(source))
-        .catch((error: unknown) => {
-          if (error instanceof LimiterFull)
-            throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
-          throw error;
-        }),
+    read: (source, signal) => limiter.run(signal, () => ask(source)).catch(refuse),
     close: async () => {
       await Promise.all([...all].map((worker) => worker.terminate()));
     },
   };
 }
 
+function refuse(error: unknown): never {
+  if (error instanceof LimiterFull) throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
+  throw error;
+}
+
 function spawnWorker(heapMb: number): Worker {
-  return new Worker(new URL('./page-worker.ts', import.meta.url), {
+  const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
     // Empty, so that the thread that reads third parties' pages has no access to keys.
     env: {},
   });
+  worker.unref();
+  // A replaced worker may still emit an error.
+  worker.on('error', () => undefined);
+  return worker;
 }

@@ -1,7 +1,8 @@
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { type Service, startService } from '../../support/service/service.ts';
+import { call, type Service, startService } from '../../support/service/service.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
@@ -22,7 +23,7 @@ beforeAll(async () => {
   });
   network = await startEmbeddedNetwork();
   const hosts = ['good.example', 'limited.example'].map((name) => `${name}=127.0.0.1:${pages.port}`);
-  const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40', WEB_TIMEOUT_MS: '1500' };
+  const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40', WEB_TIMEOUT_MS: '3000' };
   service = await startService(network, { env });
 });
 afterAll(async () => {
@@ -80,6 +81,21 @@ describe('a call that is answered', () => {
 });
 
 describe('a call that fails', () => {
+  test('web/check of a host that is down says so, and is never charged', async () => {
+    await pages.setFault('reset');
+    const { answer, body, paid, transfers } = await buy(check('http://good.example/page'));
+    expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([502, 'upstream_failed', false, 0n, 0]);
+    expect(body).toMatchObject({
+      ...{ up: false, reason: 'the connection was lost', phase: 'request', url: 'http://good.example/page' },
+      timings: { connectMs: expect.any(Number), tlsMs: null, firstByteMs: expect.any(Number) },
+      ...{ tls: null, certificateError: null, measuredFrom: service.origin },
+    });
+    const ajv = new AjvJsonSchemaValidator();
+    const { components } = JSON.parse((await call(service.origin, '/openapi.json')).body);
+    const valid = ajv.getValidator({ ...components.schemas.PaidWebCheckProblem, components } as never);
+    expect([valid(body).valid, valid({ ...body, phase: 'lunch' }).valid]).toEqual([true, false]);
+  });
+
   test.each([
     ['a private address', extract('http://127.0.0.1/'), 400, 'url_not_public'],
     ['a private name', check('http://localhost/'), 400, 'url_not_public'],
