@@ -18,8 +18,8 @@ interface StopOptions {
 
 /**
  * Creates the function that stops the service: it is not ready at once, takes no new connections, finishes answers in flight, then closes the parts.
- * The exit code is 0. It is 1 when stopping takes longer than `graceMs`, fails, or a second signal comes. No payment is lost in either case, because
- * the ledger is on disk.
+ * The exit code is `code`, by default 0. It is 1 when stopping takes longer than `graceMs`, fails, or a second signal comes. No payment is lost in either
+ * case, because the ledger is on disk.
  */
 export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
   let stopping = false;
@@ -38,7 +38,7 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
     }
   }
 
-  return async (reason: string): Promise<void> => {
+  return async (reason: string, code = 0): Promise<void> => {
     if (stopping) return exit(1);
     stopping = true;
     log.info({ reason }, 'stopping');
@@ -49,7 +49,7 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
     try {
       await close();
       log.info('stopped');
-      exit(0);
+      exit(code);
     } catch (error) {
       log.error({ err: error }, 'stopping failed');
       exit(1);
@@ -67,4 +67,21 @@ export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void 
       exit(1);
     });
   }
+}
+
+/**
+ * Stops the service with exit code 1 once its ledger takes no more writes before a new start. A supervisor starts it again: what the disk has kept is
+ * checked then, before anything is read.
+ */
+export async function stopWhenLost(
+  lost: Promise<Error>,
+  stop: ReturnType<typeof createStop>,
+  log: Logger,
+): Promise<void> {
+  const err = await lost;
+  log.fatal(
+    { err },
+    'the ledger could not be synced to its disk and takes no more writes; the service ends, to be started again',
+  );
+  await stop('the ledger could not be synced to its disk', 1);
 }

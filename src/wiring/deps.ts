@@ -133,9 +133,9 @@ export async function createDeps(
     ...mounts,
     offerOf,
     readiness,
-    market: listings.market,
-    discovery: listings.discovery,
+    ...{ market: listings.market, discovery: listings.discovery },
     selfTest,
+    ledgerLost: stores.lost,
     close: async () => {
       await selfTest?.stop();
       await listings.stop();

@@ -176,7 +176,7 @@ export interface LedgerStore {
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
   /** Open rows of all other processes than these, oldest first. */
   listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;
-  /** Rejects when the store cannot be read. Reads one row. */
+  /** Rejects when the store cannot be read, and when it cannot be written. Reads one row. It writes only after a write has failed. */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
   close(): Promise<void>;

@@ -21,8 +21,10 @@ export interface LedgerStores {
   readonly catalogue: CatalogueStore;
   readonly settled: SettledReads;
   readonly keys: ServiceKeyStore;
-  /** Rejects when the ledger cannot be read, or when its database accepts no writes. */
+  /** Rejects when the ledger cannot be read, and when its database accepts no writes. */
   ping(): Promise<void>;
+  /** Resolves with the reason when the stores will take no more writes before the service is started again; else never. */
+  readonly lost: Promise<Error>;
   /** Finishes earlier calls. Afterwards every store rejects. */
   close(): Promise<void>;
 }

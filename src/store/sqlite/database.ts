@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { migrate } from './migrate.ts';
+import { rewriteLog } from './rewrite-log.ts';
 
 export type Sqlite = Database.Database;
 export type Statement = Database.Statement<unknown[], unknown>;
@@ -27,8 +28,9 @@ export function openLedgerDatabase(file: string): Sqlite {
   db.pragma('busy_timeout = 5000');
   // A deleted signature or reply must not stay in free pages.
   db.pragma('secure_delete = ON');
-  // A process that was killed may have left transactions in the log that no sync has reached. Reads would see them, and a power cut would take them back
-  // after they were answered from. A checkpoint syncs the log, copies it into the file and syncs that. It waits for no other process.
+  // A process that was killed may have left transactions in the log that no sync has reached, or that a failed sync has lost. Reads would see them, and a
+  // power cut would take them back after they were answered from. A checkpoint copies the log into the file and syncs that. It waits for no other process.
+  rewriteLog(db);
   db.pragma('wal_checkpoint(PASSIVE)');
   migrate(db, MIGRATIONS);
   return db;

@@ -1,6 +1,7 @@
-import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
+import { asLedgerError, isOwnFault } from './errors.ts';
 import { type LogSync, openLogSync } from './log-sync.ts';
+import { rewriteLog } from './rewrite-log.ts';
 
 /** The most writes in one transaction, so that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
@@ -22,23 +23,52 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-const ofDatabases = new WeakMap<Sqlite, { commit: GroupCommit; log: LogSync | null }>();
+/** Called when a batch has failed. An error that a write itself has caused is no failure of its batch. */
+type OnFailure = (failure: Error) => void;
+
+/** The group commit of one connection. */
+interface Group {
+  readonly commit: GroupCommit;
+  readonly log: LogSync | null;
+  /** Why the last batch that failed did so, until a check finds that the disk is well again. */
+  failure: Error | null;
+}
+
+const ofDatabases = new WeakMap<Sqlite, Group>();
 
 /** The group commit of a connection. All stores on the connection share it, and so share transactions. */
 export function groupCommitOf(db: Sqlite): GroupCommit {
-  const known = ofDatabases.get(db);
-  if (known) return known.commit;
-  const log = openLogSync(db);
-  const commit = createGroupCommit(db, log);
-  ofDatabases.set(db, { commit, log });
-  return commit;
+  return groupOf(db).commit;
 }
 
-/** Closes a connection after its earlier writes. When one of them fails, its own promise rejects. */
+/** Resolves when a sync of the connection's log has failed, after which it takes no more writes; else never. */
+export function lostSync(db: Sqlite): Promise<Error> {
+  return groupOf(db).log?.lost ?? new Promise(() => {});
+}
+
+/**
+ * Closes a connection after its earlier writes. When one of them fails, its own promise rejects. SQLite copies the log into the file then. Rejects, and
+ * leaves the connection open, when a sync has failed before and still does.
+ */
 export async function closeAfterWrites(db: Sqlite): Promise<void> {
-  await groupCommitOf(db)(() => {}).catch(() => {});
-  ofDatabases.get(db)?.log?.close();
+  const { commit, log } = groupOf(db);
+  await commit(() => {}).catch(() => {});
+  if (log?.hasFailed()) rewriteLog(db);
+  log?.close();
   db.close();
+}
+
+/** The group commit of a connection with its log and its last failure. */
+export function groupOf(db: Sqlite): Group {
+  const known = ofDatabases.get(db);
+  if (known) return known;
+  const log = openLogSync(db);
+  const commit = createGroupCommit(db, log, (failure) => {
+    group.failure = failure;
+  });
+  const group: Group = { commit, log, failure: null };
+  ofDatabases.set(db, group);
+  return group;
 }
 
 /**
@@ -52,7 +82,11 @@ export async function closeAfterWrites(db: Sqlite): Promise<void> {
  * 4. When the disk is full, the database locked or closed, every write of the batch rejects, and none of them is in the database. When the sync fails,
  *    they reject too, and may be in the database.
  */
-export function createGroupCommit(db: Sqlite, log: LogSync | null = null): GroupCommit {
+export function createGroupCommit(
+  db: Sqlite,
+  log: LogSync | null = null,
+  onFailure: OnFailure = () => {},
+): GroupCommit {
   let waiting: Waiting[] = [];
   // Whether a flush is due, and whether the last batch waits for the disk.
   let isDue = false;
@@ -80,7 +114,7 @@ export function createGroupCommit(db: Sqlite, log: LogSync | null = null): Group
       if (log) void settleOnceSynced(log, batch);
       else for (const one of batch) one.settle();
     } catch (error) {
-      for (const one of batch) one.fail(error);
+      onFailure(rejectAll(batch, asLedgerError(error, db.name)));
     }
     if (waiting.length > 0) flushSoon();
   }
@@ -91,7 +125,7 @@ export function createGroupCommit(db: Sqlite, log: LogSync | null = null): Group
       await log.sync();
       for (const one of batch) one.settle();
     } catch (error) {
-      for (const one of batch) one.fail(error);
+      onFailure(rejectAll(batch, asLedgerError(error, db.name)));
     }
     isSyncing = false;
     if (isDue) setImmediate(flush);
@@ -103,6 +137,11 @@ export function createGroupCommit(db: Sqlite, log: LogSync | null = null): Group
       if (timing === 'now') flushSoon();
       else timer ??= setTimeout(flushSoon, LONGEST_WAIT_MS);
     });
+}
+
+function rejectAll(batch: readonly Waiting[], failure: Error): Error {
+  for (const one of batch) one.fail(failure);
+  return failure;
 }
 
 /** Returns a function that runs a batch in one immediate transaction, and once more with savepoints when one of its writes is at fault. */
@@ -143,9 +182,4 @@ function waitingWrite<T>(
     }
   };
   return { attempt, settle: () => settle(), fail: reject };
-}
-
-/** Whether the write itself caused the error. Any other error of the database (full, locked, unreadable) concerns the whole transaction. */
-function isOwnFault(error: unknown): boolean {
-  return !(error instanceof Database.SqliteError) || error.code.startsWith('SQLITE_CONSTRAINT');
 }

@@ -4,6 +4,7 @@ import type { Sqlite } from './database.ts';
 import { closeAfterWrites, groupCommitOf } from './group-commit.ts';
 import { createLedgerWrites } from './ledger-writes.ts';
 import { createPaymentReads } from './payment-reads.ts';
+import { pingWrites } from './ping-writes.ts';
 import { createStatements } from './statements.ts';
 
 /**
@@ -35,6 +36,7 @@ export function createLedgerStore(db: Sqlite, waiting = createWaitingBytes()): L
     },
     ping: async () => {
       sql('SELECT id FROM usdc_payments LIMIT 1').get();
+      await pingWrites(db);
     },
     close: () => closeAfterWrites(db),
   };

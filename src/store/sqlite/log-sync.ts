@@ -1,5 +1,6 @@
-import { closeSync, fdatasync, openSync } from 'node:fs';
+import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs';
 import type { Sqlite } from './database.ts';
+import { DatabaseFileError } from './file-error.ts';
 
 /** SQLite's number for `synchronous=FULL`. */
 const FULL = 2;
@@ -10,6 +11,12 @@ export interface LogSync {
   commit(transaction: () => void): void;
   /** Resolves once everything that was committed before the call is on disk. Rejects when this sync or an earlier one has failed. */
   sync(): Promise<void>;
+  /** The length of the log in bytes. SQLite does not shorten it. */
+  bytes(): number;
+  /** Whether a sync has failed. */
+  hasFailed(): boolean;
+  /** Resolves with the error of the first sync that fails. */
+  readonly lost: Promise<Error>;
   close(): void;
 }
 
@@ -23,12 +30,19 @@ type SyncFile = (file: number, done: (error: Error | null) => void) => void;
  * - A transaction that is run elsewhere on the connection is still synced by its own COMMIT.
  * - A failed sync is final: the system may have dropped what it could not write, and no later sync would report that. Until the service is started
  *   again, every commit throws. The database may hold the transactions whose sync has failed, as after a crash in the middle of a commit.
+ * - The system reports a failed write to each file that was open then, and to none that is opened later. So the log is opened here and not with the first
+ *   sync: this process relies on what other processes of the service have appended before, and must learn when that was lost.
  * Null for a connection whose commits wait for no disk: in memory, or with another `synchronous` than FULL.
  */
 export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync | null {
   const isDurable = db.pragma('synchronous', { simple: true }) === FULL;
   if (!isDurable || db.pragma('journal_mode', { simple: true }) !== 'wal') return null;
-  let file: number | null = null;
+  // SQLite creates the log with the first read, and keeps it for as long as the connection is open.
+  db.prepare('SELECT count(*) FROM sqlite_schema').get();
+  const path = `${db.name}-wal`;
+  const file = openSync(path, 'r+');
+  const lost = Promise.withResolvers<Error>();
+  let isClosed = false;
   let failed: Error | null = null;
 
   return {
@@ -43,17 +57,19 @@ export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync
     },
     sync: () =>
       new Promise((resolve, reject) => {
-        // SQLite creates the log with the first transaction, and keeps it for as long as the connection is open.
-        file ??= openSync(`${db.name}-wal`, 'r+');
         syncFile(file, (error) => {
-          failed ??= error;
-          if (failed) reject(failed);
-          else resolve();
+          failed ??= error && new DatabaseFileError(path, (error as NodeJS.ErrnoException).code ?? 'unknown', error);
+          if (!failed) return resolve();
+          lost.resolve(failed);
+          reject(failed);
         });
       }),
+    bytes: () => fstatSync(file).size,
+    hasFailed: () => failed !== null,
+    lost: lost.promise,
     close() {
-      if (file !== null) closeSync(file);
-      file = null;
+      if (!isClosed) closeSync(file);
+      isClosed = true;
     },
   };
 }

@@ -36,7 +36,9 @@ const names = (): unknown[] => other.prepare('SELECT name FROM notes ORDER BY ro
 const ran = (text: string): number => statements.filter((statement) => statement === text).length;
 const ends = async (writes: readonly Promise<unknown>[]): Promise<string[]> =>
   (await Promise.allSettled(writes)).map((end) =>
-    end.status === 'fulfilled' ? String(end.value) : String(end.reason.code ?? end.reason.message),
+    end.status === 'fulfilled'
+      ? String(end.value)
+      : String(end.reason.cause?.code ?? end.reason.code ?? end.reason.message),
   );
 
 describe('sharing', () => {

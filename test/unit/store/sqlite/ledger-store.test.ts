@@ -29,7 +29,7 @@ afterEach(() => {
 
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>
-  (await Promise.allSettled(writes)).map((end) => (end.status === 'fulfilled' ? end.value : end.reason.code));
+  (await Promise.allSettled(writes)).map((end) => (end.status === 'fulfilled' ? end.value : end.reason.cause.code));
 const seen = (sql: string): unknown => other.prepare(sql).pluck().get();
 
 describe('durability', () => {

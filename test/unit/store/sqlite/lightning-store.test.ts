@@ -60,7 +60,9 @@ describe('a disk that is full', () => {
     db.pragma(`max_page_count = ${pages}`);
     const names = Array.from({ length: 100 }, (_, at) => `n${at}`);
     const ends = await Promise.allSettled(names.map((name) => store.claim(accountedOf(name))));
-    expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.code))).toEqual(new Set(['SQLITE_FULL']));
+    expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.cause.code))).toEqual(
+      new Set(['SQLITE_FULL']),
+    );
     expect(await Promise.all(names.map((name) => store.findClaim(keyOf(name))))).toEqual(names.map(() => null));
     expect((await store.facilitatorCounts(TODAY, null)).total).toBe(0);
     db.pragma(`max_page_count = ${pages + 1000}`);
@@ -73,7 +75,7 @@ describe('a disk that is full', () => {
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + 60_000);
     db.pragma(`max_page_count = ${Number(db.pragma('page_count', { simple: true }))}`);
     const tooBig = store.storeAnswer(keyOf('a'), 'p:1', Buffer.alloc(100_000));
-    await expect(tooBig).rejects.toMatchObject({ code: 'SQLITE_FULL' });
+    await expect(tooBig).rejects.toMatchObject({ code: 'ledger_unavailable', cause: { code: 'SQLITE_FULL' } });
     expect([(await store.findClaim(keyOf('a')))?.grant?.answered, await store.answer(keyOf('a'))]).toEqual([
       false,
       null,

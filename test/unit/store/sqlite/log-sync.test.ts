@@ -88,10 +88,11 @@ test('a failed sync rejects its batch, and every later write, which is not made'
   const write = commit(note('a'));
   await nextSync();
   const later = commit(note('b'));
-  end(new Error('EIO'));
-  await expect(write).rejects.toThrow('EIO');
-  await expect(later).rejects.toThrow('EIO');
-  await expect(commit(note('c'))).rejects.toThrow('EIO');
+  end(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
+  const lost = { code: 'ledger_unavailable', cause: { path: `${db.name}-wal`, code: 'EIO' } };
+  const ends = [write, later, commit(note('c'))].map((one) => expect(one).rejects.toMatchObject(lost));
+  await Promise.all(ends);
+  expect(await log.lost).toMatchObject({ code: 'EIO' });
   expect(names()).toEqual(['a']);
 });
 
