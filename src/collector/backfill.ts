@@ -1,5 +1,6 @@
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
 import type { CoverageKind } from '../store/chain/facts.ts';
+import { DatabaseFileError } from '../store/sqlite/file-error.ts';
 import { readBlocks } from './blocks.ts';
 import { readPendingCode } from './code.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
@@ -102,7 +103,9 @@ function createSized(
     try {
       await task(sizers[kind].size);
     } catch (error) {
-      if (!signal.aborted && !sizers[kind].shrink()) giveUp(kind, wanted);
+      // A block that was read and could not be stored is not pruned.
+      const wasRead = error instanceof DatabaseFileError;
+      if (!signal.aborted && !wasRead && !sizers[kind].shrink()) giveUp(kind, wanted);
       throw error;
     }
     sizers[kind].grow();

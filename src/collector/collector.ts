@@ -8,6 +8,7 @@ import { createChainFacts } from '../store/chain/facts.ts';
 import { createChainLookups } from '../store/chain/lookups.ts';
 import { type ChainWrites, createChainWrites } from '../store/chain/writes.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
+import { DatabaseFileError } from '../store/sqlite/file-error.ts';
 import { createBackfill } from './backfill.ts';
 import { createBudget, withinBudget } from './budget.ts';
 import type { CollectorContext, CollectorLog, CollectorState, DescribeCode } from './context.ts';
@@ -128,7 +129,8 @@ async function runLoop({ log, signal, state }: CollectorContext, { loop, step, p
       if (signal.aborted) return;
       failures += 1;
       state.failures += 1;
-      if (failures === 1) log.warn({ loop, err: error }, 'the collector could not read; it tries again');
+      const what = error instanceof DatabaseFileError ? 'store what it has read' : 'read';
+      if (failures === 1) log.warn({ loop, err: error }, `the collector could not ${what}; it tries again`);
       waitMs = Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
     }
     await pause(waitMs);
@@ -187,6 +189,7 @@ function readStatus(context: CollectorContext, backfill: CollectorStatus['backfi
     headCheckedMs: state.headCheckedMs,
     backfill,
     version: writes.version(),
+    fault: writes.fault(),
     counters: {
       requests: state.requests,
       refused: Object.fromEntries(state.refused),

@@ -33,7 +33,7 @@ export function createReadiness({ payments, lightning, collector, ledger, link, 
       if (ok) outcomes.succeeded(name);
       else outcomes.failed(name, detail);
     }
-    const { collected, backfill } = collector.status();
+    const { collected, backfill, fault } = collector.status();
     const { instance } = ledger;
     return {
       ready: Object.values(counting).every(({ ok }) => ok),
@@ -43,7 +43,12 @@ export function createReadiness({ payments, lightning, collector, ledger, link, 
           instances: { ok: true, leads: ledger.leads(), living: instance.membership.living().length },
         }),
         lightning: { ...lightning.status(), ok: true },
-        collector: { ok: true, collected: collected?.number ?? null, backfill },
+        collector: {
+          ok: true,
+          ...(fault !== null && { detail: `nothing new is stored: ${fault}` }),
+          collected: collected?.number ?? null,
+          backfill,
+        },
       },
     };
   };

@@ -28,6 +28,8 @@ export interface CollectorStatus {
   };
   /** Grows with every commit. An answer made from the database is valid until then. */
   readonly version: number;
+  /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
+  readonly fault: string | null;
   /** Since start. */
   readonly counters: {
     /** HTTP requests to providers. */
@@ -60,6 +62,7 @@ export const NO_COLLECTOR: CollectorView = {
     blockTimeSeconds: null,
     backfill: { share: 0, blocksPerSecond: 0, secondsLeft: null, feesShare: 0, logsShare: 0 },
     version: 0,
+    fault: null,
     counters: { requests: 0, refused: {}, reorgs: 0, replacedBlocks: 0, failures: 0 },
   }),
 };

@@ -1,5 +1,6 @@
 import type { Coverage, Span } from '../../lib/coverage.ts';
 import type { Sqlite } from '../sqlite/database.ts';
+import { asFileError } from '../sqlite/file-error.ts';
 import { type AccountWrites, createAccountWrites } from './account-writes.ts';
 import { type ChainFacts, createChainFacts, STORED_KINDS, type StoredHead } from './facts.ts';
 import { createOperationCosts, type OperationCost } from './operation-costs.ts';
@@ -88,6 +89,8 @@ export interface ChainWrites {
   reset(): void;
   /** Commits since start. */
   version(): number;
+  /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
+  fault(): string | null;
 }
 
 const INSERT_BLOCK = `
@@ -146,7 +149,6 @@ const TOP = Number.MAX_SAFE_INTEGER;
 
 /** Creates the writer of the chain database. There must be only one. */
 export function createChainWrites(db: Sqlite): ChainWrites {
-  let commits = 0;
   const facts = createChainFacts(db);
   const accounts = createAccountWrites(db);
   const rollup = createRollup(db, facts, accounts);
@@ -154,12 +156,7 @@ export function createChainWrites(db: Sqlite): ChainWrites {
   const statements = prepare(db);
   const { writeLogRows, drop } = createSpanWrites(statements, facts, accounts);
 
-  /** Runs in one transaction that takes the write lock first; nested calls join it. */
-  const commit = <T>(task: () => T): T => {
-    const result = db.transaction(task).immediate();
-    commits += 1;
-    return result;
-  };
+  const { commit, version, fault } = createCommit(db);
 
   return {
     coverage: () => ({ full: facts.coverage('full'), fees: facts.coverage('fees'), logs: facts.coverage('logs') }),
@@ -200,7 +197,33 @@ export function createChainWrites(db: Sqlite): ChainWrites {
       commit(() => {
         for (const table of TABLES) db.exec(`DELETE FROM ${table}`);
       }),
+    version,
+    fault,
+  };
+}
+
+/** Counts the commits, and notes why the last one failed. */
+function createCommit(db: Sqlite) {
+  let commits = 0;
+  let fault: string | null = null;
+
+  return {
+    /** Runs in one transaction that takes the write lock first; nested calls join it. Throws what the task throws, and DatabaseFileError. */
+    commit: <T>(task: () => T): T => {
+      try {
+        const result = db.transaction(task).immediate();
+        commits += 1;
+        fault = null;
+        return result;
+      } catch (error) {
+        const failure = asFileError(error, db.name);
+        if (!failure) throw error;
+        fault = failure.reason;
+        throw failure;
+      }
+    },
     version: () => commits,
+    fault: () => fault,
   };
 }
 

@@ -315,6 +315,20 @@ describe('the past', () => {
     expect(collecting.lines.some((line) => line.includes('skips it and older blocks'))).toBe(true);
   });
 
+  test('that a full disk could not store is read again once there is room, and does not count as pruned', async () => {
+    const { start, pass } = await begin({ startBlock: 300 });
+    const collecting = start();
+    const { db, collector, lines } = collecting;
+    db.pragma(`max_page_count = ${Number(db.pragma('page_count', { simple: true }))}`);
+    await pass(1200);
+    expect(collector.status().fault).toContain('SQLITE_FULL');
+    db.pragma('max_page_count = 1000000');
+    await pass(300);
+    expect(collector.status()).toMatchObject({ fault: null, backfill: { share: 1, feesShare: 1 } });
+    expect(lines.some((line) => line.includes('could not store what it has read'))).toBe(true);
+    expect(lines.some((line) => line.includes('skips it and older blocks'))).toBe(false);
+  });
+
   test('beyond the retention time becomes hourly figures, and the number of raw rows stays bounded', async () => {
     const { clock, start, pass, chain } = await begin({ startBlock: 7200 });
     const limits = { ...LIMITS, requestsPerSecond: 50, backfillHours: 1, retentionDays: 2 / 24 };
