@@ -44,8 +44,8 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
     : { missing: `no initdb under ${DEBIAN} or on the PATH (Debian: apt-get install postgresql)` };
 }
 
-/** Initialises and starts a server on a free port. PostgreSQL refuses to run as root, so root starts it as an unprivileged user. */
-export async function startPostgres(): Promise<Postgres> {
+/** Initialises and starts a server on a free port, with more environment variables. PostgreSQL refuses to run as root, so root starts it as an unprivileged user. */
+export async function startPostgres(env: Record<string, string> = {}): Promise<Postgres> {
   const found = findPostgres();
   if ('missing' in found) throw new Error(found.missing);
   const { bin } = found;
@@ -66,7 +66,7 @@ export async function startPostgres(): Promise<Postgres> {
     // After a kill the server refuses to start while a child process of the old one still runs.
     while (server === null || server.exitCode !== null) {
       if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${log}`);
-      const options = { ...user, cwd: folder };
+      const options = { ...user, cwd: folder, env: { ...process.env, ...env } };
       const started = spawnServer(bin, ['-D', data, ...args], options, (text) => {
         log = text;
       });

@@ -49,9 +49,18 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     applicationName: 'percall',
   });
   const retry = createRetry(clock, options.onRetry);
-  const queue = (slot: string) => createWriteQueue({ pool: pools.writes, retry, slot });
+  let hasFailed = false;
+  const onFailure = () => {
+    hasFailed = true;
+  };
+  const queue = (slot: string) => createWriteQueue({ pool: pools.writes, retry, slot, onFailure });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
-  const ping = createPing(pools, clock);
+  // A write of nothing takes the queue's slot, which is a row, and commits.
+  const ping = createPing(pools, clock, async () => {
+    if (!hasFailed) return;
+    await queues.others.write({ statements: [], read: () => null });
+    hasFailed = false;
+  });
   const waiting = createWaitingBytes();
   let closed: Promise<void> | null = null;
   const close = () => {
@@ -71,21 +80,25 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     settled: createSettledReads(pools),
     keys: createServiceKeys(pools, queues.others),
     ping,
+    // A database that is lost for a while comes back.
+    lost: new Promise(() => {}),
     close,
   };
 }
 
 /**
- * Rejects when nothing can be read within PING_MS, and when a read-only replica answers, as after a failover.
+ * Rejects when nothing can be read within PING_MS, when a read-only replica answers, as after a failover, and when `checkWrites` rejects: the disk of a
+ * server may take no writes while it still answers reads.
  * Concurrent calls share one answer, so that many of them do not use up the connections.
  */
-function createPing({ read }: Pools, clock: Clock): () => Promise<void> {
+function createPing({ read }: Pools, clock: Clock, checkWrites: () => Promise<void>): () => Promise<void> {
   let asking: Promise<void> | null = null;
 
   async function ask(): Promise<void> {
     await read(ANY_PAYMENT);
     const [state] = await read<{ transaction_read_only: string }>(READ_ONLY);
     if (state?.transaction_read_only !== 'off') throw new Error('the database takes no writes');
+    await checkWrites();
   }
 
   return async () => {

@@ -56,6 +56,8 @@ interface WriteQueueOptions {
   readonly retry: Retry;
   /** The name of the slot. Queues with the same slot, in all instances, write one after the other. */
   readonly slot: string;
+  /** Called when a transaction has failed and will not be run again, also when its outcome is unknown. */
+  readonly onFailure?: () => void;
 }
 
 /**
@@ -70,7 +72,7 @@ interface WriteQueueOptions {
  * 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all of its writes reject, and it is unknown whether they are
  *    in the database.
  */
-export function createWriteQueue({ pool, retry, slot }: WriteQueueOptions): WriteQueue {
+export function createWriteQueue({ pool, retry, slot, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
   let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
   const slots = { await: AWAIT_SLOT({ slot }), take: TAKE_SLOT({ slot }) };
@@ -94,7 +96,10 @@ export function createWriteQueue({ pool, retry, slot }: WriteQueueOptions): Writ
       const half = Math.ceil(batch.length / 2);
       if (isOwnFault(error) && batch.length > 1)
         for (const part of [batch.slice(0, half), batch.slice(half)]) await run(part);
-      else for (const one of batch) one.reject(asLedgerError(error));
+      else {
+        onFailure();
+        for (const one of batch) one.reject(asLedgerError(error));
+      }
     }
   }
 
