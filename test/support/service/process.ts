@@ -87,6 +87,11 @@ export async function createProcess(
       child.kill('SIGKILL');
       await gone;
     },
+    /** Resolves with the exit code once it has ended by itself. */
+    ended: async (): Promise<number | null> => {
+      if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      return child?.exitCode ?? null;
+    },
     /** Ends the process that waits for the next start. */
     dismissSpare: (): void => void next?.kill('SIGKILL'),
     /** Stops it and returns its exit code. */
