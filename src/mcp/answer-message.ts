@@ -9,9 +9,8 @@ import {
   McpError,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { SERVICE_VERSION } from '../lib/service-version.ts';
 
-/** The version of this service that `initialize` reports. */
-const VERSION = '0.1.0';
 /** Made once, because making one per message would cost more than most messages. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
@@ -30,7 +29,7 @@ export interface Toolbox {
  */
 export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
   const server = new Server(
-    { name: 'percall', title: 'percall: data by the call', version: VERSION },
+    { name: 'percall', title: 'percall: data by the call', version: SERVICE_VERSION },
     { capabilities: { tools: {} }, instructions: toolbox.instructions, jsonSchemaValidator },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed()] }));

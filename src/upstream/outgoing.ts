@@ -1,12 +1,10 @@
 import type { WebConfig } from '../config/web.ts';
 import type { Clock } from '../lib/clock.ts';
+import { SERVICE_VERSION } from '../lib/service-version.ts';
 import { createUpstreams, type UpstreamLog } from './client/http.ts';
 import { hostOf } from './guard/guard.ts';
 import { createResolve } from './guard/resolve.ts';
 import { createWeb } from './web/web.ts';
-
-/** The version that outgoing requests name; a release changes it together with package.json (a test compares them). */
-const VERSION = '0.1.0';
 
 interface OutgoingOptions {
   readonly web: WebConfig;
@@ -18,7 +16,7 @@ interface OutgoingOptions {
 
 /** Creates everything that sends requests to hosts other than the chain's: the client of the upstreams, and the one for third parties' pages. */
 export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
-  const userAgent = `percall/${VERSION} (+${settings.contactUrl ?? publicOrigin})`;
+  const userAgent = `percall/${SERVICE_VERSION} (+${settings.contactUrl ?? publicOrigin})`;
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;
   const dial = { resolve: createResolve(), ownHosts: new Set([hostOf(new URL(publicOrigin))]), testHosts };
   const upstreams = createUpstreams({ clock, userAgent, log, dial });

@@ -9,6 +9,8 @@ const NEAR_SECONDS = 3600;
 const AGE = /("ageSeconds":)\d+/g;
 /** A block of the embedded chain. Block numbers of the examples are higher and stay. */
 const BLOCK = /("block":)\d{1,5}\b/g;
+/** The service's own version, which a release changes. */
+const SERVER_VERSION = /("name":"percall"[^{}]*"version":)"[^"]+"/g;
 const REQUEST_ID = /("requestId":")[^"]+/g;
 /** The members of a challenge that differ with each invoice. Unit tests decode them. */
 const CHALLENGE = /\b(macaroon|id|request|expires|opaque)="[^"]+"/g;
@@ -54,6 +56,7 @@ export function createPlaceholders(constants: string) {
       for (const [value, name] of given) result = result.replaceAll(value, name);
       return result
         .replace(HEX, nameHex)
+        .replace(SERVER_VERSION, '$1"<version>"')
         .replace(UUID, (value) => nameOf('uuid', value))
         .replace(INVOICE, (value) => nameOf('invoice', value))
         .replace(SECONDS, (all, member, value) =>
