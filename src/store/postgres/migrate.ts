@@ -3,12 +3,21 @@ import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
 import { readMigrations } from '../schema-version.ts';
 import { asLedgerError } from './errors.ts';
+import { countLivingInstances } from './living-instances.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /** SQLSTATEs of a lost race: another instance has created the table, its type or the version's row, or the transactions conflicted. */
 const RACED = new Set(['23505', '42P07', '42710', '40001', '40P01']);
 /** The most lost races. In each, another instance has done a step. */
 const MAX_RACES = 50;
+
+/**
+ * The oldest schema whose instances may run beside this program: those write rows that this program understands, and take no row of it for another. Raise
+ * it with a migration that they cannot work with. `test/crash/rolling-upgrade.test.ts` runs both on one ledger.
+ */
+const RUNS_BESIDE = 18;
+/** SQLSTATE of a table that does not exist. */
+const NO_TABLE = '42P01';
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS ledger_migrations (
   version    BIGINT PRIMARY KEY,
@@ -27,7 +36,7 @@ interface MigrateOptions {
 /**
  * Applies the numbered files that this database lacks. Each is one transaction that begins with the version's own row: of several instances that
  * start at once, one inserts the row and the others wait for it. Throws for a database of a newer program, because its rows may have a meaning that
- * this program does not know. Statements have no time-out here, because an index on a large table may take long.
+ * this program does not know, and for one of an older program than `RUNS_BESIDE` while instances run on it. Statements have no time-out here, because an index on a large table may take long.
  */
 export async function migrate({
   url,
@@ -45,10 +54,13 @@ export async function migrate({
     await client.query('SET synchronous_commit = on');
     await unlessRaced(client, VERSIONS);
     for (let races = 0; races < MAX_RACES; races++) {
+      // Counted before the versions are read: an instance that runs has finished migrating.
+      const living = await livingOn(client);
       const done = await versionsOf(client);
       const last = Math.max(0, ...done);
       if (last > newest)
         throw new Error(`${name} is of version ${last}; this program knows ${newest}: start the newer program`);
+      if (living > 0 && last < Math.min(RUNS_BESIDE, newest)) throw new Error(besideWhat(name, last, living));
       const next = migrations.find(({ version }) => !done.has(version));
       if (!next) return;
       await apply(client, next.version, readFileSync(next.path, 'utf8'), nowMs);
@@ -60,6 +72,20 @@ export async function migrate({
     throw asLedgerError(error);
   } finally {
     await client.end();
+  }
+}
+
+const besideWhat = (name: string, last: number, living: number): string =>
+  `${name} is of version ${last}, and instances of that program run on it (${living}): stop them first. Only instances of version ${RUNS_BESIDE} and ` +
+  'later may run beside this program. A killed instance counts for 15 seconds';
+
+/** The instances that run on this ledger. A ledger from before there were several has no table of them. */
+async function livingOn(client: Client): Promise<number> {
+  try {
+    return await countLivingInstances(client);
+  } catch (error) {
+    if (error instanceof DatabaseError && error.code === NO_TABLE) return 0;
+    throw error;
   }
 }
 

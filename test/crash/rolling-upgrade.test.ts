@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
+import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
+import { RELEASED } from '../../scripts/lib/schemas/released.ts';
+import { freePort } from '../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { leaderOf } from '../support/service/instances.ts';
+import { checkSale, expectBalancedLedger, untilNothingIsOpen } from '../support/service/instances-checks.ts';
+import { createProcess } from '../support/service/process.ts';
+import { until } from '../support/service/workers.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
+
+// An instance of the last schema's code and one of today on one ledger, as in a rolling upgrade. The old code comes out of git's history, so this runs in
+// the slow lane, and not in a shallow clone.
+
+const ON_POSTGRES = RELEASED.filter(({ database }) => database === 'postgres');
+const [before, older] = [ON_POSTGRES.at(-2), ON_POSTGRES.at(-3)];
+if (before === undefined || older === undefined) throw new Error('there is no earlier schema');
+const missing = !process.env.SLOW
+  ? 'it belongs to the slow lane'
+  : hasCommit(before.commit) && hasCommit(older.commit)
+    ? null
+    : 'this clone lacks the history';
+if (missing !== null) process.stderr.write(`skipped, an upgrade with running instances: ${missing}\n`);
+
+const PATH = '/v1/paid/fees/estimate';
+const BUYERS = 6;
+type Instance = Awaited<ReturnType<typeof createProcess>>;
+
+describe.skipIf(missing !== null)('an upgrade', () => {
+  describePostgres('of instances that share a ledger', () => {
+    let network: EmbeddedNetwork;
+    let postgres: Postgres;
+    let work: string;
+    let buyers: Awaited<ReturnType<typeof newBuyer>>[];
+    const started: Instance[] = [];
+    beforeAll(async () => {
+      [network, postgres] = await Promise.all([startEmbeddedNetwork(), startPostgres()]);
+      work = mkdtempSync(join(tmpdir(), 'percall-upgrade-'));
+      buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network, 50_000_000n)));
+    });
+    afterAll(async () => {
+      for (const one of started) await one.kill();
+      await postgres?.stop();
+      await network?.stop();
+      if (work) rmSync(work, { recursive: true, force: true });
+    });
+
+    /** An instance of a commit's code, or of today's, over a ledger. Both name one public origin, as behind a load balancer. */
+    async function instanceOf(commit: string | null, ledger: string): Promise<Instance> {
+      const [port, name] = [String(await freePort()), commit ?? 'today'];
+      const env = {
+        LEDGER_URL: postgres.url(ledger),
+        PORT: port,
+        PUBLIC_ORIGIN: 'http://127.0.0.1:1',
+        PAYER_MAX_OPEN: '0',
+      };
+      const program = commit === null ? {} : { program: join(checkout(commit, work), 'src/server.ts') };
+      const more = { COLLECTOR: 'off', REDELIVERY_MAX: '1000' };
+      const instance = await createProcess(network, join(work, `data-${ledger}-${name}`), { ...env, ...more }, program);
+      started.push(instance);
+      return instance;
+    }
+
+    async function ask<Row extends object>(ledger: string, text: string): Promise<Row[]> {
+      const client = new Client({ connectionString: postgres.url(ledger) });
+      await client.connect();
+      try {
+        return (await client.query(text)).rows as Row[];
+      } finally {
+        await client.end();
+      }
+    }
+
+    const versionOf = async (ledger: string): Promise<number> =>
+      Number((await ask<{ last: string }>(ledger, 'SELECT max(version) AS last FROM ledger_migrations'))[0]?.last);
+
+    /** Each buyer presents one payment at both instances at the same moment. It is charged once and answered alike at both. */
+    async function sellAtBoth(
+      ledger: string,
+      [one, other]: readonly [Instance, Instance],
+      what: string,
+    ): Promise<void> {
+      const payments: Payment[] = await Promise.all(buyers.map((buyer) => buyer.sign(one.origin, PATH)));
+      const answers = await Promise.all(
+        payments.map(async (payment) => {
+          const both = [one, other].map(({ origin }) => present(origin, PATH, payment));
+          return (await Promise.all(both)).find(({ status }) => status === 200) ?? null;
+        }),
+      );
+      expect(answers.filter(Boolean), what).toHaveLength(BUYERS);
+      for (const [at, payment] of payments.entries())
+        for (const { origin } of [one, other])
+          await checkSale(network, origin, { path: PATH, payment, received: answers[at] ?? null }, what);
+      const service = { ask: <Row extends object>(text: string) => ask<Row>(ledger, text) };
+      await untilNothingIsOpen(service);
+      await expectBalancedLedger(network, service, what);
+    }
+
+    test(`from version ${before.version}: both sell, one payment buys one answer, whichever of them leads`, async () => {
+      await postgres.createDatabase('rolling');
+      const old = await instanceOf(before.commit, 'rolling');
+      await old.start();
+      expect(await versionOf('rolling')).toBe(before.version);
+      const sold = await (buyers[0] as (typeof buyers)[0]).sign(old.origin, PATH);
+      const answer = await present(old.origin, PATH, sold);
+      expect(answer.status).toBe(200);
+
+      const today = await instanceOf(null, 'rolling');
+      await today.start();
+      expect(await versionOf('rolling')).toBe(ON_POSTGRES.at(-1)?.version);
+      const origins = [old.origin, today.origin];
+      expect(await leaderOf({ origins })).toBe(0);
+      const again = await present(today.origin, PATH, sold);
+      expect([again.status, again.body]).toEqual([200, answer.body]);
+      await sellAtBoth('rolling', [old, today], 'the old one leads');
+
+      // The old one dies with payments in flight, and today's finishes them.
+      await network.pauseMining();
+      const payments = await Promise.all(buyers.map((buyer) => buyer.sign(old.origin, PATH)));
+      const cut = payments.map((payment) => present(old.origin, PATH, payment).catch(() => null));
+      const open = "SELECT id FROM usdc_payments WHERE state = 'settling' AND transaction_hash IS NOT NULL";
+      await until('payments are in flight', async () => (await ask('rolling', open)).length >= 2);
+      await old.kill();
+      await network.resumeMining();
+      const received = await Promise.all(cut);
+      for (const [at, payment] of payments.entries())
+        await checkSale(
+          network,
+          today.origin,
+          { path: PATH, payment, received: received[at] ?? null },
+          'the old one died',
+        );
+
+      // What was stopped cannot come back: the ledger is newer than its program.
+      await expect(old.start()).rejects.toThrow('start the newer program');
+    });
+
+    test(`from version ${older.version}: today's instance does not start while one of then runs, and says why`, async () => {
+      await postgres.createDatabase('refused');
+      const old = await instanceOf(older.commit, 'refused');
+      await old.start();
+      const today = await instanceOf(null, 'refused');
+      await expect(today.start()).rejects.toThrow(
+        `is of version ${older.version}, and instances of that program run on it (1): stop them first`,
+      );
+      expect(await versionOf('refused')).toBe(older.version);
+      expect((await present(old.origin, PATH, await buyers[0]!.sign(old.origin, PATH))).status).toBe(200);
+      expect(await old.stop()).toBe(0);
+      await today.start();
+      expect((await present(today.origin, PATH, await buyers[0]!.sign(today.origin, PATH))).status).toBe(200);
+    });
+  });
+});

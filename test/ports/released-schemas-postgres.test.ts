@@ -1,0 +1,107 @@
+import { Client } from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RELEASED } from '../../scripts/lib/schemas/released.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { dumpOf } from '../support/ledger/released-fixtures.ts';
+import { expectOthers, expectPayments, expectPromises, expectProofs } from '../support/ledger/released-ledger.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+
+/** All that a schema is made of, but for the order of columns, in which migrations of two branches may have come. */
+const PARTS = [
+  `SELECT table_name, column_name, data_type, is_nullable, column_default, is_identity
+     FROM information_schema.columns WHERE table_schema = 'public'`,
+  "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+  `SELECT conrelid::regclass::text AS name, conname, pg_get_constraintdef(oid) AS text
+     FROM pg_constraint WHERE connamespace = 'public'::regnamespace`,
+  'SELECT tgrelid::regclass::text AS name, tgname, pg_get_triggerdef(oid) AS text FROM pg_trigger WHERE NOT tgisinternal',
+  `SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
+  `SELECT version FROM ledger_migrations`,
+];
+
+async function schemaOf(url: string): Promise<string[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const lines: string[] = [];
+    for (const part of PARTS) lines.push(...(await client.query(part)).rows.map((row) => JSON.stringify(row)));
+    return lines.sort();
+  } finally {
+    await client.end();
+  }
+}
+
+describePostgres('on PostgreSQL', () => {
+  describe.each(RELEASED.filter(({ database }) => database === 'postgres'))(
+    'a ledger of version $version, made by $commit',
+    (schema) => {
+      let url: string;
+      beforeEach(async () => {
+        url = await freshDatabase('template1');
+        const client = new Client({ connectionString: url });
+        await client.connect();
+        await client.query(dumpOf(schema));
+        await client.end();
+      });
+      let opened: Awaited<ReturnType<typeof openPostgresStores>> | null = null;
+      afterEach(async () => {
+        await opened?.close();
+        opened = null;
+      });
+      const open = async () => {
+        opened = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
+        return opened;
+      };
+
+      test('is brought to the schema that a new ledger has', async () => {
+        await open();
+        const [migrated, fresh] = [await schemaOf(url), await schemaOf(await freshDatabase())];
+        expect(fresh.length).toBeGreaterThan(200);
+        expect(migrated).toEqual(fresh);
+      });
+
+      test('has every row of then, with the same meaning', async () => {
+        const stores = await open();
+        await expectPayments(stores, schema.version);
+        await expectOthers(stores, schema.version);
+        await expectProofs(stores, schema.version);
+      });
+
+      test('keeps the promises of then', async () => {
+        await expectPromises(await open(), schema.version);
+      });
+
+      test('is refused while an instance of then runs on it, unless that one may run beside this program', async () => {
+        const client = new Client({ connectionString: url });
+        await client.connect();
+        const alive = `UPDATE instances SET seen_at = (SELECT CAST(extract(epoch FROM now()) * 1000 AS BIGINT))`;
+        await client.query(alive);
+        if (schema.version >= 18) await open();
+        else
+          await expect(open()).rejects.toThrow(
+            new RegExp(
+              `is of version ${schema.version}, and instances of that program run on it \\(1\\): stop them first`,
+            ),
+          );
+        const { rows } = await client.query('SELECT max(version) AS last FROM ledger_migrations');
+        expect(Number(rows[0].last) > schema.version).toBe(schema.version === 18);
+        // Once it has been silent for long enough, it is dead, and the ledger is migrated.
+        await client.query('UPDATE instances SET seen_at = seen_at - 15001');
+        await (await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock })).close();
+        await client.end();
+      });
+
+      test('knows the instance of then as dead, and gives its lease to another one', async () => {
+        await open();
+        const log = { warn: () => {} };
+        const share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log });
+        const standing = await share.store.heartbeat('boot-of-today', 6000, 15_000);
+        expect(standing).toMatchObject({ living: ['boot-of-today'], dead: ['boot-of-then'] });
+        expect(standing.fencingToken).toBeGreaterThan(1);
+        await share.close();
+      });
+    },
+  );
+});
