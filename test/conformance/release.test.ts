@@ -3,11 +3,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { answerShapes } from '../../../scripts/lib/answer-shapes.ts';
-import { moveUnreleased } from '../../../scripts/lib/release/changelog.ts';
-import { refusalsOf } from '../../../scripts/lib/release/refusals.ts';
+import { answerShapes } from '../../scripts/lib/answer-shapes.ts';
+import { moveUnreleased } from '../../scripts/lib/release/changelog.ts';
+import { refusalsOf } from '../../scripts/lib/release/refusals.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
+const ROOT = join(import.meta.dirname, '../..');
 const PARTS = ['scripts', 'src', 'openapi', 'docs', 'package.json', 'package-lock.json', 'CHANGELOG.md', '.gitignore'];
 const SHAPES = 'test/conformance/docs/released-shapes.json';
 
@@ -94,11 +94,14 @@ describe('a release', () => {
     expect(copy.state()).toEqual(before);
   });
 
-  test('of which a late step fails takes back the earlier ones', () => {
+  test('of which a step fails takes back the earlier ones', () => {
     const manifest = JSON.parse(copy.read('package.json'));
-    copy.commit('package.json', JSON.stringify({ ...manifest, scripts: { ...manifest.scripts, sbom: 'exit 1' } }));
+    copy.commit('package.json', JSON.stringify({ ...manifest, scripts: { ...manifest.scripts, openapi: 'exit 1' } }));
     const before = copy.state();
-    expect(copy.release('1.0.0')).toMatchObject({ code: 1, out: expect.stringContaining('write docs/sbom.cdx.json') });
+    expect(copy.release('1.0.0')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('write openapi/openapi.json'),
+    });
     expect(copy.state()).toEqual(before);
   });
 
