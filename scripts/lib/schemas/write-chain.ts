@@ -41,9 +41,9 @@ export function writeChain(writes: ChainWrites, probes: ProbeWrites): void {
       ...[{ block: 1006, logIndex: 2, transactionHash: hashOf('burn'), at: FROM + 6, kind: 'burn' as const }],
     ].map((event) => ({ ...event, account: contract, amount: 2n ** 70n })),
   }));
-  writes.storeCode([
-    { block: 1003, transactionHash: hashOf('deploy'), codeBytes: 512, codeHash: hashOf('code'), label: 'token' },
-  ]);
+  const code = { codeBytes: 512, codeHash: hashOf('code'), label: 'token' };
+  // Stores up to schema 4 leave out the kinds and the time of the next look.
+  writes.storeCode([{ block: 1003, transactionHash: hashOf('deploy'), ...code, kinds: 1, lookAt: null }]);
   writes.storeHead({
     number: WHOLE.to,
     hash: `0x${hashOf('block 1009').toString('hex')}`,
