@@ -21,7 +21,7 @@ interface Step {
 
 const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trim();
 /** The tests that need a program of Debian's may be skipped elsewhere. A release skips none. */
-const WHOLE = { REQUIRE_BROWSER: '1', REQUIRE_POSTGRES: '1', REQUIRE_SPIN: '1' };
+const WHOLE = { REQUIRE_BROWSER: '1', REQUIRE_POSTGRES: '1', REQUIRE_SPIN: '1', REQUIRE_CC: '1' };
 const npm = (...args: string[]): void =>
   void execFileSync('npm', args, { stdio: 'inherit', env: { ...process.env, ...WHOLE } });
 const script = (name: string, ...args: string[]): void => npm('run', '--silent', name, '--', ...args);

@@ -24,7 +24,7 @@ const NOT_FOR: Readonly<Record<string, string>> = {
   '/chain/token': 'prices of tokens that are not watched, lists of holders, or NFTs',
   '/chain/tx': 'finding transactions: it needs the hash',
   '/chain/usyc': 'buying or redeeming USYC, or for other funds',
-  '/web/extract': 'pages behind a login, pages that scripts draw, PDFs, or searching the web',
+  '/web/extract': 'pages behind a login, pages that scripts draw, PDFs of scanned pages, or searching the web',
   '/web/check': 'a page’s text, or for watching an address over time',
   '/packages/npm': 'old versions, advisories against them, or source code',
   '/packages/pypi': 'old versions or source code',

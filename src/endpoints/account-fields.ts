@@ -12,7 +12,7 @@ export const placeField = (description: string) =>
 /** The ends of the blocks that were searched. */
 export const searchedFields = {
   since: placeField('The first block that was searched; what is older is not in here'),
-  until: placeField('The last one'),
+  until: placeField('The last block that was searched'),
 };
 
 /** What an account is called. */
@@ -25,7 +25,9 @@ export const labelField = z.string().nullable().meta({
 export const proxyField = z
   .strictObject({
     standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
-    target: addressField('Whose code it runs').nullable().meta({ description: 'null when its beacon names none' }),
+    target: addressField('Whose code it runs')
+      .nullable()
+      .meta({ description: 'null when its beacon names none, or no node could ask it' }),
     targetLabel: labelField,
     beacon: addressField('The contract that names the target to all its proxies')
       .nullable()

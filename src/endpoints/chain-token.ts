@@ -74,8 +74,7 @@ export const chainToken = defineEndpoint({
   access: 'paid',
   priceUsd: '0.002',
   label: 'Token',
-  summary:
-    'Name, symbol, decimals and total supply of an ERC-20 token at the latest block; its creator and proxy target; of watched tokens the rate, volume, pools and accounts seen.',
+  summary: 'Name, symbol, decimals, supply and creator of an ERC-20 token; rate, volume and pools where watched.',
   params: z.object({ address: addressParam('The token contract') }),
   result,
   example: {

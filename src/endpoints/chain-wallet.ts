@@ -57,8 +57,8 @@ const result = z.strictObject({
   creation: creationField,
   activity: z
     .strictObject({
-      first: placeField('The first').nullable(),
-      last: placeField('The newest').nullable(),
+      first: placeField('Its first transaction in those blocks').nullable(),
+      last: placeField('Its newest transaction in those blocks').nullable(),
       ...searchedFields,
       complete: z.boolean().meta({
         description:
@@ -81,8 +81,7 @@ export const chainWallet = defineEndpoint({
   access: 'paid',
   priceUsd: '0.002',
   label: 'Wallet',
-  summary:
-    'USDC, project-token and watched-token balances, transactions sent, account type, label, proxy target and last activity of a wallet address at the latest block.',
+  summary: 'USDC and token balances, transactions sent, label, proxy and last activity of a wallet address.',
   params: z.object({ address: addressParam('The account to read') }),
   result,
   example: {
@@ -125,17 +124,20 @@ export const chainWallet = defineEndpoint({
     const { chain, clock, reads, projectToken } = sources;
     const block = await readNewestNumber(chain);
     const tokens = walletTokens(sources);
-    const calls = [...accountCalls(address, block), ...balanceCalls(tokens, address, block)];
+    const own = accountCalls(address, block);
+    const ofCode = accountCodeCalls(address, block);
+    const calls = [...own, ...ofCode, ...balanceCalls(tokens, address, block)];
     const [outcomes, metadata] = await Promise.all([
       chain.batch(calls, { signal }),
       readWalletTokens(chain, tokens, block, { signal }),
     ]);
-    const held = outcomes.slice(calls.length - tokens.length);
+    const behindCode = own.length + ofCode.length;
+    const held = outcomes.slice(behindCode);
     const { balances, missing } = showBalances(sources, address, tokens, held, metadata);
     const [usdc] = balances;
     // The USDC balance is what the buyer pays for. Without it the call fails and charges nothing.
     if (!usdc?.balance) throw new UpstreamFailed('chain', 'the USDC contract gave no balance');
-    const { code, proxy } = await readAccountCode(chain, outcomes.slice(ACCOUNT_CALLS), block, { signal });
+    const { code, proxy } = await readAccountCode(chain, outcomes.slice(own.length, behindCode), block, { signal });
     if (code === null) throw new UpstreamFailed('chain', 'no node gave the code of the account');
     const isContract = code !== '0x' && delegateOf(code) === null;
     const created = isContract ? reads.creationOf(address) : null;
@@ -168,15 +170,11 @@ export const chainWallet = defineEndpoint({
   },
 });
 
-/** The calls before those of the code. */
-const ACCOUNT_CALLS = 2;
-
 function accountCalls(address: string, block: number) {
   const at = toQuantity(block);
   return [
     { method: 'eth_getBalance', params: [address, at] },
     { method: 'eth_getTransactionCount', params: [address, at] },
-    ...accountCodeCalls(address, block),
   ];
 }
 

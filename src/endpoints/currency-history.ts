@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
 import { daysBefore } from '../lib/calendar.ts';
-import { type DatedFixing, type DatedFixings, type Fixing, rateChange } from '../upstream/rates/fixing.ts';
+import { type DatedFixing, type Fixing, rateChange } from '../upstream/rates/fixing.ts';
 import { dateField, fixingSource } from './currency-fields.ts';
 import { gatherParts, type missingField } from './optional-parts.ts';
 import { percentOf } from './percent-fields.ts';
@@ -52,16 +52,15 @@ export async function readHistory(
   signal: AbortSignal,
 ): Promise<History> {
   const { date } = read.fixing;
-  const field = days > 0 ? 'series' : 'previousDate';
   const from = daysBefore(date, Math.max(days - 1, LOOK_BACK_DAYS));
-  const tasks: Record<string, () => Promise<DatedFixings>> = { [field]: () => currency.between(from, date) };
-  const { parts, missing } = await gatherParts(tasks, signal);
-  const found = parts[field] ?? null;
+  const { parts, missing } = await gatherParts({ history: () => currency.between(from, date) }, signal);
+  const found = parts.history ?? null;
+  const fields = ['previousDate', 'changePercent', ...(days > 0 ? ['series'] : [])];
   const first = daysBefore(date, days - 1);
   return {
     previous: found?.fixings.find((fixing) => fixing.date < date) ?? null,
     series: days > 0 && found ? found.fixings.filter((fixing) => fixing.date >= first).toReversed() : null,
-    missing,
+    missing: missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
     sources: [fixingSource(read), ...(found ? [fixingSource(found)] : [])],
   };
 }

@@ -30,7 +30,10 @@ export const deploysHistory = defineEndpoint({
     kind: z
       .enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' })
       .optional()
-      .meta({ description: 'Only tokens, only proxies, or only contracts that are neither' }),
+      .meta({
+        description:
+          'Only tokens, only proxies, or only contracts that are neither. A contract whose code is not read yet (labelState unread) is in none of them',
+      }),
     cursor: cursorParam,
   }),
   result: z.strictObject({
@@ -41,8 +44,8 @@ export const deploysHistory = defineEndpoint({
       .meta({ description: 'The cursor of the next page; null: nothing older is collected' }),
     completeSince: z
       .strictObject({
-        block: z.int().nonnegative().meta({ description: 'The block' }),
-        at: atField('Its time'),
+        block: z.int().nonnegative().meta({ description: 'Number of the block' }),
+        at: atField('Time of the block'),
       })
       .nullable()
       .meta({ description: 'From this block on every deploy is collected; older ones are there in part' }),

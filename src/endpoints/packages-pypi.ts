@@ -66,7 +66,7 @@ export const packagesPypi = defineEndpoint({
   priceUsd: '0.002',
   label: 'PyPI package',
   summary:
-    'Latest version of a PyPI project: Python requirement, licence, dependencies, advisories against that release with severity, dependents, files and provenance.',
+    'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, dependents, files and provenance.',
   params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
   result,
   example: {

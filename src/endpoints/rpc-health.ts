@@ -21,7 +21,9 @@ const error = z.enum(PROBE_ERRORS);
 function availability(span: string) {
   return z
     .strictObject({
-      availablePercent: percentField('Answered probes by all').nullable(),
+      availablePercent: percentField('')
+        .nullable()
+        .meta({ description: 'Probes that were answered, in percent of all; at most 4 decimals' }),
       probes: count.meta({ description: 'How many were made, which is fewer when the service did not run' }),
     })
     .meta({ description: `Over the last ${span}; null without any probe` });
@@ -57,7 +59,9 @@ const result = z.strictObject({
       last24Hours: availability('24 hours'),
     }),
   ),
-  laggingAfterBlocks: count.meta({ description: 'Blocks behind the best head from which on an endpoint is lagging' }),
+  laggingAfterBlocks: count.meta({
+    description: 'An endpoint is lagging when its head is more blocks than this behind the best one',
+  }),
   freshness,
   source: sourceSchema,
 });

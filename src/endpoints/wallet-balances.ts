@@ -31,11 +31,13 @@ export const balancesField = z
         .meta({ description: 'In base units; null when the contract does not answer' }),
       lastMovedAt: atField('The newest collected transfer that moved it to or from the account').nullable().meta({
         description:
-          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, and for USDC, whose transfers are not collected',
+          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not collected: USDC, and USYC where it is not watched',
       }),
     }),
   )
-  .meta({ description: `USDC first, then the other tokens that this service watches, ${MAX_TOKENS} at most` });
+  .meta({
+    description: `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at most in all`,
+  });
 
 /** The tokens of every answer about a wallet, in lower case: USDC, the watched ones, USYC and the project's; each once. */
 export function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {

@@ -31,11 +31,13 @@ export const unreachedMembers = z.object({
   reason: z.string().meta({ description: 'Why it does not answer' }),
   phase: z.enum(['dns', 'connect', 'tls', 'request', 'redirects']).meta({
     description:
-      'The step that failed. request: sent, but its answer did not come; redirects: every step went well, but they lead to no page',
+      'The step that failed. request: sent, but its answer did not come; redirects: each step succeeded, but there were more than 5 redirects',
   }),
   url: z.string().meta({ description: 'The URL that was asked for' }),
   failedUrl: z.string().meta({ description: 'The URL that failed: `url`, or where its redirects led' }),
-  redirects: redirectsField.meta({ description: 'The answers that led elsewhere, in order, at most 6' }),
+  redirects: redirectsField.meta({
+    description: 'The answers that led elsewhere, in order: at most 5, and the one too many',
+  }),
   totalMs: ms('From the first look-up to the failure'),
   timings: z
     .object({
@@ -46,7 +48,8 @@ export const unreachedMembers = z.object({
       totalMs: ms('All of them'),
     })
     .meta({
-      description: 'Of the URL that failed; the last one until the failure, null for a step that was not reached',
+      description:
+        'Of the URL that failed. The step that failed is measured until the failure; a step that was not reached is null',
     }),
   tls: tlsSchema.nullable().meta({ description: 'The certificate as it was sent, valid or not; null when none came' }),
   certificateError: z.string().nullable().meta({

@@ -69,7 +69,7 @@ export const webCheck = defineEndpoint({
   priceUsd: '0.002',
   label: 'Web address check',
   summary:
-    'HTTP status, redirect chain with timings, response time by phase, TLS certificate, and security headers present or missing with a one-word judgement each, measured from this service. A host that cannot be reached, or whose certificate is not valid, is 502 and uncharged, and says `up: false`, the reason, the step that failed, its timings and the certificate. robots.txt is not consulted.',
+    'HTTP status, redirects, response time by phase, TLS certificate, and security headers with a judgement each, measured from this service. A host that cannot be reached, or has a bad certificate, is 502 and says why. robots.txt is not consulted.',
   params: z.object({ url: urlParam }),
   result,
   problemMembers: unreachedMembers,

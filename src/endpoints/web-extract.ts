@@ -73,7 +73,7 @@ export const webExtract = defineEndpoint({
   priceUsd: '0.005',
   label: 'Web page as text',
   summary:
-    'Title, description, headings and up to 20,000 characters of clean text of a public web page, beside the same in Markdown, links, author, publication date, canonical address, language and word count (HTML, XHTML, PDF, JSON or plain text, at most 3 MB); a page that does not exist is 404, one without text and any other failure 502. robots.txt is not consulted.',
+    'Title, description and up to 20,000 characters of clean text of a public web page, PDF or JSON document, with Markdown, links, author, date and language. A page that does not exist is 404, one without text or any other failure 502. robots.txt is not consulted.',
   params: z.object({ url: urlParam }),
   result,
   example: {

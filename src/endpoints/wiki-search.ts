@@ -23,7 +23,7 @@ export const wikiSearch = defineEndpoint({
   access: 'paid',
   priceUsd: '0.001',
   label: 'Encyclopedia search',
-  summary: 'The best matching Wikipedia articles with descriptions, excerpts and images; content CC BY-SA 4.0.',
+  summary: 'Matching Wikipedia articles with excerpts and images; CC BY-SA 4.0.',
   params: z.object({
     q: z
       .string({ error: 'required: what to search for' })

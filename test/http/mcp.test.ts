@@ -183,7 +183,7 @@ describe('a priced tool', () => {
       extensions: { bazaar: { info: { input: { type: 'mcp', toolName: 'paid_chain_thing' } } } },
     });
     const [sentence, data, ...more] = textsOf(result);
-    expect(sentence).toMatch(/^paid_chain_thing is not paid for yet, .*: it costs 0\.002 USDC on Arc,[^.]*\.$/);
+    expect(sentence).toMatch(/^paid_chain_thing is not paid for yet, [^.]*\. It costs 0\.002 USDC on Arc: [^.]*\.$/);
     expect([JSON.parse(data!), more]).toEqual([result.structuredContent, []]);
   });
 

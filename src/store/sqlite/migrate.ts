@@ -12,14 +12,14 @@ export function migrate(db: Database.Database, directory: string): void {
   const { migrations, newest } = readMigrations(directory);
   if (done > newest)
     throw new Error(`${db.name} is of version ${done}; this program knows ${newest}: start the newer program`);
-  if (done > 0 && done < newest) {
+  if (done > 0) {
     const [lacking] = lackingColumns(
       db,
       migrations.filter(({ version }) => version <= done),
     );
     if (lacking !== undefined)
       throw new Error(
-        `${db.name} is of version ${done}, but lacks ${lacking}: no release made it, and none can open it`,
+        `${db.name} is of version ${done}, but lacks ${lacking}: a commit between two versions made it. docs/operating.md (Upgrading) says what to do`,
       );
   }
   for (const { version, path } of migrations) {

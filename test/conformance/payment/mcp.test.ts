@@ -299,7 +299,7 @@ describe('over Lightning,', () => {
     const given = fresh();
     const asked = await sats.call(TOOL, given);
     expect(textOf(asked)).toMatch(
-      /^paid_test_moody is not paid for yet, .*: it costs 1 sat over Lightning \(0\.0005 USD\)/,
+      /^paid_test_moody is not paid for yet, [^.]*\. It costs 1 sat over Lightning \(0\.0005 USD\)/,
     );
     const requirement = offeredBy(asked);
     expect(requirement.extra).toMatchObject({

@@ -73,6 +73,18 @@ describe('chain/wallet', () => {
     });
   });
 
+  test('a watched token that refuses does not hide a contract’s proxy', async () => {
+    const view = given().node.methods.eth_call!;
+    given().node.methods.eth_getCode = () => '0x6000';
+    given().node.methods.eth_getStorageAt = ([, slot]) =>
+      number(slot === PROXY_SLOTS['eip1967.proxy.implementation'] ? 0xbeefn : 0n);
+    given().node.methods.eth_call = (params) => {
+      if ((params as [{ to: string }])[0].to === WATCHED) throw new RpcFault(3, 'execution reverted');
+      return view(params);
+    };
+    expect((await read(watching(WATCHED))).proxy).toMatchObject({ standard: 'EIP-1967', target: address('beef') });
+  });
+
   test('a known contract has its name', async () => {
     given().views[USDC]!['0x70a08231'] = number(0n);
     expect(await run(chainWallet, given().sources, { address: USDC })).toMatchObject({ label: 'USDC', usdc: '0' });

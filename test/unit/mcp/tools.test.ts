@@ -202,7 +202,7 @@ describe('the tools', () => {
       expect(ajv.getValidator(outputSchema() as never)(result.structuredContent).errorMessage).toBeUndefined();
       const [sentence, data] = result.content.map((content) => (content as { text: string }).text);
       expect(sentence).toBe(
-        `${name} is not paid for yet, and nothing was charged: it costs ${price.usd} USDC on Arc (demo, play money), which a client with a USDC wallet pays by the terms below, and then makes the same call again.`,
+        `${name} is not paid for yet, and nothing was charged. It costs ${price.usd} USDC on Arc (demo, play money): a client with a USDC wallet pays it by the terms below, and then makes the same call again.`,
       );
       expect(JSON.parse(data!)).toEqual(result.structuredContent);
     }

@@ -109,7 +109,9 @@ describe.each(UNFIT)('a file of version $version from between two merges, made b
     unpack(schema, file);
     const lacking = schema.version === 9 ? 'relayer_spending' : 'lightning_facilitator_(nodes|days)';
     expect(() => openLedgerDatabase(file)).toThrow(
-      new RegExp(`ledger\\.db is of version ${schema.version}, but lacks ${lacking}\\.\\w+: no release made it`),
+      new RegExp(
+        `ledger\\.db is of version ${schema.version}, but lacks ${lacking}\\.\\w+: a commit between two versions`,
+      ),
     );
     const db = new Database(file);
     expect(db.pragma('user_version', { simple: true })).toBe(schema.version);

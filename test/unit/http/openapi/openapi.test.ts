@@ -251,10 +251,10 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('describes each answer once, however many protocols sell it, so that it stays under 300 KB', () => {
+  it('describes each answer once, however many protocols sell it, so that it stays under 340 KB', () => {
     const refsTo = (name: string) => JSON.stringify(byMpp).split(`"#/components/schemas/${name}"`).length - 1;
     expect([refsTo('PaidWikiSearch'), refsTo('Source') >= catalogue.length - 1]).toEqual([3, true]);
-    expect(Buffer.byteLength(JSON.stringify(document))).toBeLessThan(300_000);
+    expect(Buffer.byteLength(JSON.stringify(document))).toBeLessThan(340_000);
   });
 
   it('says of every object what its members are, or that it has any, because generated clients take a bare one for empty', () => {
