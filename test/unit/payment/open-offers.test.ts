@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
-import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
+import { createOffer, offersUnder, termsOf } from '../../../src/payment/open-offers.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import type { RailProbes } from '../../../src/payment/settling.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
@@ -17,6 +18,7 @@ const PLAIN = {
   maxTimeoutSeconds: 604_900,
   extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
 };
+const probe = (ok: boolean): RailProbes => ({ channels: { ok, detail: '' } });
 const decoded = (header: string) => JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
 
 describe('an offer', () => {
@@ -32,6 +34,23 @@ describe('an offer', () => {
       extra: { verifyingContract: TERMS.rails.gateway?.wallet },
     });
     expect(createOffer(endpoint as never, { ...TERMS, rails: PLAIN_RAILS }).accepts).toEqual([PLAIN]);
+  });
+
+  test('has channels once their contract was found, and while nobody has looked again, until it is not found', () => {
+    const channels = { authorizerKey: `0x${'11'.repeat(32)}`, withdrawDelaySeconds: 604_800, minDeposit: 1_000_000n };
+    const rails = { ...PLAIN_RAILS, channels: channels as never };
+    const { network, usdc, payTo: seller, publicOrigin, chain } = TERMS;
+    const config = { network: { ...chain, caip2: network, usdc } as never, seller, publicOrigin, rails };
+    let probes: RailProbes = {};
+    const offers = offersUnder(config, { probes: () => probes });
+    const schemes = () => offers(endpoint as never).accepts.map(({ scheme }) => scheme);
+    const seen = [schemes()];
+    for (const next of [probe(true), {}, probe(false), {}]) {
+      probes = next;
+      seen.push(schemes());
+    }
+    const both = ['exact', 'batch-settlement'];
+    expect(seen).toEqual([['exact'], both, both, ['exact'], ['exact']]);
   });
 
   test('is not made for a route without a price', () => {
