@@ -11,6 +11,7 @@ import { openChainDatabase } from '../../src/store/chain/database.ts';
 import type { Sqlite } from '../../src/store/sqlite/database.ts';
 import { createSwapScanner } from '../../test/support/chain/arc-simulator/swap-scanner.ts';
 import { startSubject } from './lib.ts';
+import { reportServiceMemory } from './service-memory.ts';
 
 /** One day of half-second blocks. */
 const DAY_BLOCKS = 172_800;
@@ -61,6 +62,7 @@ export async function benchCollector(): Promise<void> {
   await collector.stop();
   db.close();
   await chain.close();
+  await reportServiceMemory(node.origin);
   await node.stop();
   rmSync(directory, { recursive: true });
 }

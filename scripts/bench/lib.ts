@@ -13,16 +13,20 @@ export interface Subject {
   stop(): Promise<void>;
 }
 
-/** Starts a server file with an environment and waits until `path` answers with any status. */
+/** Starts a server file with an environment and Node's options, and waits until `path` answers with any status. */
 export async function startSubject(
   file: string,
   port: number,
   path: string,
   env: Record<string, string>,
+  options: readonly string[] = [],
 ): Promise<Subject> {
   const origin = `http://127.0.0.1:${port}`;
   const given = { PATH: process.env.PATH, NODE_ENV: 'development', PORT: String(port), ...env };
-  const child: ChildProcess = spawn(process.execPath, [file], { env: given, stdio: ['ignore', 'inherit', 'inherit'] });
+  const child: ChildProcess = spawn(process.execPath, [...options, file], {
+    env: given,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   for (let tries = 0; tries < 600; tries++) {
     if (child.exitCode !== null) throw new Error(`${file} ended with ${child.exitCode}`);
     const answer = await fetch(origin + path).catch(() => null);

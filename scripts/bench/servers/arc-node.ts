@@ -63,14 +63,22 @@ function feeHistory(count: number, newest: number): string {
   });
 }
 
-function answer(method: string, params: readonly unknown[]): string {
+function answer(method: string, params: readonly unknown[]): string | null {
   if (method === 'eth_chainId') return '"0x13b2"';
   if (method === 'eth_getBlockReceipts') return render('receipts', Number(params[0]));
   if (method === 'eth_feeHistory') return feeHistory(Number(params[0]), Number(params[1]));
   if (method === 'eth_getLogs') return '[]';
   if (method === 'eth_getCode') return `"0x${'60'.repeat(2000)}"`;
-  const block = params[0] === 'latest' ? HEAD : Number(params[0]);
+  if (method !== 'eth_getBlockByNumber') return null;
+  const block = String(params[0]).startsWith('0x') ? Number(params[0]) : params[0] === 'earliest' ? 0 : HEAD;
   return render(params[1] === true ? 'whole' : 'header', block);
+}
+
+/** A JSON-RPC answer. A method that the collector does not need is not known here. */
+function respond({ id, method, params }: { id: number; method: string; params: readonly unknown[] }): string {
+  const result = answer(method, params);
+  const told = result === null ? '"error":{"code":-32601,"message":"no such method"}' : `"result":${result}`;
+  return `{"jsonrpc":"2.0","id":${id},${told}}`;
 }
 
 createServer(async (request, response) => {
@@ -78,8 +86,6 @@ createServer(async (request, response) => {
   for await (const chunk of request) text += chunk;
   if (text === '') return void response.end();
   const body = JSON.parse(text);
-  const parts = [body]
-    .flat()
-    .map(({ id, method, params }) => `{"jsonrpc":"2.0","id":${id},"result":${answer(method, params)}}`);
+  const parts = [body].flat().map(respond);
   response.end(Array.isArray(body) ? `[${parts.join(',')}]` : parts[0]);
 }).listen(PORT, '127.0.0.1');
