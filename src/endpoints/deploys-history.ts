@@ -27,13 +27,10 @@ export const deploysHistory = defineEndpoint({
   params: z.object({
     limit: integerParam({ min: 1, max: 1000, default: 200, description: 'How many deploys, newest first' }),
     deployer: addressParam('Only contracts that this account created').optional(),
-    kind: z
-      .enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' })
-      .optional()
-      .meta({
-        description:
-          'Only tokens, only proxies, or only contracts that are neither. A contract whose code is not read yet (labelState unread) is in none of them',
-      }),
+    kind: z.enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' }).optional().meta({
+      description:
+        'Only tokens, only proxies, or only contracts that are neither. A contract whose code is not read yet (labelState unread) is in none of them',
+    }),
     cursor: cursorParam,
   }),
   result: z.strictObject({
