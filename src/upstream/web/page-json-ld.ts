@@ -4,16 +4,17 @@ export interface ArticleFacts {
   readonly datePublished: string | null;
 }
 
-/** A page has one to three blocks of a few KB. Larger ones describe catalogues. */
+/** A page has one to three blocks of a few KB. Larger ones describe catalogues. Blocks without an end count too, because each costs a search. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_UNITS = 100_000;
 /** Things that are looked at in one block. */
 const MAX_THINGS = 50;
 const MAX_AUTHORS = 5;
+const MAX_TYPES = 10;
 
 type Thing = Readonly<Record<string, unknown>>;
 
-/** Reads the JSON-LD blocks of a page's markup. They are scripts, which are removed before a tree is built. Takes time that grows with the length alone. */
+/** Reads the JSON-LD blocks of a page's markup. They are scripts, which are removed before a tree is built. Looks at the first few only, whatever they hold. */
 export function articleFacts(html: string): ArticleFacts {
   let author: string | null = null;
   let datePublished: string | null = null;
@@ -27,9 +28,16 @@ export function articleFacts(html: string): ArticleFacts {
 /** The articles first, then other things. */
 function thingsOf(html: string): Thing[] {
   const things = blocksOf(html).flatMap(flatten);
-  const isArticle = (thing: Thing) => /Article|Posting|Report|Book|Thesis/.test(JSON.stringify(thing['@type'] ?? ''));
-  const isWork = (thing: Thing) => /Page|Work|Video|Recipe/.test(JSON.stringify(thing['@type'] ?? ''));
+  const isArticle = (thing: Thing) => /Article|Posting|Report|Book|Thesis/.test(typesOf(thing));
+  const isWork = (thing: Thing) => /Page|Work|Video|Recipe/.test(typesOf(thing));
   return [...things.filter(isArticle), ...things.filter((thing) => !isArticle(thing) && isWork(thing))];
+}
+
+/** The names of what a thing is. Other values than names may be nested deeper than the call stack. */
+function typesOf(thing: Thing): string {
+  const types = thing['@type'];
+  const named = (Array.isArray(types) ? types : [types]).slice(0, MAX_TYPES);
+  return named.filter((type) => typeof type === 'string').join(' ');
 }
 
 function blocksOf(html: string): unknown[] {
@@ -38,9 +46,8 @@ function blocksOf(html: string): unknown[] {
   for (let found = opening.exec(html); found && blocks.length < MAX_BLOCKS; found = opening.exec(html)) {
     const within = html.slice(opening.lastIndex, opening.lastIndex + MAX_BLOCK_UNITS);
     const end = within.search(/<\/script/i);
-    if (end < 0) continue;
     try {
-      blocks.push(JSON.parse(within.slice(0, end)));
+      blocks.push(end < 0 ? null : JSON.parse(within.slice(0, end)));
     } catch {
       // Many pages write JSON with mistakes. Their other data are used.
       blocks.push(null);

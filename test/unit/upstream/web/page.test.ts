@@ -146,6 +146,14 @@ describe('what a page says about itself', () => {
     expect(facts(head)).toEqual({ ...none, ...expected });
   });
 
+  test('in JSON-LD whose type is nested deeper than the call stack breaks nothing', () => {
+    const type = `${'['.repeat(40_000)}${']'.repeat(40_000)}`;
+    const html = `<script type="application/ld+json">{"@type":${type},"author":"Ann"}</script><p>Still read</p>`;
+    expect(read(html)).toMatchObject({ text: 'Still read', author: null });
+    const listed = '<script type="application/ld+json">{"@type":["Thing","Article"],"author":"Ann"}</script><p>x</p>';
+    expect(read(listed).author).toBe('Ann');
+  });
+
   test('in its text counts too', () => {
     const body = '<a rel="author" href="/ann">Ann</a><time itemprop="datePublished" datetime="2024-05-01">May</time>';
     expect(facts('', body)).toEqual({ ...none, author: 'Ann', publishedAt: MAY_1 });
