@@ -111,6 +111,34 @@ export function isDeeper(root: PageNode, max: number): boolean {
   return false;
 }
 
+/**
+ * The nodes below an element, in the page's order, without those of elements of the same kind in it. A heading in a heading and a link in a link are
+ * ends that were left out: browsers close the outer one there. No node belongs to two elements, so that reading them all takes one pass over the page.
+ */
+export function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => boolean): Generator<N> {
+  const stack: N[] = [root];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (node !== root) {
+      if (isSame(node.nodeName)) continue;
+      yield node;
+    }
+    const children = Array.from(node.childNodes) as N[];
+    for (const child of children.reverse()) stack.push(child);
+  }
+}
+
+/** The text of an element's own nodes. */
+export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): string {
+  const parts: string[] = [];
+  for (const node of ownNodes(root, isSame)) if (node.nodeType === TEXT) parts.push(node.textContent ?? '');
+  return parts.join('');
+}
+
+/** Whether a reader sees anything of a text: a character that is neither white space nor of no width nor a control. */
+export function isSeen(text: string): boolean {
+  return /[^\p{C}\p{Z}]/u.test(text);
+}
+
 /** One space between words, no space at the ends of lines, at most one empty line. */
 export function tidy(text: string): string {
   return text

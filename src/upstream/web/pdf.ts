@@ -2,7 +2,7 @@ import { getDocument } from 'unpdf/pdfjs';
 import { clipText } from '../../lib/clip-text.ts';
 import { MAX_TEXT, NOT_HTML, type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
 import { languageTag } from './page-head.ts';
-import { lineOf, tidy } from './page-text.ts';
+import { isSeen, lineOf, tidy } from './page-text.ts';
 import { type PdfDocument, pdfText } from './pdf-text.ts';
 import { secondsOfPdfDate } from './published-at.ts';
 import { countWords } from './word-count.ts';
@@ -36,7 +36,7 @@ export async function readPdf({ bytes, contentLanguage }: PageSource): Promise<P
   const said = (name: string) => textOf((info as Record<string, unknown>)[name]);
   const { text, isWhole } = await pdfText(document as unknown as PdfDocument);
   const clipped = clipText(tidy(text), MAX_TEXT);
-  if (clipped.characters === 0) throw new UnreadablePage('its PDF has no text; its pages may be pictures');
+  if (!isSeen(clipped.text)) throw new UnreadablePage('its PDF has no text; its pages may be pictures');
   return {
     ...NOT_HTML,
     ...{ format: 'pdf', charset: 'binary', ...clipped, truncated: clipped.truncated || !isWhole },

@@ -12,6 +12,7 @@ import { type Landing, visit } from '../guard/visit.ts';
 import type { PageContent, PageSource } from './page-content.ts';
 import { kindOfPage } from './page-kind.ts';
 import { createPageReader } from './page-reader.ts';
+import { isSeen } from './page-text.ts';
 import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
 
 /** A page's content and its final URL. */
@@ -116,8 +117,8 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
         const source = await readSource(landing);
         const retrievedAtMs = clock.nowMs();
         const content = await pages.read(source, within);
-        // An answer without text is not sold. Some pages are written by their scripts, which are not run.
-        if (content.characters === 0) throw new ExchangeFailed('reading', 'its page has no text');
+        // An answer without text is not sold. Some pages are written by their scripts, which are not run. JSON always has a character that is seen.
+        if (!isSeen(content.text)) throw new ExchangeFailed('reading', 'its page has no text');
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
       }),
