@@ -2,6 +2,7 @@ import type { PageNode } from './page-text.ts';
 
 /** The parts of a DOM's elements and documents that are used. linkedom's own types would need the browser's. */
 export interface PageElement extends PageNode {
+  textContent: string | null;
   readonly childNodes: ArrayLike<PageElement>;
   readonly firstChild: PageElement | null;
   readonly parentNode: PageElement | null;

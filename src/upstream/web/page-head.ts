@@ -2,7 +2,7 @@ import type { PageContent } from './page-content.ts';
 import type { PageDocument } from './page-dom.ts';
 import { articleFacts } from './page-json-ld.ts';
 import { webUrl } from './page-links.ts';
-import { lineOf } from './page-text.ts';
+import { lineOf, ownText } from './page-text.ts';
 import { secondsOf } from './published-at.ts';
 
 /** Far more than pages for readers have. It limits the answer. */
@@ -76,10 +76,12 @@ function dateOf(document: PageDocument): string | null {
   return element.getAttribute('datetime') ?? element.getAttribute('content') ?? element.textContent;
 }
 
+const isHeading = (nodeName: string) => /^h[1-6]$/i.test(nodeName);
+
 function headingsOf(document: PageDocument) {
   const headings: { level: number; text: string }[] = [];
   for (const element of document.querySelectorAll('h1,h2,h3,h4,h5,h6')) {
-    const text = line(element.textContent);
+    const text = line(ownText(element, isHeading));
     if (text !== null) headings.push({ level: Number(element.nodeName[1]), text });
     if (headings.length === MAX_HEADINGS) break;
   }

@@ -1,6 +1,6 @@
 import type { PageLink } from './page-content.ts';
 import type { PageDocument, PageElement } from './page-dom.ts';
-import { lineOf } from './page-text.ts';
+import { lineOf, ownNodes, ownText } from './page-text.ts';
 
 /** Longer URLs carry a session or an attack. */
 const MAX_URL = 1000;
@@ -48,9 +48,22 @@ export function chooseLinks(
 }
 
 function textOf(element: PageElement): string | null {
-  const image = element.querySelector('img[alt]')?.getAttribute('alt');
-  const label = element.getAttribute('aria-label') ?? element.getAttribute('title') ?? image;
-  return lineOf(element.textContent, MAX_LINK_TEXT) ?? lineOf(label, MAX_LINK_TEXT);
+  const label = element.getAttribute('aria-label') ?? element.getAttribute('title');
+  return lineOf(ownText(element, isLink), MAX_LINK_TEXT) ?? lineOf(label ?? altOf(element), MAX_LINK_TEXT);
+}
+
+/** The alternative text of a link's first picture that has one. */
+function altOf(link: PageElement): string | null {
+  for (const node of ownNodes(link, isLink)) {
+    const alt = node.nodeName.toUpperCase() === 'IMG' ? node.getAttribute('alt') : null;
+    if (alt !== null) return alt;
+  }
+  return null;
+}
+
+/** Whether a node is a link, or the place of one. */
+export function isLink(nodeName: string): boolean {
+  return nodeName.toUpperCase() === 'A';
 }
 
 function withoutFragment(url: string): string {

@@ -7,7 +7,7 @@ import { CONTROLS, isDeeper } from './page-text.ts';
 
 /** The writer calls itself for each level. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
-/** Enough for the text of an answer. The writer copies what it has at each node: these bounds keep the worst page below half a second. */
+/** Enough for the text of an answer. The writer copies what it has at each node, and its time grows with the product of these bounds. */
 const LIMITS = { maxNodes: 6000, maxUnits: 24_000 };
 
 type Markdown = Pick<PageContent, 'markdown' | 'markdownTruncated' | 'markdownMissing'>;
@@ -37,11 +37,7 @@ export function markdownOf(root: PageElement, base: string): Markdown {
 function addTables(turndown: TurndownService): void {
   turndown.addRule('cell', {
     filter: (node) => isCell(node as never) && isData(node as never),
-    replacement: (content) =>
-      ` ${content
-        .trim()
-        .replace(/\s*\n\s*/g, ' ')
-        .replaceAll('|', '\\|')} |`,
+    replacement: (content) => ` ${onOneLine(content).replaceAll('|', '\\|')} |`,
   });
   turndown.addRule('row', {
     filter: (node) => node.nodeName.toUpperCase() === 'TR' && isData(node as never),
@@ -56,6 +52,12 @@ function addTables(turndown: TurndownService): void {
     filter: (node) => ['THEAD', 'TBODY', 'TFOOT'].includes(node.nodeName.toUpperCase()) && isData(node as never),
     replacement: (content) => content,
   });
+}
+
+/** Not by a regular expression for white space around a line's end: it would look at each run once for each of its spaces. */
+function onOneLine(content: string): string {
+  const lines = content.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
 }
 
 function isCell({ nodeName }: PageElement): boolean {

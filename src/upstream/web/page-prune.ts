@@ -10,6 +10,10 @@ const SAYS = new Set(['IMG', 'BR', 'HR', 'TD', 'TH']);
 const KEPT: Record<string, readonly string[]> = { A: ['href'], IMG: ['src', 'alt'], CODE: ['class'], OL: ['start'] };
 const DROPPED = ['href', 'src', 'alt', 'title', 'class', 'start'];
 const MAX_ALT = 200;
+/** The longest run of white space that is kept. The writer's regular expressions take time that grows with the square of a run. */
+const MAX_RUN = 200;
+/** What the writer makes of a BR: two spaces and the line's end. */
+const BREAK_UNITS = 3;
 
 interface PruneLimits {
   readonly maxNodes: number;
@@ -23,23 +27,61 @@ interface PruneLimits {
 export function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLimits): boolean {
   const order: PageElement[] = [];
   let units = 0;
+  // White space at the end of what is kept so far, in units.
+  let run = 0;
   let cut = false;
   const stack: PageElement[] = [root];
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     cut ||= order.length >= maxNodes || units >= maxUnits;
-    if (cut || !isKept(node)) {
+    if (cut || !isKept(node) || (isBreak(node) && run >= MAX_RUN)) {
       if (node !== root) node.remove();
       continue;
     }
     order.push(node);
-    if (node.nodeType === TEXT) units += node.textContent?.length ?? 0;
-    else cleanAttributes(node, base);
+    if (node.nodeType === TEXT) {
+      const spaced = shortenRuns(node.textContent ?? '', run);
+      const text = clipUnits(spaced, maxUnits - units);
+      cut ||= text.length < spaced.length;
+      if (text !== node.textContent) node.textContent = text;
+      units += text.length;
+      run = endRun(text, run);
+      continue;
+    }
+    cleanAttributes(node, base);
+    if (isBreak(node)) run += BREAK_UNITS;
+    else if (isShown(node)) run = 0;
     // linkedom makes a new list for each look at `childNodes`.
     for (const child of Array.from(node.childNodes).reverse()) stack.push(child);
   }
   // Children come after their parents, so the last are looked at first.
   for (const node of order.reverse()) if (node !== root && saysNothing(node)) node.remove();
   return cut;
+}
+
+/** A text whose runs of white space are at most MAX_RUN long. `before` is the length of the run that it follows. */
+function shortenRuns(text: string, before: number): string {
+  return text.replace(/\s+/g, (run, at: number) => run.slice(0, Math.max(0, MAX_RUN - (at === 0 ? before : 0))));
+}
+
+/** At most `max` units of a text, and never half a character. */
+function clipUnits(text: string, max: number): string {
+  return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '');
+}
+
+/** How much white space there is at the end once a text has followed a run of it. */
+function endRun(text: string, before: number): number {
+  const shown = text.trimEnd().length;
+  return shown === 0 ? before + text.length : text.length - shown;
+}
+
+function isBreak({ nodeName }: PageElement): boolean {
+  return nodeName.toUpperCase() === 'BR';
+}
+
+/** Whether the writer makes something visible of an element without text. */
+function isShown(element: PageElement): boolean {
+  const name = element.nodeName.toUpperCase();
+  return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
 }
 
 function isKept(node: PageElement): boolean {

@@ -28,7 +28,7 @@ interface PageReaderOptions {
 const WAITING = 256;
 /** Short enough that waiting and fetching stay within the handler's time-out. */
 const WAIT_MS = 4000;
-/** A 1.5 MB page takes well under a second. A page that takes longer was made as an attack. */
+/** A recorded page takes well under a second. A page that takes longer was most likely made as an attack. */
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;

@@ -5,10 +5,10 @@ import { decodePage } from './page-charset.ts';
 import { MAX_TEXT, MAX_UNITS, NOT_HTML, type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
 import type { PageDocument, PageElement } from './page-dom.ts';
 import { headOf, languageTag } from './page-head.ts';
-import { baseOf, chooseLinks, linksOf } from './page-links.ts';
+import { baseOf, chooseLinks, isLink, linksOf } from './page-links.ts';
 import { markdownOf } from './page-markdown.ts';
 import { boundMarkup } from './page-markup.ts';
-import { isDeeper, lineOf, tidy, visibleText } from './page-text.ts';
+import { isDeeper, lineOf, ownText, tidy, visibleText } from './page-text.ts';
 import { countWords } from './word-count.ts';
 
 const MAX_AUTHOR = 200;
@@ -116,7 +116,7 @@ function articleOf(document: PageDocument): Article | null {
     if (!root) return null;
     const text = visibleText(root, MAX_UNITS);
     let linked = 0;
-    for (const link of root.querySelectorAll('a')) linked += tidy(link.textContent ?? '').length;
+    for (const link of root.querySelectorAll('a')) linked += tidy(ownText(link, isLink)).length;
     return linked > text.length * MAX_LINKED ? null : { root, text, byline: article.byline ?? null };
   } catch {
     // Readability failed on an unusual page; the visible text is used instead.
