@@ -17,6 +17,8 @@ beforeAll(async () => {
   replay = await startReplay(
     {
       '/page': { headers: html, body: '<html lang=en><title>A page</title><p>Short.</p></html>' },
+      '/unseen': { headers: html, body: '<p>&#8203;&#8205;&#173;</p>' },
+      '/unseen.txt': { headers: { 'content-type': 'text/plain; charset=utf-8' }, body: '\u200b\u0001\u2060' },
       '/moved': { status: 307, headers: { location: 'https://www.good.example/page#part' } },
       '/nowhere': { status: 302, headers: {} },
       '/plain': {
@@ -213,6 +215,11 @@ describe('web/extract', () => {
       text: 'found',
       finalUrl: 'https://good.example/%C3%A9',
     });
+  });
+
+  test.each(['/unseen', '/unseen.txt'])('never sells a text that nobody can see: %s', async (path) => {
+    const failed = { status: 502, message: 'good.example: its page has no text' };
+    await expect(extract(`https://good.example${path}`)).rejects.toMatchObject(failed);
   });
 
   test('never sells a redirect that leads nowhere, nor an answer without a page', async () => {
