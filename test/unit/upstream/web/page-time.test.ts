@@ -17,8 +17,10 @@ test.each([
   ['a run of spaces in preformatted text', `<pre>a${spaces}x</pre>`],
   ['a run of empty lines in preformatted text', `<pre>a${'\n'.repeat(100_000)}x</pre>`],
   ['a megabyte of spaces in preformatted text', `<pre>a${spaces.repeat(10)}x</pre>`],
-  ['a run of spaces in a cell', `<table><tr><td>${spaces}x</td><td>y</td></tr></table>`],
-  ['links that do not end', `${'<a href=/i>'.repeat(4000)}${'word '.repeat(20_000)}`],
+  [
+    'a run of spaces in preformatted text of a cell',
+    `<table><tr><td><pre>a${spaces}x</pre></td><td>y</td></tr></table>`,
+  ],
   ['JSON-LD that does not end', `<p>x</p>${'application/ld+json>'.repeat(70_000)}`],
   ['headings that do not end', `${'<h1>'.repeat(200)}${'word '.repeat(200_000)}`],
 ])('a page with %s takes little of the processor', (_what, html) => {
