@@ -3,7 +3,8 @@ import { decodeText, decodeUint, SELECTORS } from './abi.ts';
 import { createChainCache } from './chain-cache.ts';
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcError, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, parseAnswer, toQuantity } from './rpc/wire.ts';
+import { data, parseAnswer } from './rpc/wire.ts';
+import { viewCall } from './view-call.ts';
 
 /** What a token contract reports of itself; a field is null when the contract does not answer. */
 export interface Token {
@@ -19,8 +20,6 @@ export interface TokenWithSupply extends Token {
   readonly isErc721: boolean;
 }
 
-/** Gas limit of each call, 1,000,000. Reading a name takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
-const CALL_GAS = '0xf4240';
 /** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
 const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
 
@@ -82,10 +81,6 @@ export function readBalance(outcome: RpcOutcome | undefined): bigint | null {
 }
 
 const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimals()']] as const;
-
-function viewCall(to: string, input: string, block: number): RpcCall {
-  return { method: 'eth_call', params: [{ to, data: input, gas: CALL_GAS }, toQuantity(block)] };
-}
 
 function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token | null {
   const [name = '0x', symbol = '0x', decimals = '0x'] = outcomes.slice(0, METADATA.length).map(readView);

@@ -3,6 +3,7 @@ import { knownContract } from './known-contracts.ts';
 import { addressIn, bytesOf, minimalTarget, PROXY_SLOTS } from './proxy-target.ts';
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import { viewCall } from './view-call.ts';
 
 /** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */
 export interface ContractCode {
@@ -19,9 +20,6 @@ export interface ContractLabel {
   readonly isProxy: boolean;
 }
 
-/** Gas limit of each call, 1,000,000. Reading a symbol takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
-const CALL_GAS = '0xf4240';
-
 /**
  * What each contract seems to be, as text (null when none of these applies) and by kind:
  * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
@@ -35,7 +33,7 @@ export async function labelContracts(
 ): Promise<ContractLabel[]> {
   const alive = contracts.filter(({ code }) => code !== '0x');
   const outcomes = await chain.batch(
-    alive.flatMap(({ address }) => [slotCall(address), symbolCall(address)]),
+    alive.flatMap(({ address }) => [slotCall(address), viewCall(address, SELECTORS['symbol()'], 'latest')]),
     options,
   );
   const labels = new Map(
@@ -50,10 +48,6 @@ export async function labelContracts(
 
 function slotCall(address: string): RpcCall {
   return { method: 'eth_getStorageAt', params: [address, PROXY_SLOTS['eip1967.proxy.implementation'], 'latest'] };
-}
-
-function symbolCall(address: string): RpcCall {
-  return { method: 'eth_call', params: [{ to: address, data: SELECTORS['symbol()'], gas: CALL_GAS }, 'latest'] };
 }
 
 function label(

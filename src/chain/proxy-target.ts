@@ -1,6 +1,7 @@
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { data, toQuantity } from './rpc/wire.ts';
+import { viewCall } from './view-call.ts';
 
 type Hex = `0x${string}`;
 
@@ -36,8 +37,6 @@ export const BEACON_SELECTOR = '0x5c60da1b';
 const MINIMAL_PROXY = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d91602b57fd5bf3$/;
 /** EIP-7702: the whole code of a wallet that delegates, before the address whose code it runs. */
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
-/** Gas limit, 1,000,000. A beacon reads one storage word; a call that needs more would only load the node. */
-const CALL_GAS = '0xf4240';
 
 /** The calls whose outcomes `readAccountCode` takes, in order: the code and the slots. They belong into one batch with the caller's other reads. */
 export function accountCodeCalls(address: string, block: number): RpcCall[] {
@@ -110,11 +109,7 @@ function codeOf(outcome: RpcOutcome | undefined): Hex | null {
 
 /** Null when the beacon gives no address, and when the node does not answer: the rest of the caller's answer does not depend on it. */
 async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options: RpcOptions): Promise<Hex | null> {
-  const call = {
-    method: 'eth_call',
-    params: [{ to: beacon, data: BEACON_SELECTOR, gas: CALL_GAS }, toQuantity(block)],
-  };
-  const outcomes = await chain.batch([call], options).catch((error: unknown) => {
+  const outcomes = await chain.batch([viewCall(beacon, BEACON_SELECTOR, block)], options).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
     return [];
   });
