@@ -50,18 +50,6 @@ export const creationField = z
   .nullable()
   .meta({ description: 'The transaction that created the contract; null for a wallet, and where it is not collected' });
 
-/** Why parts of an answer are missing. */
-export const missingField = z
-  .array(
-    z.strictObject({
-      field: z.string().meta({ description: 'The member that is null or incomplete' }),
-      reason: z.string(),
-    }),
-  )
-  .meta({ description: 'The parts that could not be read or are not collected, with the reason; empty when none' });
-
-export type Missing = z.output<typeof missingField>;
-
 export const REASONS = {
   nothingCollected: 'this service has collected nothing yet',
   notCreatedHere:
@@ -87,11 +75,4 @@ export function showCreation(created: ContractCreation | null): z.output<typeof 
   if (created === null) return null;
   const { deployer, transaction, block, at } = created;
   return { creator: deployer, transaction, block, at };
-}
-
-/** The entries whose condition holds. */
-export function missingWhen(
-  entries: readonly (readonly [isMissing: boolean, field: string, reason: string])[],
-): Missing {
-  return entries.flatMap(([isMissing, field, reason]) => (isMissing ? [{ field, reason }] : []));
 }

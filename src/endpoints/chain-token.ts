@@ -10,8 +10,6 @@ import {
   creationField,
   labelField,
   labelOf,
-  missingField,
-  missingWhen,
   proxyField,
   REASONS,
   searchedFields,
@@ -22,6 +20,7 @@ import { addressField, addressParam, asOfBlock, bigInteger, chainSource, decimal
 import { EXAMPLE_POOL } from './execution-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, freshnessOf } from './freshness.ts';
 import { EXAMPLE_FX } from './fx-fields.ts';
+import { missingField, missingWhen } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 import { marketField, showMarket, uncollectedReason } from './token-market.ts';
 

@@ -11,8 +11,6 @@ import {
   creationField,
   labelField,
   labelOf,
-  missingField,
-  missingWhen,
   placeField,
   proxyField,
   REASONS,
@@ -21,6 +19,7 @@ import {
   showProxy,
 } from './account-fields.ts';
 import { addressField, addressParam, asOfBlock, chainSource, decimal, usdcField } from './chain-fields.ts';
+import { missingField, missingWhen } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 import { balanceCalls, balancesField, readWalletTokens, showBalances, walletTokens } from './wallet-balances.ts';
 

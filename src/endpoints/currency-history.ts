@@ -3,7 +3,8 @@ import { integerParam } from '../catalogue/params.ts';
 import { daysBefore } from '../lib/calendar.ts';
 import { type DatedFixing, type Fixing, rateChange } from '../upstream/rates/fixing.ts';
 import { dateField, fixingSource } from './currency-fields.ts';
-import { gatherParts, type missingField } from './optional-parts.ts';
+import type { Missing } from './missing-field.ts';
+import { gatherParts } from './optional-parts.ts';
 import { percentOf } from './percent-fields.ts';
 import type { Sources } from './sources.ts';
 
@@ -39,7 +40,7 @@ interface History {
   readonly previous: Fixing | null;
   /** Oldest first; null when no series was asked for, or it cannot be read. */
   readonly series: readonly Fixing[] | null;
-  readonly missing: z.output<typeof missingField>;
+  readonly missing: Missing;
   /** Of the fixing, then of its history. */
   readonly sources: ReturnType<typeof fixingSource>[];
 }

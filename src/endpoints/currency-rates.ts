@@ -16,7 +16,7 @@ import {
   requireQuoted,
 } from './currency-fields.ts';
 import { changeSince, daysParam, previousDateField, readHistory, seriesField } from './currency-history.ts';
-import { missingField } from './optional-parts.ts';
+import { missingField } from './missing-field.ts';
 import { percentField } from './percent-fields.ts';
 import type { Sources } from './sources.ts';
 

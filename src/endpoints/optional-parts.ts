@@ -1,19 +1,9 @@
-import { z } from 'zod';
 import { AppError } from '../errors.ts';
 import { orAborted } from '../lib/or-aborted.ts';
+import type { Missing } from './missing-field.ts';
 
 /** How long an answer waits for its optional parts. All of them run at once. */
 const WAIT_MS = 2500;
-
-/** The parts of an answer that are null because their source did not give them. */
-export const missingField = z
-  .array(
-    z.strictObject({
-      field: z.string().meta({ description: 'Member of this answer' }),
-      reason: z.string().meta({ description: 'What its source did' }),
-    }),
-  )
-  .meta({ description: 'Members that are null because their source did not answer now, each with the reason' });
 
 /** One optional part of an answer. When the signal aborts, it is no longer waited for. */
 type Part<T> = (signal: AbortSignal) => Promise<T>;
@@ -21,7 +11,7 @@ type Part<T> = (signal: AbortSignal) => Promise<T>;
 /** The parts' values, null for a part that failed, and the reason of each failure. */
 interface Gathered<T> {
   readonly parts: { readonly [K in keyof T]: T[K] | null };
-  readonly missing: z.output<typeof missingField>;
+  readonly missing: Missing;
 }
 
 /**
@@ -35,7 +25,7 @@ export async function gatherParts<T extends Record<string, unknown>>(
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new AppError(502, 'upstream_failed', 'took too long')), WAIT_MS);
   const within = AbortSignal.any([signal, late.signal]);
-  const missing: z.output<typeof missingField> = [];
+  const missing: Missing = [];
   const read = async <K extends keyof T & string>(field: K) => {
     try {
       return [field, await orAborted(tasks[field](within), within)] as const;

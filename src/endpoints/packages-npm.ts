@@ -4,7 +4,8 @@ import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { OSV_LICENCE, releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
-import { gatherParts, missingField } from './optional-parts.ts';
+import { missingField } from './missing-field.ts';
+import { gatherParts } from './optional-parts.ts';
 import {
   advisoryCountField,
   authorText,

@@ -5,7 +5,8 @@ import { sourceSchema } from '../lib/source.ts';
 import { normalisePypiName } from '../upstream/packages/package-names.ts';
 import { releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
-import { gatherParts, missingField } from './optional-parts.ts';
+import { missingField } from './missing-field.ts';
+import { gatherParts } from './optional-parts.ts';
 import {
   authorText,
   dependentsField,

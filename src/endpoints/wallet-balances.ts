@@ -3,8 +3,8 @@ import { balanceCall, readBalance, readTokens, type Token } from '../chain/erc20
 import type { ChainClient, RpcOptions, RpcOutcome } from '../chain/rpc/client.ts';
 import { AppError } from '../errors.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import type { Missing } from './account-fields.ts';
 import { addressField, atField, bigInteger, decimal } from './chain-fields.ts';
+import type { Missing } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 
 type Hex = `0x${string}`;

@@ -5,7 +5,7 @@ import { BadParameter } from '../errors.ts';
 import { clipText } from '../lib/clip-text.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { atField } from './chain-fields.ts';
-import { missingField } from './optional-parts.ts';
+import { missingField } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 import {
   articleUrlField,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { atField } from './chain-fields.ts';
-import { missingField } from './optional-parts.ts';
+import { missingField } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 import {
   articleUrlField,
