@@ -49,6 +49,10 @@ export interface PageContent {
   readonly pageCount: number | null;
 }
 
+/** Characters of a title, a description and other single lines. */
+export const MAX_LINE = 500;
+/** Characters of an author's name. */
+export const MAX_AUTHOR = 200;
 /** The limit of `web/extract`, in characters: the route promises this number. It limits the text and the Markdown, each. */
 export const MAX_TEXT = 20_000;
 /** Text beyond this cannot become part of the answer, even after white space is collapsed. */

@@ -1,4 +1,4 @@
-import type { PageContent } from './page-content.ts';
+import { MAX_AUTHOR, MAX_LINE, type PageContent } from './page-content.ts';
 import type { PageDocument } from './page-dom.ts';
 import { articleFacts } from './page-json-ld.ts';
 import { webUrl } from './page-links.ts';
@@ -7,8 +7,6 @@ import { secondsOf } from './published-at.ts';
 
 /** Far more than pages for readers have. It limits the answer. */
 const MAX_HEADINGS = 200;
-const MAX_LINE = 500;
-const MAX_AUTHOR = 200;
 
 /** Names of meta elements, with a colon where some pages write a dot. */
 const AUTHOR_METAS = [

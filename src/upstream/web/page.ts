@@ -2,7 +2,15 @@ import { Readability } from '@mozilla/readability';
 import { parseHTML } from 'linkedom';
 import { clipText } from '../../lib/clip-text.ts';
 import { decodePage } from './page-charset.ts';
-import { MAX_TEXT, MAX_UNITS, NOT_HTML, type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
+import {
+  MAX_AUTHOR,
+  MAX_TEXT,
+  MAX_UNITS,
+  NOT_HTML,
+  type PageContent,
+  type PageSource,
+  UnreadablePage,
+} from './page-content.ts';
 import type { PageDocument, PageElement } from './page-dom.ts';
 import { headOf, languageTag } from './page-head.ts';
 import { baseOf, chooseLinks, isLink, linksOf } from './page-links.ts';
@@ -11,7 +19,6 @@ import { boundMarkup } from './page-markup.ts';
 import { isDeeper, lineOf, ownText, tidy, visibleText } from './page-text.ts';
 import { countWords } from './word-count.ts';
 
-const MAX_AUTHOR = 200;
 /** Tags, attributes and entities that are read: some 60 MB as a tree. A long encyclopedia article has 20,000, a news page 5,000. */
 const MAX_TOKENS = 40_000;
 /** Readability's time grows with the cube of the depth: a second at 400. Pages for readers stay below 60. */

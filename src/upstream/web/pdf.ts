@@ -1,14 +1,20 @@
 import { getDocument } from 'unpdf/pdfjs';
 import { clipText } from '../../lib/clip-text.ts';
-import { MAX_TEXT, NOT_HTML, type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
+import {
+  MAX_AUTHOR,
+  MAX_LINE,
+  MAX_TEXT,
+  NOT_HTML,
+  type PageContent,
+  type PageSource,
+  UnreadablePage,
+} from './page-content.ts';
 import { languageTag } from './page-head.ts';
 import { isSeen, lineOf, tidy } from './page-text.ts';
 import { type PdfDocument, pdfText } from './pdf-text.ts';
 import { secondsOfPdfDate } from './published-at.ts';
 import { countWords } from './word-count.ts';
 
-const MAX_LINE = 500;
-const MAX_AUTHOR = 200;
 const ERRORS_ONLY = 0;
 
 /** Nothing that draws, runs, or loads from elsewhere. */
