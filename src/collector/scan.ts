@@ -1,6 +1,6 @@
 import type { BlockLog } from '../chain/block-logs.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { LogRows } from '../store/chain/writes.ts';
+import type { LogRows } from '../store/chain/span-writes.ts';
 import type { CollectorContext } from './context.ts';
 import type { LogScanner, LogSpan, ScanWrites } from './log-scanner.ts';
 
