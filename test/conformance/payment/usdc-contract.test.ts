@@ -11,12 +11,12 @@ import {
   type TransactionReceipt,
 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { arc } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { SYSTEM_LOG, USDC } from '../../../src/embedded/contracts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { arcWithRoom } from '../../support/chain/arc-with-room.ts';
 
 const { abi } = artifacts.Usdc;
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -32,14 +32,14 @@ let relayer: ReturnType<typeof walletOf>;
 function walletOf(privateKey: Hex) {
   return createWalletClient({
     account: privateKeyToAccount(privateKey),
-    chain: arc,
+    chain: arcWithRoom,
     transport: http(network.rpcUrl),
   });
 }
 
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  chain = createPublicClient({ chain: arc, transport: http(network.rpcUrl), pollingInterval: 30 });
+  chain = createPublicClient({ chain: arcWithRoom, transport: http(network.rpcUrl), pollingInterval: 30 });
   relayer = walletOf(network.relayer.privateKey);
   await network.fundUsdc(payer.address, 1_000_000n);
 });

@@ -11,11 +11,13 @@ import {
   parseEventLogs,
 } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { arc } from 'viem/chains';
+
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../src/embedded/contracts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+
+import { arcWithRoom } from '../chain/arc-with-room.ts';
 
 export const settlementAbi = artifacts.BatchSettlement.abi as Abi;
 
@@ -58,10 +60,10 @@ export function createChannelStage(network: EmbeddedNetwork) {
     privateKeyToAccount(createAccount().privateKey),
   ];
   const receiver = createAccount().address;
-  const chain = createPublicClient({ chain: arc, transport: http(network.rpcUrl), pollingInterval: 30 });
+  const chain = createPublicClient({ chain: arcWithRoom, transport: http(network.rpcUrl), pollingInterval: 30 });
   const sender = createWalletClient({
     account: privateKeyToAccount(network.relayer.privateKey),
-    chain: arc,
+    chain: arcWithRoom,
     transport: http(network.rpcUrl),
   });
 
@@ -149,7 +151,7 @@ export function createChannelStage(network: EmbeddedNetwork) {
     /** A wallet for an account of its own, with gas. */
     walletOf: async (account: PrivateKeyAccount) => {
       await network.fundNative(account.address, 10n ** 18n);
-      return createWalletClient({ account, chain: arc, transport: http(network.rpcUrl) });
+      return createWalletClient({ account, chain: arcWithRoom, transport: http(network.rpcUrl) });
     },
     /** Base units of USDC. */
     usdcOf: (address: Hex): Promise<bigint> =>

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { arc } from 'viem/chains';
+
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { arcWithRoom } from '../chain/arc-with-room.ts';
 import { call } from '../service/service.ts';
 import { until } from '../service/workers.ts';
 import { balanceOf, decoded } from '../usdc/buyer.ts';
@@ -24,7 +25,7 @@ export async function createLeaver(network: EmbeddedNetwork, origin: string, buy
   const { charged, deposited } = buyer.told();
   const account = privateKeyToAccount(bytesToHex(buyer.privateKey));
   await network.fundNative(account.address, 10n ** 18n);
-  const wallet = createWalletClient({ account, chain: arc, transport: http(network.rpcUrl) });
+  const wallet = createWalletClient({ account, chain: arcWithRoom, transport: http(network.rpcUrl) });
   const { withdrawDelay, ...bytes } = buyer.signer.config;
   const texts = Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, bytesToHex(value)]));
   const config = { ...texts, withdrawDelay };
@@ -57,8 +58,8 @@ export async function createLeaver(network: EmbeddedNetwork, origin: string, buy
   }
 
   /**
-   * Asks to withdraw everything that is not claimed yet, what is charged too. A claim that is mined between the reading and the request lowers what is
-   * left, and the contract refuses the request (`WithdrawAmountExceedsAvailable`). Then the payer reads again and asks again.
+   * Asks to withdraw everything that is not claimed yet, what is charged too. A claim that is pending at the reading lowers what is left, and the contract
+   * refuses the request (`WithdrawAmountExceedsAvailable`). Then the payer waits until the claim is mined, reads again and asks again.
    */
   async function withdrawAll(): Promise<void> {
     for (;;) {
@@ -66,7 +67,11 @@ export async function createLeaver(network: EmbeddedNetwork, origin: string, buy
       try {
         return await write('initiateWithdraw', [config, rest]);
       } catch (error) {
-        if ((await unclaimed()) === rest) throw error;
+        await until('the claim is mined that the withdrawal met', async () => (await unclaimed()) !== rest).catch(
+          () => {
+            throw error;
+          },
+        );
         expect(++met, 'claims that one withdrawal met').toBeLessThan(MOST_CLAIMS);
       }
     }
