@@ -4,7 +4,7 @@ import { buildApp } from './app.ts';
 import { runPrimary } from './cluster/run-primary.ts';
 import { runWorker } from './cluster/run-worker.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
-import { createStop, dieOnUnhandled, stopWhenLost } from './http/lifecycle.ts';
+import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
 import { chainTitle } from './lib/named-chain.ts';
 import { createDeps } from './wiring/deps.ts';
@@ -63,7 +63,7 @@ async function serve(config: Config): Promise<void> {
     await embedded?.stop();
   };
   const stop = createStop({ app, closeDeps, log, exit });
-  void stopWhenLost(deps.ledgerLost, stop, log);
+  void stopWhenSyncFails(deps.ledgerSyncFailed, stop, log);
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
       // The self-test stops first. Otherwise a self-test run would report the shutdown as a fault.

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { createStop, stopWhenLost } from '../http/lifecycle.ts';
+import { createStop, stopWhenSyncFails } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createDeps } from '../wiring/deps.ts';
@@ -55,7 +55,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
     }
   };
   const stop = createStop({ app: null, closeDeps, log, exit });
-  void stopWhenLost(deps.ledgerLost, stop, log);
+  void stopWhenSyncFails(deps.ledgerSyncFailed, stop, log);
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
       // Stopped first, so that a self-test purchase does not fail because of the shutdown.

@@ -1,6 +1,6 @@
 import { buildApp } from '../app.ts';
 import type { Config } from '../config.ts';
-import { createStop, stopWhenLost } from '../http/lifecycle.ts';
+import { createStop, stopWhenSyncFails } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createDeps } from '../wiring/deps.ts';
@@ -29,7 +29,7 @@ export async function runWorker(config: Config, exit: (code: number) => void): P
   const app = await buildApp(deps);
   const stopServing = createStop({ app, closeDeps: deps.close, log, exit, graceMs: GRACE_MS });
   stop = () => void stopServing('the primary stops');
-  void stopWhenLost(deps.ledgerLost, stopServing, log);
+  void stopWhenSyncFails(deps.ledgerSyncFailed, stopServing, log);
   const at = { host: config.host, port, reusePort: SHARES_PORT };
   const url = await app.listen(at);
   channel.send({ kind: 'listening' });

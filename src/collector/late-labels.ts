@@ -4,7 +4,7 @@ import type { CollectorContext } from './context.ts';
 import { nextLook } from './next-look.ts';
 
 /** Bytes of EIP-1167's minimal proxy. Its target stands in the code, and everywhere else the code says nothing new. */
-const CLONE_BYTES = 45;
+const MINIMAL_PROXY_BYTES = 45;
 
 /**
  * Looks again at the contracts that are due, at most one request's worth: a proxy's target and a token's symbol may be set after the creation.
@@ -17,7 +17,7 @@ export async function readLateLabels(context: CollectorContext): Promise<boolean
   const due = lookups.dueLooks(now, CONTRACTS_PER_REQUEST);
   if (due.length === 0) return false;
   const addresses = due.map(({ address }) => bytesToHex(address));
-  const clones = addresses.filter((_, at) => due[at]?.codeBytes === CLONE_BYTES);
+  const clones = addresses.filter((_, at) => due[at]?.codeBytes === MINIMAL_PROXY_BYTES);
   const codes = clones.length === 0 ? [] : await readCodes(context, clones);
   const codeOf = new Map(clones.map((address, at) => [address, codes[at] ?? null]));
   const described = await describeCode(

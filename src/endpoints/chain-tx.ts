@@ -16,7 +16,7 @@ import type { Sources } from './sources.ts';
 import { EXAMPLE_TX, MAX_SWAPS, MAX_TRANSFERS, txFields } from './tx-fields.ts';
 import { showPending } from './tx-pending.ts';
 import { nameTokens, showSwap } from './tx-swaps.ts';
-import { readTokenFaces } from './tx-tokens.ts';
+import { readTokenUnits } from './tx-tokens.ts';
 import { showTransfer } from './tx-transfers.ts';
 
 type TxSources = Pick<Sources, 'chain' | 'clock' | 'usdc' | 'reads' | 'collected' | 'explorerUrl'>;
@@ -37,7 +37,7 @@ export const chainTx = defineEndpoint({
     const read = await readTransaction(chain, hash, { signal });
     if (read === null)
       throw new NotFound(`no node knows a transaction ${hash}; one that was just sent may not be in a block yet`);
-    const { transaction, receipt, head, waits } = await followPending(sources, read, { signal });
+    const { transaction, receipt, head, pendingState } = await followPending(sources, read, { signal });
     const [mining, moves] = await Promise.all([
       receipt === null ? PENDING : describeMining(chain, receipt, head, { signal }),
       describeMoves(sources, receipt?.logs ?? [], head, { signal }),
@@ -58,7 +58,7 @@ export const chainTx = defineEndpoint({
       maxFeePerGas: showPerGas(maxFeePerGas),
       maxPriorityFeePerGas: maxPriorityFeePerGas == null ? null : showPerGas(maxPriorityFeePerGas),
       ...moves,
-      pending: receipt === null ? showPending(transaction, waits, sources) : null,
+      pending: receipt === null ? showPending(transaction, pendingState, sources) : null,
       explorerUrl: explorerUrl === null ? null : `${explorerUrl}/tx/${hash}`,
       asOfBlock: head,
       source: chainSource(chain, clock),
@@ -67,26 +67,26 @@ export const chainTx = defineEndpoint({
 });
 
 /** How long a pending transaction's answer waits for what keeps it: far below the time that a handler has. */
-const WAITS_MS = 3000;
+const PENDING_WAIT_MS = 3000;
 
 /**
- * Adds to a pending transaction what it waits for, or its receipt when it was mined since the first read. That it is pending is an answer without this
- * too, so a chain that fails, is busy or is late leaves `waits` null.
+ * Adds to a pending transaction what it waits for (`pendingState`), or its receipt when it was mined since the first read. That it is pending is an answer
+ * without this too, so a chain that fails, is busy or is late leaves `pendingState` null.
  */
 async function followPending(
   { chain, clock }: Pick<TxSources, 'chain' | 'clock'>,
   read: TransactionRead,
   options: RpcOptions,
-): Promise<TransactionRead & { waits: PendingState | null }> {
-  if (read.receipt !== null) return { ...read, waits: null };
+): Promise<TransactionRead & { pendingState: PendingState | null }> {
+  if (read.receipt !== null) return { ...read, pendingState: null };
   const late = () => new UpstreamFailed('chain', 'no answer in time');
   const asked = readPendingState(chain, read.transaction, options);
-  const found = await inTime(asked, WAITS_MS, clock, late).catch((error: unknown) => {
+  const found = await inTime(asked, PENDING_WAIT_MS, clock, late).catch((error: unknown) => {
     if (error instanceof AppError && error.status >= 500) return null;
     throw error;
   });
-  if (found === null || !('receipt' in found)) return { ...read, waits: found };
-  return { ...read, ...found, head: Math.max(read.head, found.receipt.blockNumber), waits: null };
+  if (found === null || !('receipt' in found)) return { ...read, pendingState: found };
+  return { ...read, ...found, head: Math.max(read.head, found.receipt.blockNumber), pendingState: null };
 }
 
 const PENDING = {
@@ -123,11 +123,11 @@ async function describeMoves(sources: TxSources, logs: readonly Log[], block: nu
   const swaps = swapped.slice(0, MAX_SWAPS).map((swap) => nameTokens(swap, moved, sources));
   const traded = swaps.flatMap(({ sold, bought }) => [sold.token, bought.token].filter((token) => token !== null));
   const tokens = [...transfers.map(({ token }) => token), ...traded];
-  const faceOf = await readTokenFaces(sources.chain, tokens, block, options);
+  const unitsOf = await readTokenUnits(sources.chain, tokens, block, options);
   return {
-    transfers: transfers.map((transfer) => showTransfer(transfer, faceOf(transfer.token))),
+    transfers: transfers.map((transfer) => showTransfer(transfer, unitsOf(transfer.token))),
     transfersTruncated: moved.length > transfers.length,
-    swaps: swaps.map((swap) => showSwap(swap, faceOf)),
+    swaps: swaps.map((swap) => showSwap(swap, unitsOf)),
     swapsTruncated: swapped.length > swaps.length,
   };
 }

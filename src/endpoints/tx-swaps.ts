@@ -6,7 +6,7 @@ import { formatUnits, NATIVE_DECIMALS } from '../lib/units.ts';
 import type { CollectedPool } from '../store/chain/pool-reads.ts';
 import { addressField, bigInteger, decimal } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
-import type { TokenFace } from './tx-tokens.ts';
+import type { TokenUnits } from './tx-tokens.ts';
 
 const side = (description: string) =>
   z
@@ -92,10 +92,10 @@ function tokensOf({ token, tokenFirst, usdcDecimals }: CollectedPool, usdc: `0x$
 /** Converts a swap into the published shape. */
 export function showSwap(
   { swap: { pool, contract, family, logIndex }, venue, sold, bought }: TradedSwap,
-  faceOf: (token: string) => TokenFace,
+  unitsOf: (token: string) => TokenUnits,
 ): z.output<typeof swapField> {
   const show = ({ token, amount }: SwapSide) => {
-    const { symbol, decimals } = token === null ? { symbol: null, decimals: null } : faceOf(token);
+    const { symbol, decimals } = token === null ? { symbol: null, decimals: null } : unitsOf(token);
     const human = decimals === null ? null : formatUnits(amount, decimals);
     return { token, symbol, decimals, amount: human, amountRaw: amount.toString() };
   };

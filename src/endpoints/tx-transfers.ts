@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ARC_SYSTEM_ADDRESS, type Transfer } from '../chain/transfers.ts';
 import { formatUnits } from '../lib/units.ts';
 import { addressField, bigInteger, decimal } from './chain-fields.ts';
-import type { TokenFace } from './tx-tokens.ts';
+import type { TokenUnits } from './tx-tokens.ts';
 
 /** One movement of an ERC-20 token or of native USDC. */
 export const transferField = z.strictObject({
@@ -22,7 +22,7 @@ export const transferField = z.strictObject({
 /** Converts a decoded transfer into the published shape. */
 export function showTransfer(
   { token, from, to, amount, logIndex }: Transfer,
-  { symbol, decimals }: TokenFace,
+  { symbol, decimals }: TokenUnits,
 ): z.output<typeof transferField> {
   const human = decimals === null ? null : formatUnits(amount, decimals);
   return { token, symbol, decimals, from, to, amount: human, amountRaw: amount.toString(), logIndex };

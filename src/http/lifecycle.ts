@@ -73,12 +73,12 @@ export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void 
  * Stops the service with exit code 1 once its ledger takes no more writes before a new start. A supervisor starts it again: what the disk has kept is
  * checked then, before anything is read.
  */
-export async function stopWhenLost(
-  lost: Promise<Error>,
+export async function stopWhenSyncFails(
+  syncFailed: Promise<Error>,
   stop: ReturnType<typeof createStop>,
   log: Logger,
 ): Promise<void> {
-  const err = await lost;
+  const err = await syncFailed;
   log.fatal(
     { err },
     'the ledger could not be synced to its disk and takes no more writes; the service ends, to be started again',

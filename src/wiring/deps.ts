@@ -135,7 +135,7 @@ export async function createDeps(
     readiness,
     ...{ market: listings.market, discovery: listings.discovery },
     selfTest,
-    ledgerLost: stores.lost,
+    ledgerSyncFailed: stores.syncFailed,
     close: async () => {
       await selfTest?.stop();
       await listings.stop();

@@ -15,7 +15,7 @@ const MAX_RACES = 50;
  * The oldest schema whose instances may run beside this program: those write rows that this program understands, and take no row of it for another. Raise
  * it with a migration that they cannot work with. `test/crash/rolling-upgrade.test.ts` runs both on one ledger.
  */
-const RUNS_BESIDE = 18;
+const OLDEST_BESIDE = 18;
 /** SQLSTATE of a table that does not exist. */
 const NO_TABLE = '42P01';
 
@@ -36,7 +36,7 @@ interface MigrateOptions {
 /**
  * Applies the numbered files that this database lacks. Each is one transaction that begins with the version's own row: of several instances that
  * start at once, one inserts the row and the others wait for it. Throws for a database of a newer program, because its rows may have a meaning that
- * this program does not know, and for one of an older program than `RUNS_BESIDE` while instances run on it. Statements have no time-out here, because an index on a large table may take long.
+ * this program does not know, and for one of an older program than `OLDEST_BESIDE` while instances run on it. Statements have no time-out here, because an index on a large table may take long.
  */
 export async function migrate({
   url,
@@ -60,7 +60,7 @@ export async function migrate({
       const last = Math.max(0, ...done);
       if (last > newest)
         throw new Error(`${name} is of version ${last}; this program knows ${newest}: start the newer program`);
-      if (living > 0 && last < Math.min(RUNS_BESIDE, newest)) throw new Error(besideWhat(name, last, living));
+      if (living > 0 && last < Math.min(OLDEST_BESIDE, newest)) throw new Error(besideWhat(name, last, living));
       const next = migrations.find(({ version }) => !done.has(version));
       if (!next) return;
       await apply(client, next.version, readFileSync(next.path, 'utf8'), nowMs);
@@ -76,7 +76,7 @@ export async function migrate({
 }
 
 const besideWhat = (name: string, last: number, living: number): string =>
-  `${name} is of version ${last}, and instances of that program run on it (${living}): stop them first. Only instances of version ${RUNS_BESIDE} and ` +
+  `${name} is of version ${last}, and instances of that program run on it (${living}): stop them first. Only instances of version ${OLDEST_BESIDE} and ` +
   'later may run beside this program. A killed instance counts for 15 seconds';
 
 /** The instances that run on this ledger. A ledger from before there were several has no table of them. */

@@ -81,7 +81,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     keys: createServiceKeys(pools, queues.others),
     ping,
     // A database that is lost for a while comes back.
-    lost: new Promise(() => {}),
+    syncFailed: new Promise(() => {}),
     close,
   };
 }

@@ -42,8 +42,8 @@ export function groupCommitOf(db: Sqlite): GroupCommit {
 }
 
 /** Resolves when a sync of the connection's log has failed, after which it takes no more writes; else never. */
-export function lostSync(db: Sqlite): Promise<Error> {
-  return groupOf(db).log?.lost ?? new Promise(() => {});
+export function syncFailureOf(db: Sqlite): Promise<Error> {
+  return groupOf(db).log?.syncFailed ?? new Promise(() => {});
 }
 
 /**

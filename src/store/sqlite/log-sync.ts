@@ -16,7 +16,7 @@ export interface LogSync {
   /** Whether a sync has failed. */
   hasFailed(): boolean;
   /** Resolves with the error of the first sync that fails. */
-  readonly lost: Promise<Error>;
+  readonly syncFailed: Promise<Error>;
   close(): void;
 }
 
@@ -41,7 +41,7 @@ export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync
   db.prepare('SELECT count(*) FROM sqlite_schema').get();
   const path = `${db.name}-wal`;
   const file = openSync(path, 'r+');
-  const lost = Promise.withResolvers<Error>();
+  const firstFailure = Promise.withResolvers<Error>();
   let isClosed = false;
   let failed: Error | null = null;
 
@@ -60,13 +60,13 @@ export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync
         syncFile(file, (error) => {
           failed ??= error && new DatabaseFileError(path, (error as NodeJS.ErrnoException).code ?? 'unknown', error);
           if (!failed) return resolve();
-          lost.resolve(failed);
+          firstFailure.resolve(failed);
           reject(failed);
         });
       }),
     bytes: () => fstatSync(file).size,
     hasFailed: () => failed !== null,
-    lost: lost.promise,
+    syncFailed: firstFailure.promise,
     close() {
       if (!isClosed) closeSync(file);
       isClosed = true;

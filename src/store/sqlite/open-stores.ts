@@ -4,7 +4,7 @@ import { createCatalogueStore } from './catalogue-store.ts';
 import { createChannelStore } from './channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from './database.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
-import { lostSync } from './group-commit.ts';
+import { syncFailureOf } from './group-commit.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
@@ -34,7 +34,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     settled: createSettledReads(db),
     keys: createServiceKeys(db),
     ping: payments.ping,
-    lost: lostSync(db),
+    syncFailed: syncFailureOf(db),
     close: payments.close,
   };
 }

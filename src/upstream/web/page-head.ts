@@ -23,10 +23,10 @@ type Head = Pick<
   'title' | 'description' | 'language' | 'author' | 'publishedAt' | 'canonicalUrl' | 'headings'
 >;
 
-/** What a page says about itself. `html` is its whole markup; `headed` the language that the server gives. */
+/** What a page says about itself. `html` is its whole markup; `serverLanguage` the language that the server gives. */
 export function headOf(
   document: PageDocument,
-  { html, base, headed }: { html: string; base: string; headed: string | null },
+  { html, base, serverLanguage }: { html: string; base: string; serverLanguage: string | null },
 ): Head {
   const meta = metasOf(document);
   const facts = articleFacts(html);
@@ -35,7 +35,7 @@ export function headOf(
   return {
     title: line(document.querySelector('title')?.textContent) ?? meta('og:title') ?? headings[0]?.text ?? null,
     description: meta('description') ?? meta('og:description') ?? meta('twitter:description'),
-    language: languageTag(langOf(document)) ?? headed ?? languageTag(meta('content-language')),
+    language: languageTag(langOf(document)) ?? serverLanguage ?? languageTag(meta('content-language')),
     author: authorOf(document, [facts.author, ...AUTHOR_METAS.map(meta)]),
     publishedAt: first([facts.datePublished, ...DATE_METAS.map(meta), dateOf(document)], secondsOf),
     canonicalUrl: webUrl(canonical, base) ?? webUrl(meta('og:url'), base),

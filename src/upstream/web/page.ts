@@ -35,14 +35,14 @@ const MIN_ARTICLE = 200;
 export function readPage(source: PageSource & { readonly kind: Exclude<PageSource['kind'], 'pdf'> }): PageContent {
   const { bytes, contentType, kind } = source;
   const { text, charset } = decodePage(bytes, contentType, kind === 'html' || kind === 'xhtml' ? kind : 'text');
-  const headed = languageTag(source.contentLanguage);
+  const serverLanguage = languageTag(source.contentLanguage);
   if (kind === 'html' || kind === 'xhtml') {
-    const read = readHtml(kind === 'xhtml' ? expandEmpty(text) : text, source.url, headed);
+    const read = readHtml(kind === 'xhtml' ? expandEmpty(text) : text, source.url, serverLanguage);
     return { format: 'html', charset, ...read, wordCount: countWords(read.text), pageCount: null };
   }
   if (kind === 'json') requireJson(text);
   const clipped = clipText(text.replace(/\r\n?/g, '\n').trim(), MAX_TEXT);
-  const plain = { charset, language: headed, ...clipped, wordCount: countWords(clipped.text) };
+  const plain = { charset, language: serverLanguage, ...clipped, wordCount: countWords(clipped.text) };
   if (kind !== 'markdown') return { ...NOT_HTML, format: kind, ...plain };
   const markdown = { markdown: clipped.text, markdownTruncated: clipped.truncated, markdownMissing: null };
   return { ...NOT_HTML, format: kind, ...plain, ...markdown };
@@ -50,9 +50,9 @@ export function readPage(source: PageSource & { readonly kind: Exclude<PageSourc
 
 type HtmlContent = Omit<PageContent, 'format' | 'charset' | 'wordCount' | 'pageCount'>;
 
-function readHtml(whole: string, url: string, headed: string | null): HtmlContent {
+function readHtml(whole: string, url: string, serverLanguage: string | null): HtmlContent {
   const { html, cut } = boundMarkup(whole, MAX_TOKENS);
-  const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, headed });
+  const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, serverLanguage });
   // Readability has changed the tree, so a page without an article is parsed anew. The first tree is unreachable by now: two would not fit.
   const root = article?.root ?? seenRoot(treeOf(html));
   const clipped = clipText(article?.text ?? seen, MAX_TEXT);
@@ -68,10 +68,10 @@ function readHtml(whole: string, url: string, headed: string | null): HtmlConten
 /** Everything that is read from a page's tree but its Markdown. `article` is null when the page holds none. */
 function readTree(
   document: PageDocument,
-  { whole, url, headed }: { whole: string; url: string; headed: string | null },
+  { whole, url, serverLanguage }: { whole: string; url: string; serverLanguage: string | null },
 ) {
   const base = baseOf(document, url);
-  const head = headOf(document, { html: whole, base, headed });
+  const head = headOf(document, { html: whole, base, serverLanguage });
   const links = linksOf(document, url, base);
   const seen = seenOf(document);
   // Last, because it changes the document.

@@ -114,7 +114,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         catalogue: remote(catalogue),
         settled: remote(settled),
         ping: () => ask(stores.ping, false),
-        lost: stores.lost,
+        syncFailed: stores.syncFailed,
         close,
       };
     },

@@ -92,7 +92,7 @@ test('a failed sync rejects its batch, and every later write, which is not made'
   const lost = { code: 'ledger_unavailable', cause: { path: `${db.name}-wal`, code: 'EIO' } };
   const ends = [write, later, commit(note('c'))].map((one) => expect(one).rejects.toMatchObject(lost));
   await Promise.all(ends);
-  expect(await log.lost).toMatchObject({ code: 'EIO' });
+  expect(await log.syncFailed).toMatchObject({ code: 'EIO' });
   expect(names()).toEqual(['a']);
 });
 
