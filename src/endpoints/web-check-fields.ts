@@ -27,7 +27,9 @@ export const measuredFromField = z.string().meta({ description: 'The service tha
 
 /** What the problem of a URL that does not answer has beside the members of every problem. */
 export const unreachedMembers = z.object({
-  up: z.literal(false),
+  up: z.literal(false).nullable().meta({
+    description: 'null when the cause may be on the side of this service, such as its name server or its lack of IPv6',
+  }),
   reason: z.string().meta({ description: 'Why it does not answer' }),
   phase: z.enum(['dns', 'connect', 'tls', 'request', 'redirects']).meta({
     description:
@@ -61,10 +63,14 @@ export const unreachedMembers = z.object({
 });
 
 /** The members of the problem, of a URL that was asked for at `url`. */
-export function describeUnreached(url: string, measuredFrom: string, { reason, reached, retrievedAtMs }: UnreachedUrl) {
+export function describeUnreached(
+  url: string,
+  measuredFrom: string,
+  { reason, mayBeOurs, reached, retrievedAtMs }: UnreachedUrl,
+) {
   const checkedAt = Math.floor(retrievedAtMs / 1000);
   const members: z.output<typeof unreachedMembers> = {
-    up: false,
+    up: mayBeOurs ? null : false,
     reason,
     phase: reached.phase ?? 'redirects',
     url,

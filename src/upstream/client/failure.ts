@@ -7,14 +7,17 @@ export type FailedAt = 'connecting' | 'answering' | 'reading';
  */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
+  /** The cause may be on our side, such as a silent resolver or no route to the address. Then nothing is known about the server. */
+  readonly mayBeOurs: boolean;
   /** The connection ended before a status came. This also happens when a server closes a kept connection just as it is used again. */
   get connectionLost(): boolean {
     return this.at === 'answering' && this.message === CONNECTION_LOST;
   }
-  constructor(at: FailedAt, reason: string, cause?: unknown) {
+  constructor(at: FailedAt, reason: string, cause?: unknown, { mayBeOurs = false } = {}) {
     super(reason, { cause });
     this.name = 'ExchangeFailed';
     this.at = at;
+    this.mayBeOurs = mayBeOurs;
   }
 }
 
@@ -25,9 +28,17 @@ const CONNECTING: Record<string, string> = {
   ENOTFOUND: 'its host name does not resolve',
   EAI_AGAIN: 'its host name does not resolve now',
   EHOSTUNREACH: 'its host cannot be reached',
-  ENETUNREACH: 'its network cannot be reached',
   UND_ERR_CONNECT_TIMEOUT: 'connecting timed out',
   ETIMEDOUT: 'connecting timed out',
+};
+
+/** What the system says of this machine, and not of the server. */
+const OURS: Record<string, string> = {
+  ENETUNREACH: 'its network cannot be reached from here',
+  EADDRNOTAVAIL: 'this service has no connection to spare',
+  EMFILE: 'this service has no connection to spare',
+  ENFILE: 'this service has no connection to spare',
+  ENOBUFS: 'this service has no connection to spare',
 };
 
 const ANSWERING: Record<string, string> = {
@@ -41,6 +52,8 @@ const ANSWERING: Record<string, string> = {
 export function describeFailure(error: unknown, headersSeen: boolean): ExchangeFailed {
   if (error instanceof ExchangeFailed) return error;
   const code = codeOf(error);
+  const ours = OURS[code];
+  if (ours !== undefined && !headersSeen) return new ExchangeFailed('connecting', ours, error, { mayBeOurs: true });
   const connecting = CONNECTING[code];
   if (connecting !== undefined && !headersSeen) return new ExchangeFailed('connecting', connecting, error);
   if (isCertificateFault(code)) {
@@ -53,6 +66,11 @@ export function describeFailure(error: unknown, headersSeen: boolean): ExchangeF
   if (headersSeen) return new ExchangeFailed('reading', known ?? 'its answer was cut short', error);
   if (code.startsWith('HPE_')) return new ExchangeFailed('answering', 'its answer is no HTTP', error);
   return new ExchangeFailed('answering', known ?? CONNECTION_LOST, error);
+}
+
+/** Of the failures of two addresses of one host, the one that says more about the host: the first that is not on our side. */
+export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed): ExchangeFailed {
+  return first === null || first.mayBeOurs ? second : first;
 }
 
 function codeOf(error: unknown): string {

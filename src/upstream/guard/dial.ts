@@ -1,6 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { describeFailure, ExchangeFailed } from '../client/failure.ts';
+import { describeFailure, ExchangeFailed, moreTelling } from '../client/failure.ts';
 import { hostOf, requirePublicAddresses, requirePublicUrl } from './guard.ts';
 import { opened } from './opened.ts';
 import type { Progress, TlsFacts } from './progress.ts';
@@ -77,16 +77,17 @@ async function locate(url: URL, options: DialOptions, signal: AbortSignal) {
 }
 
 async function connectAny(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
-  let failure: unknown;
+  let failure: ExchangeFailed | null = null;
   for (const address of addresses.slice(0, MAX_ADDRESSES)) {
     try {
       return await connectOne(address, port, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      failure = error;
+      // A machine without IPv6 fails at each IPv6 address, after what an IPv4 address has said about the server.
+      failure = moreTelling(failure, describeFailure(error, false));
     }
   }
-  throw describeFailure(failure, false);
+  throw failure;
 }
 
 function connectOne(host: string, port: number, signal: AbortSignal): Promise<Socket> {

@@ -25,7 +25,8 @@ export function createResolve(servers?: readonly string[]): Resolve {
     if ([v4, v6].every((result) => result.status === 'rejected' && isAbsent(result.reason))) {
       throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
     }
-    throw new ExchangeFailed('connecting', 'its name servers do not answer');
+    // The machine's resolver gives the same error whether it is at fault itself or the name's own servers are.
+    throw new ExchangeFailed('connecting', 'its name cannot be resolved now', undefined, { mayBeOurs: true });
   };
 }
 

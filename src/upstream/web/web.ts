@@ -41,6 +41,8 @@ export interface UnreachedUrl {
   readonly failure: AppError;
   /** Why, in words that name no host. */
   readonly reason: string;
+  /** Whether the cause may be on our side, so that the URL may be up. */
+  readonly mayBeOurs: boolean;
   readonly reached: Reached;
   readonly retrievedAtMs: number;
 }
@@ -129,8 +131,7 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
         return await landed(text, signal, use, progress);
       } catch (error) {
         if (!(error instanceof NotFound || error instanceof UpstreamFailed)) throw error;
-        const reason = error.cause instanceof ExchangeFailed ? error.cause.message : error.message;
-        return { failure: error, reason, reached: progress.reached(), retrievedAtMs: clock.nowMs() };
+        return unreachedUrl(error, progress.reached(), clock.nowMs());
       }
     },
     close: () => pages.close(),
@@ -140,6 +141,14 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
 function checkedUrl({ url, status, headers, hops, totalMs, timings, tls }: Landing, retrievedAtMs: number): CheckedUrl {
   const securityHeaders = judgeHeaders(headers, url.protocol === 'https:');
   return { finalUrl: url.href, status, redirects: hops, totalMs, timings, tls, securityHeaders, retrievedAtMs };
+}
+
+function unreachedUrl(failure: NotFound | UpstreamFailed, reached: Reached, retrievedAtMs: number): UnreachedUrl {
+  const cause = failure.cause instanceof ExchangeFailed ? failure.cause : null;
+  // The name was looked up until the deadline.
+  const unresolved = failure instanceof UpstreamFailed && reached.phase === 'dns';
+  const mayBeOurs = unresolved || (cause?.mayBeOurs ?? false);
+  return { failure, reason: cause?.message ?? failure.message, mayBeOurs, reached, retrievedAtMs };
 }
 
 function requireSuccess(status: number, host: string): void {

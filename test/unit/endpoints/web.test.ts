@@ -6,6 +6,8 @@ import { unreachedMembers } from '../../../src/endpoints/web-check-fields.ts';
 import { webExtract } from '../../../src/endpoints/web-extract.ts';
 import { AppError, NotFound } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { ExchangeFailed } from '../../../src/upstream/client/failure.ts';
+import type { Resolve } from '../../../src/upstream/guard/resolve.ts';
 import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
 import { EXPIRED, type Fault, type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';
 
@@ -108,14 +110,19 @@ describe('web/check', () => {
 });
 
 describe('web/check of a host that does not answer', () => {
+  const noHost: Resolve = async (host) => {
+    throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
+  };
   /** A web whose host good.example is at this port. */
   async function inWeb<T>(
-    { port, ca = TEST_CA, timeoutMs = 5000 }: { port: number; ca?: string; timeoutMs?: number },
+    {
+      port,
+      ca = TEST_CA,
+      timeoutMs = 5000,
+      resolve = noHost,
+    }: { port: number; ca?: string; timeoutMs?: number; resolve?: Resolve },
     use: (from: Web) => Promise<T>,
   ): Promise<T> {
-    const resolve = async (host: string) => {
-      throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
-    };
     const dial = { resolve, ca, testHosts: new Map([['good.example', { address: '127.0.0.1', port }]]) };
     const settings = { timeoutMs, hostPerMinute: 0, pageWorkers: 1 };
     const from = createWeb({
@@ -145,9 +152,27 @@ describe('web/check of a host that does not answer', () => {
     expect(members).toMatchObject({ up: false, reason, phase: 'dns', failedUrl: 'https://gone.example/', timings });
   });
 
+  test.each<[string, Resolve, string]>([
+    [
+      'cannot resolve',
+      () => Promise.reject(new ExchangeFailed('connecting', 'no resolver', undefined, { mayBeOurs: true })),
+      'no resolver',
+    ],
+    ['waits for to the end', () => new Promise(() => {}), 'timed out'],
+  ])(
+    'a name that the machine %s may be up: the answer does not say that it is down',
+    async (_what, resolve, reason) => {
+      const asked = { port: 1, resolve, timeoutMs: 300 };
+      const { status, charged, members } = await inWeb(asked, (from) => failure('https://any.example/', from));
+      expect([status, charged]).toEqual([502, false]);
+      expect(members).toMatchObject({ up: null, reason, phase: 'dns' });
+    },
+  );
+
   test('a port that refuses fails while connecting', async () => {
     const { status, members } = await faulty('refused', 5000);
-    expect([status, members.phase, members.reason]).toEqual([502, 'connect', 'the connection was refused']);
+    expect([status, members.up, members.phase]).toEqual([502, false, 'connect']);
+    expect(members.reason).toBe('the connection was refused');
     expect(members).toMatchObject({ tls: null, timings: { ...none, dnsMs: some, connectMs: some, totalMs: some } });
   });
 

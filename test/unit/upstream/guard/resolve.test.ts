@@ -27,6 +27,13 @@ test('a name that does not exist is 404, not a failure', async () => {
   await expect(found).rejects.toMatchObject({ status: 404, code: 'host_not_found' });
 });
 
+test('name servers that refuse to answer may be ours as well as the name’s', async () => {
+  const refusing = createResolve(['127.0.0.1:9']);
+  await expect(refusing('any.example', signal)).rejects.toMatchObject({
+    ...{ at: 'connecting', message: 'its name cannot be resolved now', mayBeOurs: true },
+  });
+});
+
 test('every resolution asks the name servers again, and no earlier result is reused', async () => {
   const resolve = createResolve([names.address]);
   const before = names.asked.length;
