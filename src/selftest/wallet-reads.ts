@@ -1,4 +1,5 @@
-import { encodeFunctionData, type Hex, type Log, parseAbi, parseEventLogs } from 'viem';
+import type { Hex, Log } from 'viem';
+import { encodeFunctionData, parseAbi, parseEventLogs } from 'viem/utils';
 import { z } from 'zod';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { account, data, index, parseAnswer, resultOf, toQuantity, word } from '../chain/rpc/wire.ts';

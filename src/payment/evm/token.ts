@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem';
+import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import { bytesWords, word } from './abi-words.ts';

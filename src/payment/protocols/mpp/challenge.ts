@@ -1,4 +1,4 @@
-import { keccak256, stringToBytes } from 'viem';
+import { keccak256, stringToBytes } from 'viem/utils';
 import { jcs } from '../../../lib/jcs.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
 

@@ -1,4 +1,4 @@
-import { decodeFunctionData, encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters } from 'viem';
+import { decodeFunctionData, encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters } from 'viem/utils';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 

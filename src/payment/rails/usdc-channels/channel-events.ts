@@ -1,4 +1,5 @@
-import { decodeEventLog, type Hex, parseAbi } from 'viem';
+import type { Hex } from 'viem';
+import { decodeEventLog, parseAbi } from 'viem/utils';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { MinedTransaction } from '../../operation.ts';
 import { SETTLEMENT } from './scheme.ts';

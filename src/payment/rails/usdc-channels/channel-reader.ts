@@ -1,4 +1,5 @@
-import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem';
+import type { Hex } from 'viem';
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Rank } from '../../../chain/rpc/rank.ts';
 import { data, parseAnswer } from '../../../chain/rpc/wire.ts';

@@ -1,4 +1,4 @@
-import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem';
+import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { bytesWords, word } from '../../evm/abi-words.ts';
 import type { SettleCall } from '../../evm/settle-call.ts';
