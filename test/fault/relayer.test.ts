@@ -1,11 +1,12 @@
 import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { bytesToHex } from '../../src/lib/hex.ts';
 import { neededValidity } from '../../src/payment/evm/eip3009.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { balanceOf, decoded, isPending, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
 import { newOutsider } from '../support/usdc/outsider.ts';
 
 const env = {
@@ -153,7 +154,7 @@ test('when the base fee rises above the offered one, the transaction is replaced
   const payment = await sign();
   await network.pauseMining();
   const answer = buy(payment);
-  await sleep(400);
+  await expect.poll(() => isPending(network, bytesToHex(payment.authorization.nonce))).toBe(true);
   for (let block = 0; block < 4; block++) {
     await network.rpc('anvil_setNextBlockBaseFeePerGas', [`0x${(90n * 10n ** 9n).toString(16)}`]);
     await network.rpc('evm_mine', []);

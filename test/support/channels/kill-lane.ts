@@ -28,6 +28,9 @@ export interface KillStage {
   readonly ask: Ask;
 }
 
+/** A rest below this is not refunded, in base units. */
+const LEAST_REFUND = 10_000n;
+
 /** One kill of a round. */
 export interface Strike extends Omit<Trading, 'ended'> {
   readonly leaves?: Way | undefined;
@@ -58,7 +61,9 @@ export async function createKillLane({ network, origin, ask }: KillStage, count:
     const kind = leaves ?? (mines && turns++ % 2 === 0 ? (turns % 4 === 1 ? 'refund' : 'withdrawal') : null);
     if (kind === null) return null;
     const claimed = await Promise.all(buyers.map(({ id }) => claimedOf(network, id)));
-    const hasMoney = buyers.filter((buyer) => buyer.told().deposited > buyer.told().charged);
+    const restOf = ({ told }: KillBuyer): bigint => told().deposited - told().charged;
+    // The payer's withdrawal takes any rest; a refund pays none that is not worth its gas.
+    const hasMoney = buyers.filter((buyer) => restOf(buyer) >= (kind === 'refund' ? LEAST_REFUND : 1n));
     const leaving = hasMoney.find((buyer) => claimed[buyers.indexOf(buyer)] !== buyer.told().charged) ?? hasMoney[0];
     if (!leaving) return null;
     buyers = buyers.filter((buyer) => buyer !== leaving);
