@@ -1,5 +1,6 @@
-import { keccak256, stringToBytes } from 'viem/utils';
+import { bytesToHex } from '../../../lib/hex.ts';
 import { jcs } from '../../../lib/jcs.ts';
+import { keccak256 } from '../../../lib/secp256k1.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
 
 /** The one intent that is served: a single payment. */
@@ -41,7 +42,7 @@ export function withId(secret: Uint8Array, terms: ChallengeTerms): Challenge {
 
 /** The nonce that an EIP-3009 authorization must have to answer a challenge of the method `evm`. */
 export function nonceOf({ id, realm }: Pick<Challenge, 'id' | 'realm'>): `0x${string}` {
-  return keccak256(stringToBytes(id + realm));
+  return bytesToHex(keccak256(Buffer.from(id + realm, 'utf8')));
 }
 
 /** The challenge as the value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
