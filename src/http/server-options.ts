@@ -3,6 +3,7 @@ import type { FastifyHttpOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { answerBeforeRouting } from './errors.ts';
+import { NO_SCHEMAS } from './no-schemas.ts';
 import { createClientErrorHandler } from './raw-errors.ts';
 import { createRequestIds } from './request-id.ts';
 
@@ -47,6 +48,8 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
     requestIdHeader: false,
     genReqId: nextId,
     logger: false,
+    // Routes parse their parameters themselves.
+    schemaController: NO_SCHEMAS,
     frameworkErrors: answerBeforeRouting,
     clientErrorHandler: createClientErrorHandler({ log, nextId }),
     routerOptions: {

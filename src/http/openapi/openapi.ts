@@ -5,6 +5,7 @@ import { type Mount, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import type { NamedChain } from '../../lib/named-chain.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
+import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Requirement, RequirementOf } from '../requirement.ts';
 import { componentSchemas } from './openapi-components.ts';
 import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
@@ -45,7 +46,7 @@ export interface OpenApiOptions {
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
   const { publicOrigin, mpp = false, contactUrl } = options;
-  const scribe = Fastify({ exposeHeadRoutes: false });
+  const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
   await scribe.register(swagger, {
