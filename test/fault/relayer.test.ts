@@ -98,7 +98,7 @@ test('while settlements are late, calls are refused before their handler runs', 
   await network.pauseMining();
   const [late, next] = [await sign(), await sign()];
   expect((await buy(late)).status).toBe(503);
-  await sleep(500);
+  await expect.poll(async () => (await service.get('/readyz')).status).toBe(503);
   const runs = latch.runs();
   const refused = await buy(next);
   expect([refused.status, JSON.parse(refused.body).code]).toEqual([503, 'settlement_unavailable']);
