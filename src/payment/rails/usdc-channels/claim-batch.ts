@@ -1,7 +1,7 @@
 import { type ChainClient, RpcError } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import { signDigest } from '../../../lib/secp256k1.ts';
+import { signRecoverable } from '../../../lib/secp256k1.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
 import { isRevert } from '../../evm/is-revert.ts';
 import { type ClaimRow, claimCalldata, multicallCalldata, settleCalldata } from './calldata.ts';
@@ -83,7 +83,6 @@ async function refusal(
 
 function claimOf({ scheme, authorizerKey }: BatchOptions, due: readonly Due[]): Uint8Array {
   const entries = due.map(({ channel, row }) => ({ channelId: channel.id, ...row }));
-  const { signature, recovery } = signDigest(scheme.claimDigest(entries), authorizerKey);
   const rows = due.map(({ row }) => row);
-  return claimCalldata(rows, Buffer.concat([signature, Buffer.from([27 + recovery])]));
+  return claimCalldata(rows, signRecoverable(scheme.claimDigest(entries), authorizerKey));
 }

@@ -20,7 +20,7 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   // Ends that the chain has shown, whose channel could not be read at their block yet.
   const shown = new Map<string, OperationDone | OperationFailed>();
   let running: Promise<void> | null = null;
-  let isAskedAgain = false;
+  let isAskedAgain: boolean;
 
   async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
     const nonce = calldata && refundNonceOf(calldata);
@@ -41,20 +41,25 @@ export function createRefundOperations(options: RefundOperationsOptions) {
     if (failed) throw failed.reason;
   }
 
-  return {
-    /** Carries out what is open. A call during a round makes one more round. Rejects when the chain or the ledger cannot be read. */
-    run: async (): Promise<void> => {
-      isAskedAgain = running !== null;
-      if (running) return running;
-      running = round();
-      try {
-        await running;
-        if (!isAskedAgain) return;
+  async function rounds(): Promise<void> {
+    try {
+      do {
         isAskedAgain = false;
         await round();
-      } finally {
-        running = null;
-      }
+      } while (isAskedAgain);
+    } finally {
+      running = null;
+    }
+  }
+
+  return {
+    /**
+     * Carries out what is open. A call during a round makes one more round, and waits for it. Rejects when the chain or the ledger cannot be read.
+     */
+    run(): Promise<void> {
+      isAskedAgain = true;
+      running ??= rounds();
+      return running;
     },
   };
 }

@@ -1,9 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { hexToBytes } from '../../../../../src/lib/hex.ts';
+import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
-import { refundCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
+import {
+  claimCalldata,
+  multicallCalldata,
+  refundCalldata,
+  settleCalldata,
+  withCall,
+} from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
 import { createRefundOperations } from '../../../../../src/payment/rails/usdc-channels/refund-operations.ts';
-import { SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { SETTLEMENT, SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
 import type { ChannelState } from '../../../../../src/store/ports/channel-state.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';
@@ -20,12 +27,14 @@ let operated: Operation[];
 let operate: (operation: Operation) => Promise<OperationOutcome>;
 /** What the provider shows of the channel; null shows what the contract holds. */
 let shown: Partial<ChannelState> | null;
+/** Whether the provider cannot read the channel. */
+let unreadable: boolean;
 let noteTokens: unknown[];
 let refunds: ReturnType<typeof createRefundOperations>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
-  [operated, shown, noteTokens, operate] = [[], null, [], bed.contract.operate];
+  [operated, shown, noteTokens, operate, unreadable] = [[], null, [], bed.contract.operate, false];
   refunds = open();
 });
 afterEach(() => bed.close());
@@ -42,7 +51,10 @@ function open() {
   return createRefundOperations({
     sender: `0x${'5e'.repeat(20)}`,
     ...{ store, chain, clock, log, fencingToken: 7, receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token },
-    reader: { read: async (...given) => (await reader.read(...given)).map((state) => state && { ...state, ...shown }) },
+    reader: {
+      read: async (...given) =>
+        (await reader.read(...given)).map((state) => (unreadable ? null : state && { ...state, ...shown })),
+    },
     relayer: {
       operate: (given) => {
         operated.push(given);
@@ -155,6 +167,89 @@ describe('an open refund', () => {
     expect([operated.length, (await row())?.state]).toEqual([1, 'done']);
   });
 
+  test('that has ended is not looked for again while its channel cannot be read', async () => {
+    await begin();
+    unreadable = true;
+    await refunds.run();
+    const looked = () => bed.contract.asked.filter(({ method }) => method !== 'eth_call').length;
+    const before = looked();
+    await refunds.run();
+    await refunds.run();
+    expect([operated.length, looked(), (await row())?.state]).toEqual([1, before, 'open']);
+    unreadable = false;
+    await refunds.run();
+    expect([operated.length, looked(), (await row())?.state]).toEqual([1, before, 'done']);
+  });
+
+  test('is not looked for again while the provider shows its channel at an earlier block', async () => {
+    await begin();
+    shown = { block: bed.contract.block - 1 };
+    await refunds.run();
+    const looked = () => bed.contract.asked.filter(({ method }) => method !== 'eth_call').length;
+    const before = looked();
+    await refunds.run();
+    expect([operated.length, looked(), (await row())?.state]).toEqual([1, before, 'open']);
+  });
+
+  test('whose channel cannot be read is sent, because the contract refuses what it cannot refund', async () => {
+    await begin();
+    unreadable = true;
+    await refunds.run();
+    expect(operated).toHaveLength(1);
+  });
+
+  test('that the relayer calls done without a note of its transaction stays open until the nonce is used', async () => {
+    const calldata = await begin();
+    shown = { refundNonce: 0n };
+    operate = async (given) => given.readReceipt(bed.contract.mine(calldata)) ?? { kind: 'unknown' };
+    await refunds.run();
+    expect(await row()).toMatchObject({ state: 'open', transaction: null });
+    shown = null;
+    await refunds.run();
+    expect([operated.length, await row()]).toMatchObject([1, { state: 'done', amount: 4000n }]);
+  });
+
+  test('that the relayer calls done ends so, although no node shows its log yet', async () => {
+    const calldata = await begin();
+    operate = async ({ note, readReceipt }) => {
+      const receipt = bed.contract.mine(calldata);
+      await note(hexToBytes(receipt.transactionHash));
+      return readReceipt(receipt) ?? { kind: 'unknown' };
+    };
+    bed.contract.before = (method) => {
+      if (method === 'eth_getLogs' || method === 'eth_getTransactionReceipt') throw new RpcError(-32000, 'not yet');
+    };
+    await refunds.run();
+    expect(await row()).toMatchObject({ state: 'done', amount: 4000n });
+  });
+
+  test('gives the relayer its evidence: the receipt’s event, and what the chain shows of it', async () => {
+    const calldata = await begin();
+    const found: unknown[] = [];
+    operate = async ({ lookUp, note, readReceipt }) => {
+      found.push(await lookUp(AbortSignal.timeout(60_000)));
+      const receipt = bed.contract.mine(calldata);
+      await note(hexToBytes(receipt.transactionHash));
+      found.push(readReceipt(receipt), await lookUp(AbortSignal.timeout(60_000)));
+      return { kind: 'unknown' };
+    };
+    await refunds.run();
+    const done = { kind: 'done', amount: 4000n };
+    expect(found).toMatchObject([null, done, done]);
+  });
+
+  test('whose row has ended meanwhile takes no note, and does not count as sent', async () => {
+    await begin();
+    operate = async (given) => {
+      await bed.store.end('one', { state: 'failed', reason: 'by another process', endedAt: 1 });
+      expect(await given.note(LOST)).toBe(false);
+      return { kind: 'failed', reason: 'its row has ended' };
+    };
+    await refunds.run();
+    // A refund that was sent would be looked for, and an alert logged.
+    expect([bed.logged, (await row())?.transaction]).toEqual([[], null]);
+  });
+
   test('that failed after it was sent stays open until the nonce is used', async () => {
     const calldata = await begin();
     bed.contract.put(channel.id, { balance: 0n });
@@ -215,6 +310,39 @@ describe('a refund that was sent in vain', () => {
   });
 });
 
+describe('a refund that claims too', () => {
+  const SENDER = `0x${'5e'.repeat(20)}`;
+  let calldata: Buffer;
+  let swept: Uint8Array;
+  beforeEach(async () => {
+    await bed.charge(channel, 3000n);
+    const { config } = channel;
+    const row = { config, maxClaimableAmount: 3000n, signature: Buffer.alloc(65, 2), totalClaimed: 3000n };
+    const refund = refundCalldata(config, 4000n, 0n, Buffer.alloc(65, 1));
+    calldata = Buffer.from(multicallCalldata([claimCalldata([row], Buffer.alloc(65, 3)), refund]));
+    swept = withCall(calldata, settleCalldata(CHANNEL_TERMS.receiver, CHANNEL_TERMS.token));
+    await bed.store.begin(operation('one', { kind: 'refund', channelId: channel.id, calldata }), 3000n);
+  });
+
+  test('pays the seller out in the same transaction, after a simulation as the relayer', async () => {
+    await refunds.run();
+    expect(operated.map(({ data }) => Buffer.from(data).toString('hex'))).toEqual([Buffer.from(swept).toString('hex')]);
+    const simulated = bed.contract.asked.find(({ params: [call] }) => (call as { from?: string })?.from === SENDER);
+    expect(simulated).toMatchObject({
+      ...{ method: 'eth_call', rank: 'settle' },
+      params: [{ from: SENDER, to: SETTLEMENT, data: bytesToHex(swept), gas: '0x61a80' }, 'latest'],
+    });
+    expect(await row()).toMatchObject({ state: 'done', amount: 4000n });
+  });
+
+  test('goes without that where the contract refuses it', async () => {
+    bed.contract.isSweepRefused = true;
+    await refunds.run();
+    expect(operated.map(({ data }) => Buffer.from(data).toString('hex'))).toEqual([calldata.toString('hex')]);
+    expect(await row()).toMatchObject({ state: 'done', amount: 4000n });
+  });
+});
+
 describe('a round', () => {
   test('carries out all open refunds, leaves claims alone, and rejects for one that cannot be read', async () => {
     const other = await bed.open(10_000n);
@@ -248,18 +376,34 @@ describe('a round', () => {
     const second = refunds.run();
     held.resolve();
     await Promise.all([first, second]);
+    expect(operated.map(({ id }) => id)).toEqual(['one', 'two']);
     expect([(await row('one'))?.state, (await row('two'))?.state]).toEqual(['done', 'done']);
     operated.length = 0;
     await refunds.run();
     expect(operated).toEqual([]);
   });
 
+  test('that is asked for during the one more round makes another one, and waits for it', async () => {
+    await begin('one');
+    const [second, third] = [await bed.open(10_000n), await bed.open(10_000n)];
+    const asked: Promise<void>[] = [];
+    operate = async (given) => {
+      if (given.id === 'one') await begin('two', second);
+      if (given.id === 'two') await begin('three', third);
+      if (given.id !== 'three') asked.push(refunds.run());
+      return bed.contract.operate(given);
+    };
+    await refunds.run();
+    await Promise.all(asked);
+    expect(operated.map(({ id }) => id)).toEqual(['one', 'two', 'three']);
+    expect(await row('three')).toMatchObject({ state: 'done' });
+  });
+
   test('leaves an operation alone whose calldata holds no refund', async () => {
-    await bed.store.begin(
-      operation('odd', { kind: 'refund', channelId: channel.id, calldata: Buffer.from('3af32abf', 'hex') }),
-      0n,
-    );
-    await refunds.run().catch(() => {});
-    expect([operated, (await row('odd'))?.state]).toEqual([[], 'open']);
+    const calldata = claimCalldata([], Buffer.alloc(65));
+    await bed.store.begin(operation('odd', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    const { length } = bed.contract.asked;
+    await refunds.run();
+    expect([operated, bed.contract.asked.length, (await row('odd'))?.state]).toEqual([[], length, 'open']);
   });
 });
