@@ -48,6 +48,12 @@ const DRAWN = `[...document.querySelectorAll('figure.chart')].every((one) => one
 /** Polls from the test. Waiting inside the page would need an eval, which the page's policy forbids. */
 const charts = (page: Page) => expect.poll(() => ask(page, DRAWN)).toBe(true);
 
+const UNFOLD_ALL = `document.querySelectorAll('details').forEach((one) => { one.open = true; })`;
+/** One template draws the operations of the reference, so one of each group has every colour. */
+const FOLD_MOST = `document.querySelectorAll('details.op').forEach((one) => {
+  one.open = one === one.closest('.group').querySelector('details.op');
+})`;
+
 function expectQuiet({ observed }: Visit): void {
   const { consoleErrors, pageErrors, cspViolations, failedRequests } = observed;
   expect({ consoleErrors, pageErrors, cspViolations, failedRequests }).toEqual({
@@ -60,8 +66,19 @@ describeInBrowser('the pages', (browser) => {
     browser.visit(`${service.origin}${path}`, options);
 
   describe.each(PAGES)('%s', (path) => {
-    test.each(['light', 'dark'] as const)('logs nothing, is accessible and small, in %s', async (colorScheme) => {
-      const seen = await visit(path, { colorScheme });
+    let wide: Visit;
+    let phone: Visit;
+    beforeAll(async () => {
+      wide = await visit(path);
+      phone = await visit(path, { screen: 'phone', colorScheme: 'dark' });
+    });
+    afterAll(() => Promise.all([wide, phone].map((one) => one?.page.context().close())));
+
+    test.each([
+      ['on a desktop, in light', () => wide],
+      ['on a phone, in dark', () => phone],
+    ])('logs nothing and is small, %s', async (_where, visited) => {
+      const seen = visited();
       await seen.page.waitForLoadState('networkidle');
       await charts(seen.page);
       expectQuiet(seen);
@@ -69,23 +86,25 @@ describeInBrowser('the pages', (browser) => {
       expect(seen.observed.transferredBytes).toBeLessThanOrEqual(MAX_BYTES);
       const origins = new Set(seen.observed.requests.map((url) => new URL(url).origin));
       expect([...origins]).toEqual([service.origin]);
-      // Unfolds everything, so that it is checked too.
-      await ask(seen.page, `document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
-      expect(await auditAccessibility(seen.page)).toEqual([]);
     });
 
     test('fits on a phone', async () => {
-      const seen = await visit(path, { screen: 'phone' });
-      await charts(seen.page);
       // The window's own width is no measure: a phone zooms out until everything fits.
-      const [width, screen] = await ask<number[]>(seen.page, '[document.documentElement.scrollWidth, screen.width]');
+      const [width, screen] = await ask<number[]>(phone.page, '[document.documentElement.scrollWidth, screen.width]');
       expect(width).toBe(screen);
-      expect(await auditAccessibility(seen.page)).toEqual([]);
-      expectQuiet(seen);
+    });
+
+    test('is accessible on a phone, in light', async () => {
+      await phone.page.emulateMedia({ colorScheme: 'light' });
+      await charts(phone.page);
+      expect(await auditAccessibility(phone.page)).toEqual([]);
+      expectQuiet(phone);
     });
 
     test('works by keyboard: first the skip link, then everything in its order', async () => {
-      const { page } = await visit(path);
+      const { page } = wide;
+      // An update would replace the elements whose order is compared.
+      await ask(page, `document.querySelector('#live-switch button')?.click()`);
       await page.keyboard.press('Tab');
       const skip = `(() => { const { top } = document.activeElement.getBoundingClientRect(); return [document.activeElement.className, top >= 0]; })()`;
       expect(await ask(page, skip)).toEqual(['skip', true]);
@@ -105,6 +124,17 @@ describeInBrowser('the pages', (browser) => {
         await page.keyboard.press('Tab');
         expect([pressed, ...(await ask<boolean[]>(page, step))]).toEqual([pressed, true, true, true]);
       }
+      await ask(page, `document.querySelector('#live-switch button')?.click()`);
+    });
+
+    // The scheme changes colours alone, which test/unit/pages/assets.test.ts holds. So in dark only their rules are asked again.
+    test('is accessible with everything unfolded, in light and in the colours of dark', async () => {
+      await ask(wide.page, UNFOLD_ALL);
+      expect(await auditAccessibility(wide.page)).toEqual([]);
+      await ask(wide.page, FOLD_MOST);
+      await wide.page.emulateMedia({ colorScheme: 'dark' });
+      expect(await auditAccessibility(wide.page, { coloursOnly: true })).toEqual([]);
+      expectQuiet(wide);
     });
   });
 
@@ -129,8 +159,13 @@ describeInBrowser('the pages', (browser) => {
         })()`,
       );
 
+    let page: Page;
+    beforeAll(async () => {
+      ({ page } = await visit('/', { reducedMotion: 'no-preference' }));
+    });
+    afterAll(() => page?.context().close());
+
     test('shows the data that the free routes answer', async () => {
-      const { page } = await visit('/');
       await charts(page);
       const figures = await ask<Record<'points' | 'latest', string>[]>(
         page,
@@ -149,7 +184,6 @@ describeInBrowser('the pages', (browser) => {
     });
 
     test('has units beside its axes and values in its legend, with and without a cursor', async () => {
-      const { page } = await visit('/');
       await charts(page);
       const legend = () => page.locator('#fees .u-legend').textContent();
       await expect.poll(legend).toMatch(/UTC:?\s*\d\d:\d\d:\d\d[\s\S]*Mean:?\s*[\d.]+ gwei/);
@@ -161,7 +195,6 @@ describeInBrowser('the pages', (browser) => {
     });
 
     test('follows the colour scheme and the width', async () => {
-      const { page } = await visit('/');
       await charts(page);
       // The accent of each scheme.
       const [light, dark] = ['11,107,92', '102,205,184'];
@@ -226,8 +259,7 @@ describeInBrowser('the pages', (browser) => {
     test('moves nothing for a reader who prefers reduced motion', async () => {
       const dot = `getComputedStyle(document.querySelector('.dot')).animationName`;
       const still = await visit('/', { reducedMotion: 'reduce' });
-      const moving = await visit('/');
-      expect([await ask(still.page, dot), await ask(moving.page, dot)]).toEqual(['none', 'breathe']);
+      expect([await ask(still.page, dot), await ask(page, dot)]).toEqual(['none', 'breathe']);
     });
   });
 

@@ -47,4 +47,19 @@ describe('an asset', () => {
       expect([name, /fetch\(\s*['"`]\w+:/.exec(source)?.[0]]).toEqual([name, undefined]);
     }
   });
+
+  // So a check of the layout in one colour scheme holds in the other.
+  test('of ours gives the dark scheme other colours and nothing else', () => {
+    const styles = names.filter((name) => name.endsWith('.css'));
+    const blocks = styles.flatMap((name) => {
+      const source = readFileSync(join(FOLDER, name), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
+      const found = [...source.matchAll(/@media \(prefers-color-scheme: \w+\) \{\s*:root \{([^{}]*)\}\s*\}/g)];
+      // Each use of the scheme is a block of this form.
+      expect([name, found.length]).toEqual([name, source.split('prefers-color-scheme').length - 1]);
+      return found.map(([, declarations]) => `${declarations}`);
+    });
+    const declared = blocks.flatMap((block) => block.split(';').map((one) => one.trim())).filter(Boolean);
+    expect(declared.length).toBeGreaterThan(10);
+    for (const one of declared) expect(one).toMatch(/^--[\w-]+: (#[0-9a-f]{3,8}|rgb\([^()]*\))$/);
+  });
 });
