@@ -209,7 +209,7 @@ describeInBrowser('the pages', (browser) => {
     });
 
     test('is updated while the page is visible, and not while it is paused', async () => {
-      const seen = await visit('/');
+      const seen = await visit('/', { reducedMotion: 'no-preference' });
       const { page, observed } = seen;
       await page.clock.install();
       await page.reload();
@@ -217,6 +217,10 @@ describeInBrowser('the pages', (browser) => {
       const block = () =>
         ask<string>(page, `/Block (\\d+)/.exec(document.querySelector('#fees-summary').textContent)[1]`);
       const before = Number(await block());
+      await ask(
+        page,
+        `window.pulses = 0; document.querySelector('#live-switch').addEventListener('animationstart', () => { pulses += 1; })`,
+      );
       await network.mine(3);
       await expect
         .poll(async () => JSON.parse((await service.get('/v1/fees')).body).baseFee.block)
@@ -225,6 +229,7 @@ describeInBrowser('the pages', (browser) => {
       await expect.poll(async () => /Block (\d+)/.exec((await service.get('/')).body)?.[1]).not.toBe(String(before));
       await page.clock.fastForward(5000);
       await expect.poll(async () => Number(await block())).toBeGreaterThan(before);
+      await expect.poll(() => ask(page, 'pulses')).toBeGreaterThan(0);
       await page.getByRole('button', { name: 'Pause' }).click();
       const asked = observed.requests.length;
       await page.clock.fastForward(60_000);
@@ -260,6 +265,11 @@ describeInBrowser('the pages', (browser) => {
       const dot = `getComputedStyle(document.querySelector('.dot')).animationName`;
       const still = await visit('/', { reducedMotion: 'reduce' });
       expect([await ask(still.page, dot), await ask(page, dot)]).toEqual(['none', 'breathe']);
+    });
+
+    test('moves for a moment only, so that an open page is not drawn without a pause', async () => {
+      const times = `getComputedStyle(document.querySelector('.dot')).animationIterationCount`;
+      expect(await ask(page, times)).toBe('1');
     });
   });
 

@@ -34,6 +34,13 @@ async function refresh() {
     element.replaceChildren(...next.childNodes);
   }
   document.dispatchEvent(new Event('fresh'));
+  pulse();
+}
+
+/** Shows that the page was updated: a new element starts its animation. */
+function pulse() {
+  const dot = control?.querySelector('.dot');
+  dot?.replaceWith(dot.cloneNode());
 }
 
 async function update() {
