@@ -37,11 +37,23 @@ export function migrate(db: Database.Database, directory: string): void {
  * two merges could write it without an older step.
  */
 function lackingColumns(db: Database.Database, steps: readonly { readonly path: string }[]): string[] {
+  const found = columnsOf(db);
+  return [...columnsMadeBy(steps.map(({ path }) => readFileSync(path, 'utf8')))].filter((column) => !found.has(column));
+}
+
+/** What steps make, by their text. Playing them takes longer than anything else that opening a database does. */
+const madeBy = new Map<string, ReadonlySet<string>>();
+
+function columnsMadeBy(steps: readonly string[]): ReadonlySet<string> {
+  const text = steps.join('\n');
+  const known = madeBy.get(text);
+  if (known) return known;
   const fresh = new Database(':memory:');
   try {
-    for (const { path } of steps) fresh.exec(readFileSync(path, 'utf8'));
-    const found = columnsOf(db);
-    return [...columnsOf(fresh)].filter((column) => !found.has(column));
+    for (const step of steps) fresh.exec(step);
+    const made = columnsOf(fresh);
+    madeBy.set(text, made);
+    return made;
   } finally {
     fresh.close();
   }
