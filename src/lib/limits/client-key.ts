@@ -3,6 +3,8 @@ import ipaddr from 'ipaddr.js';
 /** The length to which a client's text is cut when it is no address. A proxy may pass on any text. */
 const MAX_TEXT = 64;
 const NETWORK_SUFFIX = '::/64';
+/** RFC 4291, 2.5.5.2. The library's `isIPv4MappedAddress` compares with every special range, at each request. */
+const IPV4_MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
 
 /**
  * The limit of a site (an IPv6 /48), as a multiple of a client's limit. All limits use this factor.
@@ -19,7 +21,7 @@ export function clientKey(ip: string): string {
   if (!ip.includes(':')) return ip.slice(0, MAX_TEXT);
   if (!ipaddr.IPv6.isValid(ip)) return ip.slice(0, MAX_TEXT).toLowerCase();
   const address = ipaddr.IPv6.parse(ip);
-  if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();
+  if (address.match(IPV4_MAPPED)) return address.toIPv4Address().toString();
   const network = address.parts.slice(0, 4).map((part) => part.toString(16));
   return `${network.join(':')}${NETWORK_SUFFIX}`;
 }
