@@ -66,15 +66,15 @@ async function withinTime<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const control = new AbortController();
-  const timedOut = new ProviderFailure('timeout', 'timed out');
-  const timer = setTimeout(() => control.abort(timedOut), timeoutMs);
+  // The error is made when it is needed: its stack costs more than the rest of this function.
+  const timer = setTimeout(() => control.abort(new ProviderFailure('timeout', 'timed out')), timeoutMs);
   const onAbort = () => control.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
     return await task(control.signal);
   } catch (error) {
     signal?.throwIfAborted();
-    if (control.signal.aborted) throw timedOut;
+    if (control.signal.aborted) throw control.signal.reason;
     throw error instanceof ProviderFailure ? error : new ProviderFailure('transport', describe(error), error);
   } finally {
     clearTimeout(timer);
