@@ -1,10 +1,10 @@
 import type { Hex } from 'viem';
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils';
+import { decodeFunctionResult, encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Rank } from '../../../chain/rpc/rank.ts';
 import { data, parseAnswer } from '../../../chain/rpc/wire.ts';
-import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
+import { word } from '../../evm/abi-words.ts';
 import { MULTICALL3 } from '../../settlers/relayer/multicall.ts';
 import { SETTLEMENT } from './scheme.ts';
 
@@ -19,7 +19,13 @@ const multicall = parseAbi([
   'function aggregate3(Call3[] calls) payable returns (Result[] returnData)',
   'function getBlockNumber() view returns (uint256)',
 ]);
-const VIEWS = ['channels', 'pendingWithdrawals', 'refundNonce'] as const;
+/** Selectors of the views. A library's encoder hashes each function's name again at every call. */
+const VIEWS = ['channels', 'pendingWithdrawals', 'refundNonce'].map((name) => toFunctionSelector(`${name}(bytes32)`));
+const BLOCK = {
+  allowFailure: false,
+  target: MULTICALL3 as Hex,
+  callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
+};
 /** Channels of one request. Each costs about 12,000 gas to read, and nodes give a read 50 million. */
 const MOST_AT_ONCE = 500;
 
@@ -35,16 +41,9 @@ export function createChannelReader(chain: Pick<ChainClient, 'request'>) {
     ids: readonly Uint8Array[],
     { rank = 'settle', signal }: ReadOptions,
   ): Promise<(ChannelState | null)[]> {
-    const asked = ids.flatMap((id) =>
-      VIEWS.map((functionName) => encodeFunctionData({ abi: views, functionName, args: [bytesToHex(id)] })),
-    );
-    const block = {
-      allowFailure: false,
-      target: MULTICALL3 as Hex,
-      callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
-    };
+    const asked = ids.flatMap((id) => VIEWS.map((selector): Hex => `${selector}${word(id)}`));
     // One channel that cannot be read must not hide the others.
-    const args = [[block, ...asked.map((callData) => ({ target: SETTLEMENT, allowFailure: true, callData }))]] as const;
+    const args = [[BLOCK, ...asked.map((callData) => ({ target: SETTLEMENT, allowFailure: true, callData }))]] as const;
     const call = { to: MULTICALL3, data: encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args }) };
     const answer = await chain.request('eth_call', [call, 'latest'], { rank, ...(signal && { signal }) });
     const raw = parseAnswer(data, answer, 'state of payment channels') as `0x${string}`;
