@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 const STAND_INS = [
   { module: 'undici', from: /\/src\//, by: './network/undici.ts' },
   { module: 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
+  { module: 'secp256k1', from: /\/src\/lib\//, by: './service/secp256k1.ts' },
   { module: './log-sync.ts', from: /\/src\/store\/sqlite\//, by: './service/log-sync.ts' },
   { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
   { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },

@@ -19,5 +19,14 @@ export const CLIENTS: Owner = { name: 'clients', state: 'running' };
 
 export const currentOwner = (): Owner => context.getStore() ?? WORLD;
 
+/** Each owner's context, made once: to make one for each event costs as much as many events do. */
+const contexts = new WeakMap<Owner, ReturnType<typeof AsyncLocalStorage.snapshot>>();
+
+function contextOf(owner: Owner): ReturnType<typeof AsyncLocalStorage.snapshot> {
+  const known = contexts.get(owner) ?? context.run(owner, () => AsyncLocalStorage.snapshot());
+  contexts.set(owner, known);
+  return known;
+}
+
 /** Runs something as this owner's doing. */
-export const runAs = <T>(owner: Owner, work: () => T): T => context.run(owner, work);
+export const runAs = <T>(owner: Owner, work: () => T): T => contextOf(owner)(work);

@@ -26,26 +26,31 @@ type Callback = (...args: unknown[]) => void;
 interface SimTimer {
   event: Scheduled | null;
   again: (() => void) | null;
-  [key: PropertyKey]: unknown;
 }
 
-function newTimer(): SimTimer {
-  const timer: SimTimer = {
-    event: null,
-    again: null,
-    ref: () => timer,
-    unref: () => timer,
-    hasRef: () => true,
-    refresh: () => {
-      timer.event?.cancel();
-      timer.again?.();
-      return timer;
-    },
-    close: () => stop(timer),
-    [Symbol.dispose]: () => stop(timer),
-  };
-  return timer;
-}
+/** The methods that all of them share. */
+const TIMER = {
+  ref(this: SimTimer): SimTimer {
+    return this;
+  },
+  unref(this: SimTimer): SimTimer {
+    return this;
+  },
+  hasRef: (): boolean => true,
+  refresh(this: SimTimer): SimTimer {
+    this.event?.cancel();
+    this.again?.();
+    return this;
+  },
+  close(this: SimTimer): void {
+    stop(this);
+  },
+  [Symbol.dispose](this: SimTimer): void {
+    stop(this);
+  },
+};
+
+const newTimer = (): SimTimer => Object.assign(Object.create(TIMER) as SimTimer, { event: null, again: null });
 
 function stop(timer: unknown): void {
   const known = timer as SimTimer | null | undefined;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import RealDatabase from 'better-sqlite3';
 import { LEDGER_QUERIES } from '../seam.ts';
+import { idleConnectionTo } from '../service/sqlite.ts';
 import { SETTLEMENT } from '../world/chain/channel-terms.ts';
 import { type Hex, toHex } from '../world/chain/keys.ts';
 import { USDC } from '../world/chain/token.ts';
@@ -52,7 +53,7 @@ export interface ClaimRow {
   readonly deliveredAt: number | null;
 }
 
-/** A ledger's content, read from its file by a reader of its own. */
+/** A ledger's content, read from its file. */
 export interface LedgerRows {
   readonly file: string;
   /** Of the second service for the same seller. */
@@ -77,30 +78,59 @@ function filesOf({ scenario, folder, instances, ledger }: World): string[] {
 export const readLedgers = (world: World): LedgerRows[] => filesOf(world).map(readLedger);
 
 /** Reads the payment channels of all ledgers, and nothing else: that is done after each move. */
-export function readChannels(world: World): ChannelRow[] {
-  return filesOf(world).flatMap((file) => {
-    const db = new RealDatabase(file, { readonly: true });
-    try {
-      return db.prepare<[], Row>(LEDGER_QUERIES.channels).all().map(channelRowOf);
-    } finally {
-      db.close();
-    }
-  });
-}
+export const readChannels = (world: World): ChannelRow[] =>
+  filesOf(world).flatMap((file) => reading(file, (queries) => queries.channels.all().map(channelRowOf)));
 
 function readLedger(file: string): LedgerRows {
+  return reading(file, ({ sales, claims, openOperations }) => ({
+    ...{ file, isTwin: file.includes(TWIN) },
+    sales: sales.all().map(saleOf),
+    claims: claims.all().map(claimOf),
+    openOperations: openOperations.all().map(({ kind }) => kind as string),
+  }));
+}
+
+type Row = Record<string, unknown>;
+type Queries = Readonly<Record<Exclude<keyof typeof LEDGER_QUERIES, 'file'>, { all(): Row[] }>>;
+
+/** The queries of each connection: preparing them takes longer than what they read. */
+const prepared = new WeakMap<RealDatabase.Database, Queries>();
+
+function queriesOf(db: RealDatabase.Database): Queries {
+  const known = prepared.get(db);
+  if (known) return known;
+  const lazy = (text: string) => {
+    let statement: RealDatabase.Statement<[], Row> | null = null;
+    return {
+      all: () => {
+        statement ??= db.prepare<[], Row>(text);
+        return statement.all();
+      },
+    };
+  };
+  const { sales, claims, channels, openOperations } = LEDGER_QUERIES;
+  const queries = {
+    ...{ sales: lazy(sales), claims: lazy(claims) },
+    ...{ channels: lazy(channels), openOperations: lazy(openOperations) },
+  };
+  prepared.set(db, queries);
+  return queries;
+}
+
+/**
+ * Reads a ledger's file: over a connection that the service has open to it, because opening another one takes longer than all reads of a step, and over
+ * one of its own where there is none. In between two transactions both see the same, which is what is committed.
+ */
+function reading<T>(file: string, read: (queries: Queries) => T): T {
+  const open = idleConnectionTo(file);
+  if (open) return read(queriesOf(open));
   const db = new RealDatabase(file, { readonly: true });
   try {
-    const sales = db.prepare<[], Row>(LEDGER_QUERIES.sales).all().map(saleOf);
-    const claims = db.prepare<[], Row>(LEDGER_QUERIES.claims).all().map(claimOf);
-    const openOperations = db.prepare<[], string>(LEDGER_QUERIES.openOperations).pluck().all();
-    return { file, isTwin: file.includes(TWIN), sales, claims, openOperations };
+    return read(queriesOf(db));
   } finally {
     db.close();
   }
 }
-
-type Row = Record<string, unknown>;
 
 const bigOrNull = (value: unknown): bigint | null => (value === null ? null : BigInt(value as number));
 const railOf = (contract: Hex): SaleRow['rail'] =>

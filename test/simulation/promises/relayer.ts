@@ -119,7 +119,7 @@ export function createRelayerCheck(world: World, tell: Tell) {
   /** Reads what was mined since the last time. */
   function catchUp(): void {
     chain.head();
-    const all = [...chain.allMined()];
+    const all = chain.allMined();
     for (; read < all.length; read++) judgeMined(all[read] as Mined);
     countNoticed();
   }

@@ -29,7 +29,9 @@ function secretsOf({ accounts, lightning, book }: World) {
 /** What could be a secret in a text, once each: all hex of at least a hash's length, all base64 of at least a header's. */
 function suspectsIn(text: string): { readonly hex: string; readonly base64: ReadonlySet<string> } {
   const all = (pattern: RegExp): Set<string> => new Set(text.match(pattern) ?? []);
-  return { hex: [...all(/[0-9a-f]{64,}/gi)].join(' ').toLowerCase(), base64: all(/[\w+/-]{100,}={0,2}/g) };
+  // Each run is looked at from its beginning alone: from every character of one that is too short takes many times as long.
+  const hex = [...all(/(?<![0-9a-f])[0-9a-f]{64,}/gi)].join(' ').toLowerCase();
+  return { hex, base64: all(/(?<![\w+/-])[\w+/-]{100,}={0,2}/g) };
 }
 
 /** No answer and no line of the log holds a secret, or a signature. */

@@ -79,7 +79,7 @@ function channelsOf({ scenario, chain, accounts }: World): Record<string, number
 
 function outcomesOf(world: World): Record<string, number> {
   const { book, chain, catalogue, instances, evidence, accounts, gateway, lightning } = world;
-  const mined = [...chain.allMined()];
+  const mined = chain.allMined();
   const sent = mined.filter(({ transaction }) => transaction.from === accounts.relayer.address);
   const ended = [...evidence.all()].map(([, one]) => one);
   const paid = ended.filter(({ kind, to }) => kind === 'paid' && to === accounts.seller.address);

@@ -20,6 +20,13 @@ export function connectionsOf(owner: Owner, name: string): RealDatabase.Database
   return [...(opened.get(owner) ?? [])].filter((db) => db.open && db.name.endsWith(name));
 }
 
+/** An open connection of the service to this file, in between two transactions; null where there is none. */
+export function idleConnectionTo(file: string): RealDatabase.Database | null {
+  for (const connections of opened.values())
+    for (const db of connections) if (db.name === file && db.open && !db.inTransaction) return db;
+  return null;
+}
+
 /** What the system does to the files of a process that has died: locks are gone, and nothing half-done remains. */
 export function closeAll(owner: Owner): void {
   for (const db of opened.get(owner) ?? []) if (db.open) db.close();

@@ -71,6 +71,7 @@ export function createChain({ scheduler, chainId, genesisMs, relayer }: ChainOpt
   const executor = createExecutor(token, channelTerms);
   const pool = createMempool();
   const mined = new Map<Hex, Mined>();
+  const allMined: Mined[] = [];
   const blocks = new Map<number, Mined[]>();
   const movements: Movement[] = [];
   const logs: (Log & { readonly block: number; readonly hash: Hex })[] = [];
@@ -153,6 +154,7 @@ export function createChain({ scheduler, chainId, genesisMs, relayer }: ChainOpt
     const logged = result.ok ? env.logs : [];
     const one: Mined = { transaction, block, index, ok: result.ok, gasUsed, gasPrice, logs: logged, why: result.why };
     mined.set(hash, one);
+    allMined.push(one);
     for (const log of one.logs) remember(log, block, hash);
     return one;
   }
@@ -206,7 +208,8 @@ export function createChain({ scheduler, chainId, genesisMs, relayer }: ChainOpt
       return to === null ? executor.readPayers(env, data) : executor.call(env, { from, to, data, gas, used: 0 });
     },
     mined: (hash: Hex): Mined | null => mined.get(hash) ?? null,
-    allMined: (): IterableIterator<Mined> => mined.values(),
+    /** In their order. */
+    allMined: (): readonly Mined[] => allMined,
     blockAt: (block: number): readonly Mined[] => blocks.get(block) ?? [],
     logs: (): readonly (Log & { readonly block: number; readonly hash: Hex })[] => logs,
     movements: (): readonly Movement[] => movements,

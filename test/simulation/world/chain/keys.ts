@@ -1,5 +1,6 @@
 import { createKeccak } from 'hash-wasm';
 import secp256k1 from 'secp256k1';
+import { noteSigner, recoverKey } from './recovered-keys.ts';
 
 // The world's own cryptography: what the service computes must not be checked with the service's code.
 
@@ -15,17 +16,22 @@ export const fromHex = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex')
 /** A key pair; the address in lower case. */
 export interface Account {
   readonly privateKey: Buffer;
+  /** 65 bytes. */
+  readonly publicKey: Uint8Array;
   readonly address: Hex;
 }
 
+const addressOf = (publicKey: Uint8Array): Hex => toHex(keccak(publicKey.subarray(1)).subarray(12));
+
 export function accountOf(privateKey: Buffer): Account {
-  const key = secp256k1.publicKeyCreate(privateKey, false);
-  return { privateKey, address: toHex(keccak(key.subarray(1)).subarray(12)) };
+  const publicKey = secp256k1.publicKeyCreate(privateKey, false);
+  return { privateKey, publicKey, address: addressOf(publicKey) };
 }
 
 /** 65 bytes: r, s and v of 27 or 28. */
-export function signDigest(digest: Uint8Array, { privateKey }: Account): Buffer {
+export function signDigest(digest: Uint8Array, { privateKey, publicKey }: Account): Buffer {
   const { signature, recid } = secp256k1.ecdsaSign(digest, privateKey);
+  noteSigner(signature, recid, digest, publicKey);
   return Buffer.concat([signature, Buffer.from([27 + recid])]);
 }
 
@@ -39,24 +45,10 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): Hex | null 
   return recover(digest, signature.subarray(0, 64), v - 27);
 }
 
-/** Who signed what: the chain, its providers and the promises ask for the same signatures many times. */
-const recovered = new Map<string, Hex | null>();
-const MOST_RECOVERED = 10_000;
-
 /** The same for a transaction's parts. */
 export function recover(digest: Uint8Array, compact: Uint8Array, recovery: number): Hex | null {
-  const key = `${toHex(digest)}${toHex(compact)}${recovery}`;
-  const known = recovered.get(key);
-  if (known !== undefined) return known;
-  if (recovered.size >= MOST_RECOVERED) recovered.clear();
-  const signer = recoverNow(digest, compact, recovery);
-  recovered.set(key, signer);
-  return signer;
-}
-
-function recoverNow(digest: Uint8Array, compact: Uint8Array, recovery: number): Hex | null {
   try {
-    return toHex(keccak(secp256k1.ecdsaRecover(compact, recovery, digest, false).subarray(1)).subarray(12));
+    return addressOf(recoverKey(compact, recovery, digest, false));
   } catch {
     return null;
   }
