@@ -1,4 +1,4 @@
-import { registerHooks } from 'node:module';
+import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { installVirtualTime } from './engine/time.ts';
 import { installFetch } from './network/fetch.ts';
 import { plantInto } from './planted/plant.ts';
@@ -9,16 +9,36 @@ import { standInFor } from './seam.ts';
 installVirtualTime();
 installFetch();
 
+const SOURCE = new URL('../../src/', import.meta.url).href;
+
+/** Without its types, by the text: most files are the same each time that the service is loaded anew. */
+const known = new Map<string, string>();
+
+function stripped(text: string): string {
+  const script = known.get(text) ?? stripTypeScriptTypes(text);
+  known.set(text, script);
+  return script;
+}
+
 registerHooks({
   resolve(specifier, context, next) {
     const standIn = standInFor(specifier, context.parentURL ?? '');
-    return standIn ? { url: new URL(standIn, import.meta.url).href, shortCircuit: true } : next(specifier, context);
+    if (standIn) return { url: new URL(standIn, import.meta.url).href, shortCircuit: true };
+    const resolved = next(specifier, context);
+    // What a service that was loaded anew imports is its own too.
+    const [again] = /\?service=\d+$/.exec(context.parentURL ?? '') ?? [];
+    const isOwn = again !== undefined && resolved.url.startsWith(SOURCE) && !resolved.url.includes('?');
+    return isOwn ? { ...resolved, url: `${resolved.url}${again}` } : resolved;
   },
   load(url, context, next) {
     const loaded = next(url, context);
     if (!url.includes('/src/') || loaded.source == null) return loaded;
     const text =
       typeof loaded.source === 'string' ? loaded.source : Buffer.from(loaded.source as Uint8Array).toString();
-    return { ...loaded, source: plantInto(url, text) };
+    const [file = url, again] = url.split('?service=');
+    const planted = plantInto(file, text);
+    return again === undefined
+      ? { ...loaded, source: planted }
+      : { ...loaded, format: 'module', source: stripped(planted) };
   },
 });

@@ -6,12 +6,12 @@ import { drawMoves } from './moves/draw.ts';
 import type { Move } from './moves/move.ts';
 import { tellMove } from './moves/tell.ts';
 import { PLANTED } from './planted/all.ts';
-import { choosePlants, unplanted } from './planted/plant.ts';
+import { choosePlants, type Plant, unplanted } from './planted/plant.ts';
 import { drawScenario } from './run/draw-scenario.ts';
 import { type Outcome, runSeed } from './run/run-seed.ts';
 import type { Scenario } from './run/scenario.ts';
 import { shorten } from './run/shrink.ts';
-import { loadService, unusedStandIns } from './seam.ts';
+import { type LoadedService, loadAnew, loadService, unusedStandIns } from './seam.ts';
 
 // Plays seeds and writes a line of JSON for each: `node --import ./test/simulation/hooks.ts test/simulation/main.ts --seeds 1-300`.
 
@@ -20,6 +20,7 @@ const USAGE = `node --import ./test/simulation/hooks.ts test/simulation/main.ts 
   --seeds LIST   17, 1-300 or 3,7,9-12 (1-20)
   --moves N      moves of each seed (200)
   --plant NAMES  names of planted faults, with commas between
+  --each         the first seed with the first fault alone, the second with the second, and so on
   --trace        every event goes to standard error
   --replay FILE  plays what --shorten has written, in place of seeds
   --shorten      shortens the moves of a seed that breaks a promise
@@ -30,6 +31,7 @@ const values = argumentsOr(USAGE, (args) => {
     seeds: { type: 'string', default: '1-20' },
     moves: { type: 'string', default: '200' },
     plant: { type: 'string', default: '' },
+    each: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     replay: { type: 'string' },
     shorten: { type: 'boolean', default: false },
@@ -56,27 +58,44 @@ function plays(): Play[] {
 }
 
 const names = values.plant.split(',').filter((name) => name !== '');
-choosePlants(names.map((name) => PLANTED.find((plant) => plant.name === name) ?? fail(`no plant is called ${name}`)));
+const plants = names.map((name) => PLANTED.find((plant) => plant.name === name) ?? fail(`no plant is called ${name}`));
 Error.stackTraceLimit = values.trace ? 30 : 0;
-const service = await loadService();
-for (const module of unusedStandIns()) fail(`nothing asks for ${module}, which seam.ts has a stand-in for`);
-for (const { name, file } of unplanted()) fail(`plant ${name}: ${file} was never loaded`);
 
-for (const play of plays()) {
-  const outcome = await runSeed({
-    ...play,
-    service,
-    onEvent: values.trace ? (line) => void process.stderr.write(line) : null,
-  });
-  const { seed, scenario } = play;
-  const short = outcome.breach && values.shorten ? await shortened(play, outcome) : {};
-  write({ seed, scenario: scenario.name, ...outcome, ...short });
-  if (outcome.breach && values.first) break;
-}
+if (!values.each) await playAll(plants, plays());
+else if (plays().length !== plants.length) fail('--each takes as many seeds as faults');
+else
+  for (const [at, play] of plays().entries()) {
+    loadAnew();
+    if (await playAll(plants.slice(at, at + 1), [play])) break;
+  }
 process.exit(0);
 
+/** Plays these one after another over a service with these faults. Whether the rest is to be left out. */
+async function playAll(planted: readonly Plant[], played: readonly Play[]): Promise<boolean> {
+  choosePlants(planted);
+  const service = await loadService();
+  for (const module of unusedStandIns()) fail(`nothing asks for ${module}, which seam.ts has a stand-in for`);
+  for (const { name, file } of unplanted()) fail(`plant ${name}: ${file} was never loaded`);
+  for (const play of played) {
+    const outcome = await runSeed({
+      ...play,
+      service,
+      onEvent: values.trace ? (line) => void process.stderr.write(line) : null,
+    });
+    const { seed, scenario } = play;
+    const short = outcome.breach && values.shorten ? await shortened(play, outcome, service) : {};
+    write({ seed, scenario: scenario.name, ...outcome, ...short });
+    if (outcome.breach && values.first) return true;
+  }
+  return false;
+}
+
 /** The fewest moves that still break the same promise, as people read them and as a file that can be played again. */
-async function shortened({ seed, scenario, moves }: Play, { breach, played }: Outcome): Promise<object> {
+async function shortened(
+  { seed, scenario, moves }: Play,
+  { breach, played }: Outcome,
+  service: LoadedService,
+): Promise<object> {
   const breaks = async (tried: readonly Move[]) =>
     (await runSeed({ seed, scenario, moves: tried, service })).breach?.promise === breach?.promise;
   const kept = await shorten(moves.slice(0, played), breaks, SHORTENING_RUNS);

@@ -34,16 +34,31 @@ export type { InstancesStore } from '../../src/store/ports/instances.ts';
 export type { LedgerStores } from '../../src/store/ports/stores.ts';
 export type { InstancesShare } from '../../src/store/postgres/open-instances.ts';
 
+/** Which loading of the service holds, as the end of its modules' addresses. */
+let loading = '';
+let loadings = 0;
+
+/** From here on the service is loaded anew, with what is planted by then. */
+export function loadAnew(): void {
+  loadings += 1;
+  loading = `?service=${loadings}`;
+}
+
 /** What a shared ledger is made of: the real stores over SQLite, and the error that a client gets while the ledger is away. */
 export async function ledgerParts() {
+  const of = loading;
   const [{ openSqliteStores }, { AppError }] = await Promise.all([
-    import('../../src/store/sqlite/open-stores.ts'),
-    import('../../src/errors.ts'),
+    part<typeof import('../../src/store/sqlite/open-stores.ts')>('store/sqlite/open-stores.ts'),
+    part<typeof import('../../src/errors.ts')>('errors.ts'),
   ]);
   const unavailable = () =>
     new AppError(503, 'ledger_unavailable', 'the ledger does not answer', { retryAfterSeconds: 5 });
-  return { openSqliteStores, unavailable };
+  /** False once the service was loaded anew. */
+  const hold = () => of === loading;
+  return { openSqliteStores, unavailable, hold };
 }
+
+const part = <T>(file: string): Promise<T> => import(`../../src/${file}${loading}`) as Promise<T>;
 
 /** What the simulation reads of the ledger's file. */
 export const LEDGER_QUERIES = {
@@ -63,12 +78,12 @@ export const LEDGER_QUERIES = {
 export async function loadService() {
   const [{ createDeps }, { buildApp }, { loadConfig }, { catalogue }, { defineEndpoint }, { createLogger }] =
     await Promise.all([
-      import('../../src/wiring/deps.ts'),
-      import('../../src/app.ts'),
-      import('../../src/config.ts'),
-      import('../../src/catalogue/catalogue.ts'),
-      import('../../src/catalogue/endpoint.ts'),
-      import('../../src/lib/log.ts'),
+      part<typeof import('../../src/wiring/deps.ts')>('wiring/deps.ts'),
+      part<typeof import('../../src/app.ts')>('app.ts'),
+      part<typeof import('../../src/config.ts')>('config.ts'),
+      part<typeof import('../../src/catalogue/catalogue.ts')>('catalogue/catalogue.ts'),
+      part<typeof import('../../src/catalogue/endpoint.ts')>('catalogue/endpoint.ts'),
+      part<typeof import('../../src/lib/log.ts')>('lib/log.ts'),
     ]);
   type Catalogue = NonNullable<Parameters<typeof createDeps>[2]>;
 

@@ -19,8 +19,8 @@ interface PlayOptions {
   /** A file of moves to be played in place of seeds. */
   readonly replay?: string;
   readonly moves?: number;
-  /** The name of a planted fault. */
-  readonly plant?: string;
+  /** The name of a planted fault; of several, each is planted alone, for the seed at its place. */
+  readonly plant?: string | readonly string[];
   /** Ends with the first seed that breaks a promise. */
   readonly first?: boolean;
   /** Shortens the moves of seeds that break a promise, which takes minutes. */
@@ -41,12 +41,14 @@ export function playSeeds(options: PlayOptions): Promise<Played[]> {
   const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onPlayed } = options;
   const wanted = [
     ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay]),
-    ...(plant === undefined ? [] : ['--plant', plant]),
+    ...(plant === undefined ? [] : ['--plant', [plant].flat().join(',')]),
+    ...(Array.isArray(plant) ? ['--each'] : []),
   ];
   const flags = [...(first ? ['--first'] : []), ...(shorten ? ['--shorten'] : [])];
   const child = spawn(process.execPath, [...FLAGS, '--import', HOOKS, MAIN, ...wanted, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE },
+    // A service that is loaded anew has modules of its own, which would all be kept in the cache.
+    env: { ...process.env, ...(Array.isArray(plant) ? { NODE_DISABLE_COMPILE_CACHE: '1' } : { NODE_COMPILE_CACHE }) },
   });
   const reported: Played[] = [];
   let complaint = '';

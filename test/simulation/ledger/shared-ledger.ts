@@ -82,7 +82,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
   return {
     file,
     openStores: async () => {
-      parts ??= await ledgerParts();
+      if (!parts?.hold()) parts = await ledgerParts();
       const stores = runAs(WORLD, () => (parts as NonNullable<typeof parts>).openSqliteStores(file));
       opened.push(stores);
       const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled, keys } =

@@ -25,8 +25,10 @@ const applied = new Set<Edit>();
 
 export const editsOf = ({ and = [], ...first }: Plant): readonly Edit[] => [first, ...and];
 
-/** Plants from here on: to be called before the service is loaded. */
+/** Plants these alone from here on: to be called before the service is loaded. */
 export function choosePlants(plants: readonly Plant[]): void {
+  waiting.length = 0;
+  applied.clear();
   for (const plant of plants) waiting.push(...editsOf(plant).map((edit) => ({ name: plant.name, edit })));
 }
 
