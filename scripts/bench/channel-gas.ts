@@ -11,7 +11,7 @@ import { channelBuyer } from '../../test/support/channels/channel-buyer.ts';
 import { channelOnChain } from '../../test/support/channels/channel-reads.ts';
 import type { Requirement } from '../../test/support/usdc/payments.ts';
 import { readChannelEntry } from './channel-load.ts';
-import { startSubject } from './lib.ts';
+import { startService } from './lib.ts';
 import { getOf, openRawClient } from './raw-client.ts';
 
 const PATH = '/v1/paid/fees/estimate';
@@ -41,7 +41,7 @@ export async function benchChannelGas(): Promise<void> {
   const network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   const env = envOf(network, await freePort());
   const [port, origin] = [Number(env.PORT), env.PUBLIC_ORIGIN ?? ''];
-  let server = await startSubject('src/server.ts', port, '/readyz', env);
+  let server = await startService(port, '/readyz', env);
   try {
     const entry = await readChannelEntry(origin + PATH);
     const channels: Channel[] = [];
@@ -51,7 +51,7 @@ export async function benchChannelGas(): Promise<void> {
     await server.stop();
     await promisify(execFile)(process.execPath, [LEDGER, 'claim'], { env: { PATH: process.env.PATH, ...env } });
     const claims = (await gasOfRelayer(network)).slice(deposits.length);
-    server = await startSubject('src/server.ts', port, '/readyz', env);
+    server = await startService(port, '/readyz', env);
     await readChannelEntry(origin + PATH);
     await Promise.all(channels.map(({ refund }) => refund(origin)));
     report(deposits, claims, (await gasOfRelayer(network)).slice(deposits.length + claims.length));

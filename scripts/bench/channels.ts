@@ -5,7 +5,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type ChannelMeasure, measureChannels, openBuyers } from './channel-load.ts';
-import { cpuMsOf, median, percentile, type Subject, startSubject } from './lib.ts';
+import { cpuMsOf, median, percentile, type Subject, startService, startSubject } from './lib.ts';
 import { type Measure, measurePaid } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 import { getOf, openRawClient } from './raw-client.ts';
@@ -80,7 +80,7 @@ async function startPercall(network: EmbeddedNetwork, workers: number): Promise<
   const port = await freePort();
   const [relayer, seller] = [createAccount(), createAccount()];
   await network.fundNative(relayer.address, 10n ** 21n);
-  return startSubject('src/server.ts', port, '/readyz', {
+  return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
     ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'warn', PAYER_MAX_OPEN: '0', WORKERS: String(workers) },
     // A ledger, a seller and a relayer of its own.

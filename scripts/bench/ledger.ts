@@ -6,7 +6,7 @@ import { addressOf } from '../../src/lib/secp256k1.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
 import { openClients, settleAll, settleRequests } from './claims.ts';
-import { cpuMsOf, median, percentile, type Subject, startSubject } from './lib.ts';
+import { cpuMsOf, median, percentile, type Subject, startService } from './lib.ts';
 import { type Measure, measurePaid, SECONDS } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -72,7 +72,7 @@ async function measureSetup(network: EmbeddedNetwork, postgres: Postgres, setup:
 
 async function startInstance(network: EmbeddedNetwork, postgres: Postgres, { name, database }: Setup, at: number) {
   const port = await freePort();
-  return startSubject('src/server.ts', port, '/readyz', {
+  return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
     DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${at}`),
     ...(database && { LEDGER_URL: postgres.url(database) }),

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import packageJson from '../../package.json' with { type: 'json' };
 
 /** Ticks of /proc a second: Linux's USER_HZ. */
 const TICKS_PER_SECOND = 100;
@@ -34,6 +35,12 @@ export async function startSubject(
     await delay(50);
   }
   throw new Error(`${file} did not answer in 30 s`);
+}
+
+/** Starts the service as `npm start` starts it: with the same options for Node. */
+export function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
+  const options = packageJson.scripts.start.split(' ').filter((word) => word.startsWith('--'));
+  return startSubject('src/server.ts', port, path, env, options);
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -1,7 +1,7 @@
 import { createAccount } from '../../src/embedded/accounts.ts';
 import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
-import { median, startSubject } from './lib.ts';
+import { median, startService, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -27,7 +27,7 @@ export async function benchPaid(): Promise<void> {
     PAYER_MAX_OPEN: '0',
     WS_URLS: network.wsUrl,
   };
-  const percall = await startSubject('src/server.ts', 4112, '/readyz', { ...embeddedEnvironment(network), ...env });
+  const percall = await startService(4112, '/readyz', { ...embeddedEnvironment(network), ...env });
   const sellers: Seller[] = [];
   for (const [name, url, relayer] of [
     ['@x402/express', `${express.origin}/paid`, rival.address],

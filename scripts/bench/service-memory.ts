@@ -2,8 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import packageJson from '../../package.json' with { type: 'json' };
-import { startSubject } from './lib.ts';
+import { startService } from './lib.ts';
 
 const PORT = 4196;
 /** How long the service rests after its collection, before it is measured. Nobody forces a garbage collection in it. */
@@ -25,7 +24,7 @@ export async function reportServiceMemory(rpcUrl: string): Promise<void> {
     ...{ COLLECTOR_REQUESTS_PER_SECOND: '9999', COLLECTOR_BACKFILL_HOURS: '48', COLLECTOR_RETENTION_DAYS: '7' },
     RATE_LIMIT_FREE_PER_MINUTE: '0',
   };
-  const service = await startSubject('src/server.ts', PORT, '/livez', env, startFlags());
+  const service = await startService(PORT, '/livez', env);
   const atStart = residentOf(service.pid);
   let peak = atStart;
   for (;;) {
@@ -46,11 +45,6 @@ export async function reportServiceMemory(rpcUrl: string): Promise<void> {
 
 interface Health {
   readonly readings?: { readonly windowCollectedShare: number };
-}
-
-/** The options that `npm start` gives to Node. */
-function startFlags(): string[] {
-  return packageJson.scripts.start.split(' ').filter((word) => word.startsWith('--'));
 }
 
 const residentOf = (pid: number): number => partsOf(pid).total;

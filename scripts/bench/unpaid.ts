@@ -1,7 +1,7 @@
 import autocannon from 'autocannon';
 import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
-import { cpuMsOf, median, startSubject } from './lib.ts';
+import { cpuMsOf, median, startService, startSubject } from './lib.ts';
 
 const ROUNDS = 5;
 const SECONDS = 4;
@@ -21,7 +21,7 @@ export async function benchUnpaid(): Promise<void> {
   const network = await startEmbeddedNetwork();
   const env = { ...embeddedEnvironment(network), PUBLIC_ORIGIN: 'http://127.0.0.1:4102', LOG_LEVEL: 'warn' };
   const limits = { RATE_LIMIT_FREE_PER_MINUTE: '1000000000', RATE_LIMIT_PRICED_PER_MINUTE: '1000000000' };
-  const ours = await startSubject('src/server.ts', 4102, '/readyz', { ...env, ...limits });
+  const ours = await startService(4102, '/readyz', { ...env, ...limits });
   const [unpaid, free] = [`${ours.origin}/v1/paid/fees/estimate`, `${ours.origin}/v1/fees/estimate`];
   const twins = [await twinOf('/twin-402', unpaid), await twinOf('/twin-free', free)];
   const bare = await startSubject('scripts/bench/servers/bare.ts', 4101, '/hello', { TWINS: JSON.stringify(twins) });

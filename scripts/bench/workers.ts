@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
-import { median, type Subject, startSubject } from './lib.ts';
+import { median, type Subject, startService } from './lib.ts';
 
 const ROUNDS = 7;
 const SECONDS = 4;
@@ -34,7 +34,7 @@ export async function benchWorkers(): Promise<void> {
     for (const size of SIZES) {
       const port = FIRST_PORT + size;
       services.push(
-        await startSubject('src/server.ts', port, '/readyz', {
+        await startService(port, '/readyz', {
           ...embeddedEnvironment(network),
           DATA_DIR: join(folder, String(size)),
           PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,

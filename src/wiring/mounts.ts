@@ -10,7 +10,6 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
 import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
-import { createTransferSigner } from '../payment/evm/transfer-signer.ts';
 import { createGate } from '../payment/gate.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
@@ -91,10 +90,14 @@ export function createMounts(parts: MountsParts) {
   };
 }
 
-/** The buyer of a demo. Its key exists only where money is of no worth (`config/site.ts`). */
+/** The buyer of a demo. Its key exists only where money is of no worth (`config/site.ts`), so its signer is loaded with its first payment. */
 function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock) {
   const { demoBuyerKey: privateKey } = site;
-  return privateKey && createTransferSigner({ privateKey, chainId, usdc, clock });
+  if (privateKey === null) return null;
+  return async (to: string, value: string) => {
+    const { createTransferSigner } = await import('../payment/evm/transfer-signer.ts');
+    return createTransferSigner({ privateKey, chainId, usdc, clock })(to, value);
+  };
 }
 
 /** The OpenAPI document for the reference. Loaded when it is needed, because it is a tenth of a start's work. */

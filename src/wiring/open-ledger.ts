@@ -12,8 +12,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
 import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
-import { type InstancesShare, openInstances } from '../store/postgres/open-instances.ts';
-import { openPostgresStores } from '../store/postgres/open-stores.ts';
+import type { InstancesShare } from '../store/postgres/open-instances.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
@@ -77,6 +76,8 @@ export async function openLedger(
     registers: [registry],
   });
   const onRetry = () => retries.inc();
+  const { openPostgresStores } = await import('../store/postgres/open-stores.ts');
+  const { openInstances } = await import('../store/postgres/open-instances.ts');
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);

@@ -1,5 +1,4 @@
-import { HTTPFacilitatorClient } from '@x402/core/http';
-import { SettleError } from '@x402/core/types';
+import type { FacilitatorConfig } from '@x402/core/http';
 import { readReply, type SettleReply, UNHEARD } from './reply.ts';
 import type { SettleRequest } from './request.ts';
 
@@ -37,16 +36,21 @@ interface HttpFacilitatorOptions {
   readonly userAgent: string;
 }
 
-/** Any x402 facilitator, through the SDK's own client. The SDK's error messages are dropped: they quote the answer, which may repeat our token. */
+/**
+ * Any x402 facilitator, through the SDK's own client. The SDK's error messages are dropped: they quote the answer, which may repeat our token.
+ * The SDK is loaded here, because it and its copy of zod take 2 MB, and most services settle without it. A failure ends the process, as it would at its
+ * start.
+ */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
   const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };
   // One entry per path, because the SDK refuses a flat object.
   const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
-  const client = new HTTPFacilitatorClient({ url, timeoutMs, createAuthHeaders });
+  const loading = loadSdk({ url, timeoutMs, createAuthHeaders });
 
   return {
     settle: async ({ paymentPayload, paymentRequirements }) => {
+      const { client, SettleError } = await loading;
       try {
         return readReply(200, await client.settle(paymentPayload, paymentRequirements), network);
       } catch (error) {
@@ -56,10 +60,19 @@ export function createHttpFacilitator(options: HttpFacilitatorOptions): Facilita
       }
     },
     supported: async () => {
+      const { client } = await loading;
       const { kinds, signers } = await client.getSupported().catch(() => {
         throw new Error('/supported gave no readable answer');
       });
       return { kinds, signers: signers ?? {} };
     },
   };
+}
+
+async function loadSdk(config: FacilitatorConfig) {
+  const [{ HTTPFacilitatorClient }, { SettleError }] = await Promise.all([
+    import('@x402/core/http'),
+    import('@x402/core/types'),
+  ]);
+  return { client: new HTTPFacilitatorClient(config), SettleError };
 }
