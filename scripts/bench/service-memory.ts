@@ -10,8 +10,7 @@ const REST_MS = 30_000;
 
 /**
  * Prints the resident memory of the service, started as `npm start` starts it, after it has collected all blocks of a node. It has no budget of requests,
- * so that a day passes in a minute. The parts are those of /proc/<pid>/smaps: the program's own file, the memory of malloc (SQLite's pages, buffers),
- * and the rest, which is almost all V8's.
+ * so that a day passes in a minute. The parts are those of /proc/<pid>/smaps.
  */
 export async function reportServiceMemory(rpcUrl: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-service-'));
@@ -25,20 +24,18 @@ export async function reportServiceMemory(rpcUrl: string): Promise<void> {
     RATE_LIMIT_FREE_PER_MINUTE: '0',
   };
   const service = await startService(PORT, '/livez', env);
-  const atStart = residentOf(service.pid);
-  let peak = atStart;
+  const atStart = partsOf(service.pid);
+  let peak = atStart.total;
   for (;;) {
     await delay(500);
-    peak = Math.max(peak, residentOf(service.pid));
+    peak = Math.max(peak, partsOf(service.pid).total);
     const health = (await (await fetch(`${service.origin}/v1/health`)).json()) as Health;
     if (health.readings?.windowCollectedShare === 1) break;
   }
   await delay(REST_MS);
-  const { total, program, malloc } = partsOf(service.pid);
-  const mb = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-  console.log(
-    `  the service, ${REST_MS / 1000} s after a collection   ${mb(total)} resident (goal 200 MB): the program's file ${mb(program)}, malloc ${mb(malloc)}, V8 and the rest ${mb(total - program - malloc)}; ${mb(atStart)} at start, peak ${mb(peak)}`,
-  );
+  report('at its start', atStart);
+  report(`${REST_MS / 1000} s after the collection`, partsOf(service.pid));
+  console.log(`  its peak ${mb(peak)}; the goal is 200 MB after a day of blocks`);
   await service.stop();
   rmSync(directory, { recursive: true });
 }
@@ -47,10 +44,22 @@ interface Health {
   readonly readings?: { readonly windowCollectedShare: number };
 }
 
-const residentOf = (pid: number): number => partsOf(pid).total;
+/** Resident bytes: all, those of Node's file, and those of malloc's main heap. The rest is V8's heap, the arenas of threads, and libraries. */
+interface Parts {
+  readonly total: number;
+  readonly program: number;
+  readonly malloc: number;
+}
 
-/** Resident bytes of a process, from /proc: all of them, those of Node's file, and those of malloc's heap and arenas. */
-function partsOf(pid: number): { total: number; program: number; malloc: number } {
+const mb = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
+
+function report(when: string, { total, program, malloc }: Parts): void {
+  console.log(
+    `  ${`the service ${when}`.padEnd(46)}${mb(total)} resident: the program's file ${mb(program)}, malloc ${mb(malloc)}, V8 and the rest ${mb(total - program - malloc)}`,
+  );
+}
+
+function partsOf(pid: number): Parts {
   const parts = { total: 0, program: 0, malloc: 0 };
   let name = '';
   for (const line of readFileSync(`/proc/${pid}/smaps`, 'utf8').split('\n')) {
