@@ -2,7 +2,7 @@ import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { installVirtualTime } from './engine/time.ts';
 import { installFetch } from './network/fetch.ts';
 import { plantInto } from './planted/plant.ts';
-import { standInFor } from './seam.ts';
+import { noteImports, standInFor } from './seam.ts';
 
 // Loaded before the program (`node --import`): puts simulated parts in the place of real ones, and planted faults into the source, in memory.
 
@@ -36,6 +36,7 @@ registerHooks({
     const text =
       typeof loaded.source === 'string' ? loaded.source : Buffer.from(loaded.source as Uint8Array).toString();
     const [file = url, again] = url.split('?service=');
+    noteImports(file, text);
     const planted = plantInto(file, text);
     return again === undefined
       ? { ...loaded, source: planted }

@@ -27,6 +27,11 @@ export function standInFor(specifier: string, parentUrl: string): string | null 
   return standIn.by;
 }
 
+/** Notes what a file of the service imports only while it runs: no world may come to that. */
+export function noteImports(url: string, text: string): void {
+  for (const [, specifier = ''] of text.matchAll(/\bimport\('([^']+)'\)/g)) standInFor(specifier, url);
+}
+
 /** Modules that nothing in the service asks for any more: a stand-in of one that was renamed stands in for nothing. */
 export const unusedStandIns = (): string[] => STAND_INS.map(({ module }) => module).filter((one) => !used.has(one));
 
@@ -74,8 +79,14 @@ export const LEDGER_QUERIES = {
   openOperations: `SELECT kind FROM channel_operations WHERE state = 'open'`,
 };
 
+/** What the service imports while it starts. It is loaded before, because virtual time does not wait for files. */
+const IMPORTED_LATER = [
+  ...['@x402/core/http', '@x402/core/types', './ledger/open-stores.ts', './ledger/open-instances.ts'],
+];
+
 /** The service, loaded after the hooks: so that it is the one with stand-ins and plants. */
 export async function loadService() {
+  await Promise.all(IMPORTED_LATER.map((module) => import(module)));
   const [{ createDeps }, { buildApp }, { loadConfig }, { catalogue }, { defineEndpoint }, { createLogger }] =
     await Promise.all([
       part<typeof import('../../src/wiring/deps.ts')>('wiring/deps.ts'),
