@@ -13,8 +13,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    // Two cores, and suites that wait for blocks, processes and time-outs half of their time; beyond three real nodes starve each other.
-    maxWorkers: 3,
+    // For two cores: suites wait for blocks, processes and time-outs. With three workers a sixth of the processor time was idle.
+    maxWorkers: 4,
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.
     isolate: false,
   },
