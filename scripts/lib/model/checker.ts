@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { inFolder } from './in-folder.ts';
 import type { Bounds, Guard, Model } from './models.ts';
 
 const run = promisify(execFile);
@@ -41,7 +41,7 @@ export async function canCheck(): Promise<boolean> {
  * or depth end the run: then nothing is shown.
  */
 export async function check(model: Model, wanted: Run): Promise<Checked> {
-  return inFolder(model, async (folder) => {
+  return withModel(model, async (folder) => {
     const startedMs = performance.now();
     // Without a guard the fault is found among the first states, and an optimising compiler takes longer than that.
     const optimise = wanted.off?.length ? '-O0' : '-O1';
@@ -58,7 +58,7 @@ export async function check(model: Model, wanted: Run): Promise<Checked> {
 
 /** The shortest way to the fault without this guard, a line a step: the process, the line of the model, and its statement. */
 export async function trace(model: Model, guard: Guard): Promise<readonly string[]> {
-  return inFolder(model, async (folder) => {
+  return withModel(model, async (folder) => {
     const wanted = defines(model, runWithout(model, guard));
     await build(folder, wanted, ['-O1', '-DBFS']);
     await run('./pan', ['-E'], { cwd: folder, ...OUTPUT });
@@ -92,12 +92,10 @@ async function build(folder: string, macros: readonly string[], flags: readonly 
   await run('cc', ['-w', '-DSAFETY', '-DVECTORSZ=2048', ...flags, '-o', 'pan', 'pan.c'], { cwd: folder, ...OUTPUT });
 }
 
-async function inFolder<T>({ name }: Model, work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'percall-model-'));
-  try {
+/** Does work in a folder that holds the model. */
+function withModel<T>({ name }: Model, work: (folder: string) => Promise<T>): Promise<T> {
+  return inFolder(async (folder) => {
     await copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));
-    return await work(folder);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+    return work(folder);
+  });
 }

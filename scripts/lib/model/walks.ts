@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { inFolder } from './in-folder.ts';
 
 const run = promisify(execFile);
 const MODEL = resolve('docs/model/authorization.pml');
@@ -38,21 +37,11 @@ export interface ModelWrite {
 export async function walk(number: number): Promise<readonly ModelWrite[]> {
   const bounds = Object.entries({ ...BOUNDS, CONTENTS: 2 - (number % 2) }).map(([name, value]) => `-D${name}=${value}`);
   const flags = ['-DWALK', '-DNO_FENCING_TOKEN', ...bounds, `-n${number}`, `-u${STEPS}`, '-T'];
-  const stdout = await spinIn(await mkdtemp(join(tmpdir(), 'percall-walk-')), flags);
+  const { stdout } = await inFolder((cwd) => run('spin', [...flags, MODEL], { cwd, maxBuffer: 64 * 2 ** 20 }));
   return stdout.split('\n').flatMap((line) => {
     const [, what = '', before = '', after = ''] = /^\s*@ (\w+) ([\d ]+)\| ([\d ]+)$/.exec(line) ?? [];
     return what === '' ? [] : [writeOf(what, numbers(before), numbers(after))];
   });
-}
-
-/** Runs Spin on the model in a folder of its own, because Spin writes files where it runs. Deletes the folder. */
-async function spinIn(folder: string, flags: readonly string[]): Promise<string> {
-  try {
-    const { stdout } = await run('spin', [...flags, MODEL], { cwd: folder, maxBuffer: 64 * 2 ** 20 });
-    return stdout;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
 }
 
 const numbers = (text: string): number[] => text.trim().split(' ').map(Number);
