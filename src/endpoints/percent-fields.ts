@@ -4,12 +4,16 @@ import { formatUnits } from '../lib/units.ts';
 /** Four decimals of a percent: a hundredth of a basis point. */
 const DECIMALS = 4;
 
+const percent = z.string().regex(/^-?\d+(\.\d{1,4})?$/);
+
 /** A percentage with its sign. `description` says what it is a percentage of. */
 export function percentField(description: string) {
-  return z
-    .string()
-    .regex(/^-?\d+(\.\d{1,4})?$/)
-    .meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
+  return percent.meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
+}
+
+/** The percentage that a part is of all. `description` says both. */
+export function percentOfAllField(description: string) {
+  return percent.nullable().meta({ description: `${description}; at most ${DECIMALS} decimals` });
 }
 
 /** `part` of `whole` in percent, rounded once, half away from zero. `whole` must be positive. */

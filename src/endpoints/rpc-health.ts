@@ -6,7 +6,7 @@ import { PROBE_ERRORS, type ProbeError, type StoredProbe } from '../store/chain/
 import type { ProbeTally } from '../store/chain/probe-tally.ts';
 import { atField } from './chain-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance } from './freshness.ts';
-import { percentField, percentOf } from './percent-fields.ts';
+import { percentOf, percentOfAllField } from './percent-fields.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
 
 const HOUR_MS = 3_600_000;
@@ -21,9 +21,7 @@ const error = z.enum(PROBE_ERRORS);
 function availability(span: string) {
   return z
     .strictObject({
-      availablePercent: percentField('')
-        .nullable()
-        .meta({ description: 'Probes that were answered, in percent of all; at most 4 decimals' }),
+      availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
       probes: count.meta({ description: 'How many were made, which is fewer when the service did not run' }),
     })
     .meta({ description: `Over the last ${span}; null without any probe` });
