@@ -25,11 +25,12 @@ const MAX_FUNDING_SAT = 2_100_000_000_000_000n;
 /** Creates an LDK node with a fresh key, in memory only. LDK passes events to `onEvent` one by one, which may only queue them. */
 export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event: ldk.Event) => void): NodeParts {
   const callbacks = createCallbacks(chain, onEvent);
-  const { fees, broadcaster, logger, persist, eventHandler } = callbacks;
+  const { fees, broadcaster, persist, eventHandler } = callbacks;
+  const { graph, logger } = sharedParts();
   const noFilter = ldk.Option_FilterZ.constructor_none();
   const monitor = ldk.ChainMonitor.constructor_new(noFilter, broadcaster, logger, fees, persist);
   const keys = ldk.KeysManager.constructor_new(randomBytes(32), BigInt(chain.time()), 0);
-  const routing = assembleRouting(network, logger, keys);
+  const routing = assembleRouting(graph, logger, keys);
   const manager = ldk.ChannelManager.constructor_new(
     fees,
     monitor.as_Watch(),
@@ -62,7 +63,7 @@ export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event
   return { manager, peers, eventSources, eventHandler, kept };
 }
 
-/** The callbacks that LDK needs. They write and log nothing, and return the minimum fee. */
+/** The callbacks that LDK needs. They write nothing, and return the minimum fee. */
 function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
   const done = ldk.ChannelMonitorUpdateStatus.LDKChannelMonitorUpdateStatus_Completed;
   return {
@@ -72,7 +73,6 @@ function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
         for (const raw of raws) chain.broadcast(raw);
       },
     }),
-    logger: ldk.Logger.new_impl({ log: () => {} }),
     persist: ldk.Persist.new_impl({
       persist_new_channel: () => done,
       update_persisted_channel: () => done,
@@ -87,9 +87,22 @@ function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
   };
 }
 
+let shared: { readonly graph: ldk.NetworkGraph; readonly logger: ldk.Logger } | null = null;
+
+/**
+ * The map of the public network, and a logger that writes nothing. The map stays empty, because the nodes gossip nothing and know their own channel.
+ * LDK keeps room for the whole network in it: 146 MB of the 2 GiB that LDK's binding can address. So all nodes of this process share one.
+ */
+function sharedParts() {
+  if (!shared) {
+    const logger = ldk.Logger.new_impl({ log: () => {} });
+    shared = { graph: ldk.NetworkGraph.constructor_new(ldk.Network.LDKNetwork_Bitcoin, logger), logger };
+  }
+  return shared;
+}
+
 /** Routing to the payee. Two connected nodes have one route. */
-function assembleRouting(network: ldk.Network, logger: ldk.Logger, keys: ldk.KeysManager) {
-  const graph = ldk.NetworkGraph.constructor_new(network, logger);
+function assembleRouting(graph: ldk.NetworkGraph, logger: ldk.Logger, keys: ldk.KeysManager) {
   const decay = ldk.ProbabilisticScoringDecayParameters.constructor_default();
   const scorer = ldk.ProbabilisticScorer.constructor_new(decay, graph, logger);
   const score = ldk.MultiThreadedLockableScore.constructor_new(scorer.as_Score());

@@ -154,6 +154,26 @@ test('the service sells through the embedded Lightning network: the demonstratio
   expect(output).not.toContain(await lightning.pay(String(invoice)));
 });
 
+test('one process has room for many embedded Lightning networks, of which each takes payments', async () => {
+  for (let started = 0; started < 20; started++) {
+    const {
+      lndUrl,
+      macaroon,
+      pay: payFrom,
+      stop,
+    } = await startEmbeddedLightning({
+      network: started % 2 ? 'testnet' : 'mainnet',
+    });
+    const answer = await fetch(`${lndUrl}/v1/invoices`, {
+      ...{ method: 'POST', headers: { 'Grpc-Metadata-macaroon': macaroon }, body: JSON.stringify(order()) },
+    });
+    const { payment_request: invoice } = (await answer.json()) as { payment_request: string };
+    const preimage = Buffer.from(await payFrom(invoice), 'hex');
+    expect(createHash('sha256').update(preimage).digest('hex')).toBe(hashOf(invoice));
+    await stop();
+  }
+});
+
 test('the embedded bitcoin price can be set', async () => {
   lightning.exchanges.set('32000');
   const answer = await fetch(`${lightning.exchanges.urls.coinbase}/products/BTC-USD/ticker`);
