@@ -1,14 +1,20 @@
-# Production dependencies only; the `node` package is a devDependency, so the image's own Node runs the service.
-FROM node:24.21.0-slim AS dependencies
+# The build needs the development dependencies; the image has production's alone. The `node` package is one of development, so the image's own Node runs
+# the service.
+FROM node:24.21.0-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev && npm cache clean --force
+RUN npm ci
+COPY src ./src
+COPY scripts ./scripts
+RUN npm run build && npm prune --omit=dev
 
 FROM node:24.21.0-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4021 DATA_DIR=/data
 WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
 COPY package.json ./
+# Migrations, the pages' files, and the sources of the operator's tools.
 COPY src ./src
 # The operator's tools: npm run ledger, npm run backup.
 COPY scripts/ledger.ts scripts/backup.ts ./scripts/
@@ -20,4 +26,4 @@ EXPOSE 4021
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Not through npm: signals reach the process itself, which stops within 10 s. The options are those of `npm start`.
-CMD ["node", "--max-semi-space-size=16", "--heap-growing-percent=30", "--v8-pool-size=2", "src/server.ts"]
+CMD ["node", "--max-semi-space-size=16", "--heap-growing-percent=30", "--v8-pool-size=2", "dist/server.js"]

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import packageJson from '../../package.json' with { type: 'json' };
+import { build } from '../lib/build/build.ts';
 
 /** Ticks of /proc a second: Linux's USER_HZ. */
 const TICKS_PER_SECOND = 100;
@@ -37,10 +38,11 @@ export async function startSubject(
   throw new Error(`${file} did not answer in 30 s`);
 }
 
-/** Starts the service as `npm start` starts it: with the same options for Node. */
-export function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
-  const options = packageJson.scripts.start.split(' ').filter((word) => word.startsWith('--'));
-  return startSubject('src/server.ts', port, path, env, options);
+/** Starts the service as `npm start` does: built, and with the same options for Node. */
+export async function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
+  await build(process.cwd());
+  const [, ...words] = packageJson.scripts.start.split(' ');
+  return startSubject(words.at(-1) ?? '', port, path, env, words.slice(0, -1));
 }
 
 async function stop(child: ChildProcess): Promise<void> {

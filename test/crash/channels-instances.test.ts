@@ -35,7 +35,7 @@ describePostgres('two instances that sell from channels and are killed', () => {
     [network, ledgerUrl] = await Promise.all([startEmbeddedNetwork({ blockTimeMs: BLOCK_MS }), freshDatabase()]);
     folder = mkdtempSync(join(tmpdir(), 'percall-channels-instances-'));
     const env = { ...KILL_LANE.env, CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey };
-    service = await startInstances(network, ledgerUrl, 2, env, () => ({}), true);
+    service = await startInstances(network, ledgerUrl, 2, env);
     await untilAllOfferChannels();
     lane = await createKillLane({ network, origin: service.origin, ask: service.ask }, BUYERS, random);
   }, 120_000);

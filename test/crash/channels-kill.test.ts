@@ -44,14 +44,13 @@ beforeAll(async () => {
     ...KILL_LANE.env,
     ...{ CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey, RPC_URLS: proxy.url },
   };
-  service = await createProcess(network, folder, env, { spare: true });
+  service = await createProcess(network, folder, env);
   await start();
   const read = async (sql: string): Promise<Row[]> => (isDead ? left<Row>(file, sql) : rowsOf<Row>(file, sql));
   lane = await createKillLane({ network, origin: service.origin, ask: read }, BUYERS, random);
 }, 120_000);
 afterAll(async () => {
   await service?.kill();
-  service?.dismissSpare();
   await proxy?.stop();
   await network?.stop();
   rmSync(folder, { recursive: true, force: true });

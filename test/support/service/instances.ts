@@ -15,24 +15,18 @@ export async function startInstances(
   env: Record<string, string> = {},
   /** The environment of one instance, by its index. */
   own: (at: number) => Record<string, string> = () => ({}),
-  spare = false,
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-instances-'));
   const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
   const balancer = await startRoundRobin(ports.map((port) => `http://127.0.0.1:${port}`));
   const instances = await Promise.all(
     ports.map((port, at) =>
-      createProcess(
-        network,
-        join(folder, String(at)),
-        {
-          ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
-          ...{ COLLECTOR: 'off', REDELIVERY_MAX: '1000' },
-          ...env,
-          ...own(at),
-        },
-        { spare },
-      ),
+      createProcess(network, join(folder, String(at)), {
+        ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
+        ...{ COLLECTOR: 'off', REDELIVERY_MAX: '1000' },
+        ...env,
+        ...own(at),
+      }),
     ),
   );
   const origins = ports.map((port) => `http://127.0.0.1:${port}`);
@@ -56,10 +50,7 @@ export async function startInstances(
       }
     },
     stop: async () => {
-      for (const instance of instances) {
-        await instance.kill();
-        instance.dismissSpare();
-      }
+      for (const instance of instances) await instance.kill();
       await balancer.stop();
       rmSync(folder, { recursive: true, force: true });
     },

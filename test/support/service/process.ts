@@ -9,18 +9,15 @@ import { call } from './service.ts';
 
 /** A start takes some seconds on an idle machine. Twenty busy programs on two cores have made it last longer than 30 s. */
 const READY_MS = 120_000;
-const SERVER = join(import.meta.dirname, '../../../src/server.ts');
-const WARM_START = join(import.meta.dirname, 'warm-start.ts');
+/** Built from the sources before the tests. */
+const SERVER = join(import.meta.dirname, '../../../dist/server.js');
 
-/**
- * The real service, or another program, as its own process, which can be killed and started again over the same files. With `spare`, the process of
- * the next start loads its modules while this one serves. It opens nothing before it is started.
- */
+/** The real service, or another program, as its own process, which can be killed and started again over the same files. */
 export async function createProcess(
   network: EmbeddedNetwork,
   dataDir: string,
   env: Record<string, string> = {},
-  { program = SERVER, spare = false }: { program?: string; spare?: boolean } = {},
+  { program = SERVER }: { program?: string } = {},
 ) {
   const port = env.PORT ?? (await freePort());
   const origin = `http://127.0.0.1:${port}`;
@@ -41,18 +38,16 @@ export async function createProcess(
     ...env,
   };
   let child: ChildProcess | null = null;
-  let next: ChildProcess | null = null;
   let log = '';
   const keep = (chunk: Buffer): void => {
     log = (log + chunk.toString('utf8')).slice(-2_000_000);
   };
 
   function launch(): ChildProcess {
-    const args = [...KEEP_COMPILED, ...(spare ? ['--import', WARM_START] : []), program];
     const env = { ...CHILD_ENV, ...given };
-    const launched = spawn(process.execPath, args, { env, stdio: [spare ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
-    launched.stdout?.on('data', keep);
-    launched.stderr?.on('data', keep);
+    const launched = spawn(process.execPath, [...KEEP_COMPILED, program], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    launched.stdout.on('data', keep);
+    launched.stderr.on('data', keep);
     return launched;
   }
 
@@ -64,17 +59,13 @@ export async function createProcess(
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
-      const started = next ?? launch();
-      [child, next] = [started, null];
-      started.stdin?.end('start\n');
+      const started = launch();
+      child = started;
       let last = 'no answer';
       for (const until = Date.now() + READY_MS; Date.now() < until; ) {
         if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
         const ready = await call(origin, '/readyz').catch(() => null);
-        if (ready?.status === 200) {
-          if (spare) next = launch();
-          return;
-        }
+        if (ready?.status === 200) return;
         if (ready) last = `${ready.status} ${ready.body}`;
         await new Promise((next) => setTimeout(next, 25));
       }
@@ -92,8 +83,6 @@ export async function createProcess(
       if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
       return child?.exitCode ?? null;
     },
-    /** Ends the process that waits for the next start. */
-    dismissSpare: (): void => void next?.kill('SIGKILL'),
     /** Stops it and returns its exit code. */
     stop: async (): Promise<number | null> => {
       if (!child || child.exitCode !== null || child.signalCode !== null) return null;

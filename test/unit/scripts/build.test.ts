@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { build } from '../../../scripts/lib/build/build.ts';
+
+const run = promisify(execFile);
+
+/** A service of six modules, which prints what a build could break. */
+const SOURCES = {
+  'package-lock.json': '{}',
+  'package.json': '{ "type": "module" }',
+  'src/server.ts': `
+    import { readFileSync } from 'node:fs';
+    import { join } from 'node:path';
+    import { Problem } from './problem.ts';
+    import { Problem as Other } from './other.ts';
+    import { createReader } from './upstream/web/page-reader.ts';
+    const beside = readFileSync(join(import.meta.dirname, 'beside.txt'), 'utf8');
+    const above = readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8');
+    const { network }: { network: string } = await import('./embedded/network.ts');
+    const page = await createReader();
+    console.log(JSON.stringify({ beside, above, network, page, names: [new Problem().name, new Other().name] }));`,
+  'src/beside.txt': 'first',
+  'src/problem.ts': 'export class Problem extends Error { constructor() { super(); this.name = new.target.name; } }',
+  'src/other.ts': `import * as first from './problem.ts'; export class Problem extends first.Problem {}`,
+  'src/embedded/network.ts': `export const network: string = import.meta.filename.slice(-23);`,
+  'src/upstream/web/page-reader.ts': `
+    import { once } from 'node:events';
+    import { Worker } from 'node:worker_threads';
+    export const createReader = async () => (await once(new Worker(new URL('./page-worker.ts', import.meta.url)), 'message'))[0];`,
+  'src/upstream/web/page-worker.ts': `
+    import { parentPort } from 'node:worker_threads';
+    parentPort?.postMessage(import.meta.filename.slice(-14));`,
+};
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'percall-build-'));
+  for (const [file, text] of Object.entries(SOURCES)) write(file, text);
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function write(file: string, text: string): void {
+  mkdirSync(join(root, dirname(file)), { recursive: true });
+  writeFileSync(join(root, file), text);
+}
+
+const printed = async () => (await run(process.execPath, [join(root, 'dist/server.js')])).stdout;
+const builds = () => readdirSync(join(root, 'dist')).filter((name) => name !== 'server.js');
+
+test('a build finds the files beside its sources, its thread and the embedded network, and keeps the names of errors', async () => {
+  expect(await build(root)).toBe(true);
+  expect(JSON.parse(await printed())).toEqual({
+    ...{ beside: 'first', above: '{}', network: '/src/embedded/network.ts'.slice(-23), page: 'page-worker.js' },
+    names: ['Problem', 'Problem'],
+  });
+});
+
+test('a build needs no embedded network, which the image does not have', async () => {
+  rmSync(join(root, 'src/embedded'), { recursive: true });
+  expect(await build(root)).toBe(true);
+  await expect(printed()).rejects.toThrow('src/embedded/network.ts');
+});
+
+test('only changed sources are built again, and a service that runs keeps the files of the build before', async () => {
+  await build(root);
+  const [first] = builds();
+  expect(await build(root)).toBe(false);
+  write('src/embedded/network.ts', 'export const network = "other";');
+  expect(await build(root)).toBe(false);
+
+  write('src/problem.ts', `${SOURCES['src/problem.ts']} console.log('second');`);
+  expect(await build(root)).toBe(true);
+  expect(await printed()).toMatch(/^second\n/);
+  expect(builds()).toHaveLength(2);
+  expect(builds()).toContain(first);
+
+  write('package-lock.json', '{ "third": true }');
+  expect(await build(root)).toBe(true);
+  expect(builds()).toHaveLength(2);
+  expect(builds()).not.toContain(first);
+});
+
+test('builds at the same time make one build', async () => {
+  expect(await Promise.all([build(root), build(root), build(root)])).toEqual([true, true, true]);
+  expect(builds()).toHaveLength(1);
+  expect(JSON.parse(await printed())).toMatchObject({ beside: 'first' });
+});
+
+test('a build that fails says why, and leaves the build before as it was', async () => {
+  await build(root);
+  const before = builds();
+  write('src/problem.ts', "import './missing.ts';");
+  await expect(build(root)).rejects.toThrow('missing.ts');
+  expect(builds()).toEqual(before);
+  expect(JSON.parse(await printed())).toMatchObject({ beside: 'first' });
+});
