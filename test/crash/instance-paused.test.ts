@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { MULTICALL3 } from '../../src/payment/settlers/relayer/multicall.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
@@ -22,17 +21,17 @@ const PATH = '/v1/paid/fees/estimate';
 /** Long time-outs, so that a request from before the pause is still answered after it, and everything that was under way continues. */
 const LONG_TIMEOUTS = { RPC_TIMEOUT_MS: '60000', HANDLER_TIMEOUT_MS: '60000' };
 
-/** Which calls are held: batch simulations, which hold the relayer, or the newest block, which holds the route's handler. */
-type Held = 'batches' | 'heads';
+/** Which calls are held: simulations of settlements, which hold the relayer, or the newest block, which holds the route's handler. */
+type Held = 'simulations' | 'heads';
 
 /** One instance's connection to the chain. It can hold calls of a kind. */
 function createGate(wire: FaultProxy, relayer: string) {
   let held: readonly Held[] = [];
   let gate = Promise.withResolvers<void>();
   const kindOf = ({ method, params: [asked] }: ProxiedCall): Held | null => {
-    const { from, to } = (asked ?? {}) as { from?: string; to?: string };
+    const { from } = (asked ?? {}) as { from?: string };
     if (method === 'eth_getBlockByNumber' && asked === 'latest') return 'heads';
-    return method === 'eth_call' && from === relayer && to?.toLowerCase() === MULTICALL3 ? 'batches' : null;
+    return method === 'eth_call' && from === relayer ? 'simulations' : null;
   };
   wire.play({
     before: async (call) => {
@@ -106,7 +105,7 @@ async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boole
   };
   await network.pauseMining();
   await begin('some are sent', "state = 'settling' AND transaction_hash IS NOT NULL");
-  ways[leader]?.hold('batches');
+  ways[leader]?.hold('simulations');
   await begin('some are stored', "state = 'settling' AND transaction_hash IS NULL");
   ways[at]?.hold('heads');
   await begin('some are reserved', "state = 'reserved'");
