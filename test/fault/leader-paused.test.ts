@@ -74,8 +74,11 @@ describePostgres('the leader is paused', () => {
         await woken;
       },
     });
+    // A payment that arrives ahead of the others is sent alone. Without blocks it is not settled before the others are stored.
+    await network.pauseMining();
     const answers = payments.map((payment, at) => present(at % 2 ? first : second, PATH, payment).catch(() => null));
     await leaderPaused;
+    await network.resumeMining();
     const before = sent;
     await new Promise((over) => setTimeout(over, PAUSE_MS));
     await until(

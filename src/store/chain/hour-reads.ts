@@ -30,7 +30,7 @@ export interface HourTotals {
 /** Hours of the chain, from raw rows and from rolled-up rows. */
 export interface HourReads {
   /** The clock hours that touch `from` up to `to` (Unix seconds, exclusive), oldest first; hours without a stored block are left out. */
-  hours(from: number, to: number): HourTotals[];
+  hours(from: number, to: number): readonly HourTotals[];
 }
 
 const COLUMNS = `coalesce(sum(transactions), 0), coalesce(sum(deploys), 0),
@@ -45,7 +45,8 @@ const ROLLED_UP = `SELECT blocks, counted_blocks, min_base_fee, avg_base_fee * b
 /** Integers as SQLite holds them; the sixth is a sum of ratios. */
 type Row = [bigint, bigint, bigint, bigint, bigint, number, bigint, bigint, bigint, bigint, bigint, bigint, bigint];
 
-export function createHourReads(db: Sqlite): HourReads {
+/** The hours that were asked for last are kept until `version` changes: the running hour has up to 7,200 rows, too many to sum up for each call. */
+export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const raw = db.prepare(RAW).raw().safeIntegers();
   const rolledUp = db.prepare(ROLLED_UP).raw().safeIntegers();
   const totals = createHourMemo(db, (hour, frame) => {
@@ -55,11 +56,19 @@ export function createHourReads(db: Sqlite): HourReads {
     const parts = fresh[0] > 0n ? [old, fresh] : [old];
     return toTotals(hour, parts, frame.above !== null && parts.every((part) => part[0] === part[1]));
   });
+  let kept = { version: version(), windows: new Map<string, readonly HourTotals[]>() };
   return {
     hours(from, to) {
+      const now = version();
+      if (kept.version !== now) kept = { version: now, windows: new Map() };
       const first = Math.floor(from / HOUR) * HOUR;
       const count = Math.max(Math.ceil((to - first) / HOUR), 0);
-      return Array.from({ length: count }, (_, at) => totals(first + at * HOUR)).filter((hour) => hour !== null);
+      const window = `${first} ${count}`;
+      const known = kept.windows.get(window);
+      if (known) return known;
+      const hours = Array.from({ length: count }, (_, at) => totals(first + at * HOUR)).filter((hour) => hour !== null);
+      kept.windows.set(window, hours);
+      return hours;
     },
   };
 }

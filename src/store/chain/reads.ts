@@ -36,8 +36,9 @@ export interface ChainReads
  */
 export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'here'): ChainReads {
   const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();
+  const version = () => changes.get() as number;
   return {
-    version: () => changes.get() as number,
+    version,
     ...createAccountReads(db),
     ...createContractReads(db),
     ...createCostReads(db),
@@ -45,7 +46,7 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
     ...createExecutionReads(db),
     ...createFeeReads(db),
     ...createFxReads(db),
-    ...createHourReads(db),
+    ...createHourReads(db, version),
     ...createPoolReads(db),
     ...createProbeReads(db),
     ...createProbeTallies(db),

@@ -90,6 +90,17 @@ describe('hours', () => {
     expect(after).toMatchObject({ at: NOON + HOUR, blocks: 1, deployers: 1, complete: false });
   });
 
+  test('are summed up once between two writes, each window by itself', () => {
+    fill();
+    const [noon, both] = [reads.hours(NOON, NOON + HOUR), reads.hours(NOON - 1, NOON + HOUR)];
+    expect([noon, both].map((hours) => hours.map(({ blocks }) => blocks))).toEqual([[4], [2, 4]]);
+    expect(reads.hours(NOON + 5, NOON + HOUR - 5)).toBe(noon);
+    expect(reads.hours(NOON - 1, NOON + HOUR)).toBe(both);
+    putBlocks(db, [{ number: 97, at: NOON - 3 }]);
+    expect(reads.hours(NOON - 1, NOON + HOUR).map(({ blocks }) => blocks)).toEqual([3, 4]);
+    expect(reads.hours(NOON, NOON + HOUR)).not.toBe(noon);
+  });
+
   test('are complete when every block between their neighbours was read whole', () => {
     fill();
     putCoverage(db, 'full', [[98, 104]]);
