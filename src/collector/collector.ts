@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { readCollected } from '../store/chain/collected-status.ts';
 import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';
 import { createChainFacts } from '../store/chain/facts.ts';
+import { keptUntilWritten } from '../store/chain/kept-until-written.ts';
 import { createChainLookups } from '../store/chain/lookups.ts';
 import { type ChainWrites, createChainWrites } from '../store/chain/writes.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
@@ -57,6 +58,7 @@ export function createCollector(options: CollectorOptions): Collector {
   const follow = createFollow(context);
   const backfill = createBackfill(context);
   const progress = createProgress(context, backfill);
+  const stored = createStored(context);
   let headPause = new AbortController();
   let loops: Promise<void>[] = [];
   let heads: { close(): void } | null = null;
@@ -93,7 +95,10 @@ export function createCollector(options: CollectorOptions): Collector {
   }
 
   return {
-    status: () => readStatus(context, progress.read()),
+    status() {
+      const { coverage, position } = stored();
+      return readStatus(context, position, progress.read(coverage));
+    },
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
@@ -180,10 +185,22 @@ function createState(
   };
 }
 
-function readStatus(context: CollectorContext, backfill: CollectorStatus['backfill']): CollectorStatus {
-  const { state, writes } = context;
+/** What is stored, for the status. Every answer from collected data states it, so it is read once between two writes. */
+function createStored(context: CollectorContext) {
+  const { writes } = context;
+  return keptUntilWritten(writes.version, () => {
+    const coverage = writes.coverage();
+    return { coverage, position: readCollected(context, coverage.full) };
+  });
+}
+
+function readStatus(
+  { state, writes }: CollectorContext,
+  position: ReturnType<typeof readCollected>,
+  backfill: CollectorStatus['backfill'],
+): CollectorStatus {
   return {
-    ...readCollected(context, writes.coverage().full),
+    ...position,
     head: state.head,
     headAdvancedMs: state.headAdvancedMs,
     headCheckedMs: state.headCheckedMs,

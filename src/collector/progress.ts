@@ -1,6 +1,7 @@
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
 import type { CollectorStatus } from '../store/chain/collector-status.ts';
 import type { CoverageKind } from '../store/chain/facts.ts';
+import type { StoredCoverage } from '../store/chain/writes.ts';
 import type { Backfill } from './backfill.ts';
 import type { CollectorContext } from './context.ts';
 
@@ -11,7 +12,7 @@ const LOG_EVERY_MS = 5000;
 
 /** The progress of the background loop, as numbers and as log lines. */
 export interface Progress {
-  read(): CollectorStatus['backfill'];
+  read(stored: StoredCoverage): CollectorStatus['backfill'];
   /** Called after each step of the background loop. */
   note(): void;
 }
@@ -28,28 +29,28 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
   let loggedMs = clock.nowMs();
   let isLogged = false;
 
-  function missingBlocks(): number {
+  function missingBlocks({ full }: StoredCoverage): number {
     const window = backfill.window('full');
-    return window === null ? Number.NaN : sizeOf(missingFrom(writes.coverage().full, window));
+    return window === null ? Number.NaN : sizeOf(missingFrom(full, window));
   }
 
-  function filled(kind: CoverageKind): number {
+  function filled(kind: CoverageKind, stored: StoredCoverage): number {
     const window = backfill.window(kind);
-    return window === null ? 0 : shareOf(writes.coverage()[kind], window, 1);
+    return window === null ? 0 : shareOf(stored[kind], window, 1);
   }
 
-  function read(): CollectorStatus['backfill'] {
-    const missing = missingBlocks();
+  function read(stored: StoredCoverage): CollectorStatus['backfill'] {
+    const missing = missingBlocks(stored);
     const first = samples[0];
     const seconds = first ? (clock.nowMs() - first.ms) / 1000 : 0;
     const rate = first && seconds > 0 ? Math.max(first.missing - missing, 0) / seconds : 0;
     const secondsLeft = missing === 0 ? 0 : rate > 0 ? missing / rate : null;
     return {
-      share: filled('full'),
+      share: filled('full', stored),
       blocksPerSecond: missing > 0 ? Math.round(rate * 10) / 10 : 0,
       secondsLeft: secondsLeft === null ? null : Math.ceil(secondsLeft),
-      feesShare: filled('fees'),
-      logsShare: scanners.length === 0 ? 1 : filled('logs'),
+      feesShare: filled('fees', stored),
+      logsShare: scanners.length === 0 ? 1 : filled('logs', stored),
     };
   }
 
@@ -57,7 +58,8 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
     read,
     note() {
       const nowMs = clock.nowMs();
-      const missing = missingBlocks();
+      const stored = writes.coverage();
+      const missing = missingBlocks(stored);
       if (Number.isNaN(missing)) return;
       samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
       if (missing === 0) {
@@ -66,7 +68,7 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
       } else if (nowMs - loggedMs >= LOG_EVERY_MS) {
         loggedMs = nowMs;
         isLogged = true;
-        log.info({ ...read() }, 'filling the window of past blocks');
+        log.info({ ...read(stored) }, 'filling the window of past blocks');
       }
     },
   };

@@ -163,11 +163,10 @@ async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<M
 }
 
 /** The same from the collector, for the time in which the chain gives no answer; null before it has seen a head. */
-function readCollected({ collector, reads }: Read): Measured | null {
+function readCollected({ collector, reads }: Read): (() => Measured) | null {
   const { head, blockTimeSeconds } = collector.status();
-  return (
-    head && { head, genesis: null, ...rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds), isLive: false }
-  );
+  const measured = () => rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds);
+  return head && (() => ({ head, genesis: null, ...measured(), isLive: false }));
 }
 
 function rates(transactions: readonly number[], blockTime: number | null) {

@@ -1,6 +1,7 @@
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../sqlite/database.ts';
 import { createHourMemo, HOUR } from './hour-memo.ts';
+import { keptUntilWritten } from './kept-until-written.ts';
 
 /** The newest block whose fee is known. */
 export interface LatestFee {
@@ -62,7 +63,7 @@ const COUNTS = 'SELECT transactions FROM blocks WHERE transactions IS NOT NULL O
 const MINUTES = `SELECT at / 60 * 60 AS at, count(*) AS blocks, avg(utilisation) AS utilisation
   FROM blocks WHERE at >= ? AND at < ? GROUP BY at / 60 ORDER BY 1`;
 
-export function createFeeReads(db: Sqlite): FeeReads {
+export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
   const latest = db.prepare(LATEST).safeIntegers();
   const recent = db.prepare('SELECT utilisation FROM blocks ORDER BY number DESC LIMIT ?').pluck();
   const fees = db.prepare(FEES).raw().safeIntegers();
@@ -84,10 +85,10 @@ export function createFeeReads(db: Sqlite): FeeReads {
     );
 
   return {
-    latestFee() {
+    latestFee: keptUntilWritten(version, () => {
       const row = latest.get() as (Omit<LatestFee, 'number' | 'at'> & { number: bigint; at: bigint }) | undefined;
       return row === undefined ? null : { ...row, number: Number(row.number), at: Number(row.at) };
-    },
+    }),
     recentUse: (blocks) => (recent.all(blocks) as number[]).reverse(),
     baseFees: (from, to) => merge(partsOf(from, to).map((part) => part.fees)),
     minutes: (from, to) => partsOf(from, to).flatMap((part) => part.minutes),

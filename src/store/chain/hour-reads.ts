@@ -1,5 +1,6 @@
 import type { Sqlite } from '../sqlite/database.ts';
 import { createHourMemo, HOUR } from './hour-memo.ts';
+import { keptUntilWritten } from './kept-until-written.ts';
 
 /** The totals of an hour; `at` is its first second. */
 export interface HourTotals {
@@ -56,18 +57,17 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
     const parts = fresh[0] > 0n ? [old, fresh] : [old];
     return toTotals(hour, parts, frame.above !== null && parts.every((part) => part[0] === part[1]));
   });
-  let kept = { version: version(), windows: new Map<string, readonly HourTotals[]>() };
+  const windows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
   return {
     hours(from, to) {
-      const now = version();
-      if (kept.version !== now) kept = { version: now, windows: new Map() };
       const first = Math.floor(from / HOUR) * HOUR;
       const count = Math.max(Math.ceil((to - first) / HOUR), 0);
       const window = `${first} ${count}`;
-      const known = kept.windows.get(window);
+      const kept = windows();
+      const known = kept.get(window);
       if (known) return known;
       const hours = Array.from({ length: count }, (_, at) => totals(first + at * HOUR)).filter((hour) => hour !== null);
-      kept.windows.set(window, hours);
+      kept.set(window, hours);
       return hours;
     },
   };

@@ -44,7 +44,7 @@ export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'her
     ...createCostReads(db),
     ...createDeployReads(db),
     ...createExecutionReads(db),
-    ...createFeeReads(db),
+    ...createFeeReads(db, version),
     ...createFxReads(db),
     ...createHourReads(db, version),
     ...createPoolReads(db),
