@@ -38,11 +38,12 @@ export async function startSubject(
   throw new Error(`${file} did not answer in 30 s`);
 }
 
-/** Starts the service as `npm start` does: built, and with the same options for Node. */
+/** Starts the service as `npm start` does: built, and with the same variable of glibc and options of Node. */
 export async function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
   await build(process.cwd());
-  const [, ...words] = packageJson.scripts.start.split(' ');
-  return startSubject(words.at(-1) ?? '', port, path, env, words.slice(0, -1));
+  const [variable = '', , ...words] = packageJson.scripts.start.split(' ');
+  const [name = '', value = ''] = variable.split('=');
+  return startSubject(words.at(-1) ?? '', port, path, { [name]: value, ...env }, words.slice(0, -1));
 }
 
 async function stop(child: ChildProcess): Promise<void> {

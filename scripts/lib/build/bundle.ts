@@ -11,11 +11,11 @@ export async function bundle(root: string, folder: string): Promise<void> {
   const { rolldown } = await import('rolldown');
   const building = await rolldown({
     ...{ cwd: root, input: PROGRAMS, platform: 'node', external: WITH_MACHINE_CODE, logLevel: 'silent' },
-    plugins: [embeddedNetworkFrom(root, folder), placesFrom(root, folder)],
+    plugins: [embeddedNetworkFrom(root, folder), placesFrom(root, folder), inLatin1],
   });
   try {
     // Class names are kept, because errors take their name from their class.
-    await building.write({ dir: folder, keepNames: true, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
+    await building.write({ dir: folder, keepNames: true, comments: false, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
   } finally {
     await building.close();
   }
@@ -51,5 +51,17 @@ function placesFrom(root: string, folder: string): Plugin {
     },
   };
 }
+
+/** V8 keeps a source as long as its program runs: with one byte a character if all of them are Latin-1, else with two. */
+const inLatin1: Plugin = {
+  name: 'latin-1',
+  generateBundle(_options, files) {
+    for (const file of Object.values(files)) {
+      if (file.type === 'chunk') file.code = file.code.replace(/[^\u0000-\u00ff]/g, escaped);
+    }
+  },
+};
+
+const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 const pathFrom = (folder: string, file: string): string => relative(folder, file).split(sep).join('/');
