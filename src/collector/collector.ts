@@ -17,7 +17,7 @@ import { createFollow } from './follow.ts';
 import { createIdentityCheck } from './identity.ts';
 import { type CollectorLimits, DEFAULT_LIMITS } from './limits.ts';
 import type { LogScanner } from './log-scanner.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, type Progress } from './progress.ts';
 import { keyOf } from './scan.ts';
 
 /** What the collector needs. */
@@ -95,10 +95,7 @@ export function createCollector(options: CollectorOptions): Collector {
   }
 
   return {
-    status() {
-      const { coverage, position } = stored();
-      return readStatus(context, position, progress.read(coverage));
-    },
+    status: () => readStatus(context, stored(), progress),
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
@@ -196,15 +193,15 @@ function createStored(context: CollectorContext) {
 
 function readStatus(
   { state, writes }: CollectorContext,
-  position: ReturnType<typeof readCollected>,
-  backfill: CollectorStatus['backfill'],
+  { coverage, position }: ReturnType<ReturnType<typeof createStored>>,
+  progress: Progress,
 ): CollectorStatus {
   return {
     ...position,
     head: state.head,
     headAdvancedMs: state.headAdvancedMs,
     headCheckedMs: state.headCheckedMs,
-    backfill,
+    backfill: progress.read(coverage),
     version: writes.version(),
     fault: writes.fault(),
     counters: {

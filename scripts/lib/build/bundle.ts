@@ -15,7 +15,13 @@ export async function bundle(root: string, folder: string): Promise<void> {
   });
   try {
     // Class names are kept, because errors take their name from their class.
-    await building.write({ dir: folder, keepNames: true, comments: false, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
+    await building.write({
+      dir: folder,
+      keepNames: true,
+      comments: false,
+      entryFileNames: '[name].js',
+      chunkFileNames: '[name].js',
+    });
   } finally {
     await building.close();
   }
@@ -57,7 +63,7 @@ const inLatin1: Plugin = {
   name: 'latin-1',
   generateBundle(_options, files) {
     for (const file of Object.values(files)) {
-      if (file.type === 'chunk') file.code = file.code.replace(/[^\u0000-\u00ff]/g, escaped);
+      if (file.type === 'chunk') file.code = file.code.replace(/[\u0100-\uffff]/g, escaped);
     }
   },
 };

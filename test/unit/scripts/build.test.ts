@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -22,7 +22,8 @@ const SOURCES = {
     const above = readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8');
     const { network }: { network: string } = await import('./embedded/network.ts');
     const page = await createReader();
-    console.log(JSON.stringify({ beside, above, network, page, names: [new Problem().name, new Other().name] }));`,
+    const words = ['it’s', \`café \${page.length}’\`, '’'.replace(/[’“]/u, '🙂')];
+    console.log(JSON.stringify({ beside, above, network, page, words, names: [new Problem().name, new Other().name] }));`,
   'src/beside.txt': 'first',
   'src/problem.ts': 'export class Problem extends Error { constructor() { super(); this.name = new.target.name; } }',
   'src/other.ts': `import * as first from './problem.ts'; export class Problem extends first.Problem {}`,
@@ -55,8 +56,17 @@ test('a build finds the files beside its sources, its thread and the embedded ne
   expect(await build(root)).toBe(true);
   expect(JSON.parse(await printed())).toEqual({
     ...{ beside: 'first', above: '{}', network: '/src/embedded/network.ts'.slice(-23), page: 'page-worker.js' },
+    words: ['it’s', 'café 14’', '🙂'],
     names: ['Problem', 'Problem'],
   });
+});
+
+test('a build has no character beyond Latin-1, of which V8 keeps one byte each', async () => {
+  await build(root);
+  const [name = ''] = builds();
+  const text = readFileSync(join(root, 'dist', name, 'server.js'), 'utf8');
+  expect(text).toContain('caf\u00e9');
+  expect(text).not.toMatch(/[\u0100-\uffff]/);
 });
 
 test('a build needs no embedded network, which the image does not have', async () => {
