@@ -1,5 +1,4 @@
-# The build needs the development dependencies; the image has production's alone. The `node` package is one of development, so the image's own Node runs
-# the service.
+# The build stage installs the development dependencies, then prunes them. The `node` package is one, so the image's own Node runs the service.
 FROM node:24.21.0-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

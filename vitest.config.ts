@@ -8,7 +8,7 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/service/built.ts'],
+    globalSetup: ['test/support/service/build-service.ts'],
     setupFiles: ['test/support/loopback-only.ts'],
     // Tests wait for events. These only end one that hangs, on a machine that is as busy as it may be.
     testTimeout: 300_000,

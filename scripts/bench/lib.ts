@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import packageJson from '../../package.json' with { type: 'json' };
 import { build } from '../lib/build/build.ts';
+import { startCommand } from '../lib/build/start-command.ts';
 
 /** Ticks of /proc a second: Linux's USER_HZ. */
 const TICKS_PER_SECOND = 100;
@@ -41,9 +41,9 @@ export async function startSubject(
 /** Starts the service as `npm start` does: built, and with the same variable of glibc and options of Node. */
 export async function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
   await build(process.cwd());
-  const [variable = '', , ...words] = packageJson.scripts.start.split(' ');
+  const { variable, options, program } = startCommand();
   const [name = '', value = ''] = variable.split('=');
-  return startSubject(words.at(-1) ?? '', port, path, { [name]: value, ...env }, words.slice(0, -1));
+  return startSubject(program, port, path, { [name]: value, ...env }, options);
 }
 
 async function stop(child: ChildProcess): Promise<void> {

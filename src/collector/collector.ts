@@ -7,7 +7,7 @@ import type { CollectorStatus, CollectorView } from '../store/chain/collector-st
 import { createChainFacts } from '../store/chain/facts.ts';
 import { keptUntilWritten } from '../store/chain/kept-until-written.ts';
 import { createChainLookups } from '../store/chain/lookups.ts';
-import { type ChainWrites, createChainWrites } from '../store/chain/writes.ts';
+import { type ChainWrites, createChainWrites, type StoredCoverage } from '../store/chain/writes.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
 import { DatabaseFileError } from '../store/sqlite/file-error.ts';
 import { createBackfill } from './backfill.ts';
@@ -58,7 +58,7 @@ export function createCollector(options: CollectorOptions): Collector {
   const follow = createFollow(context);
   const backfill = createBackfill(context);
   const progress = createProgress(context, backfill);
-  const stored = createStored(context);
+  const storedStatus = createStoredStatus(context);
   let headPause = new AbortController();
   let loops: Promise<void>[] = [];
   let heads: { close(): void } | null = null;
@@ -95,7 +95,7 @@ export function createCollector(options: CollectorOptions): Collector {
   }
 
   return {
-    status: () => readStatus(context, stored(), progress),
+    status: () => readStatus(context, storedStatus(), progress),
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
@@ -182,8 +182,14 @@ function createState(
   };
 }
 
-/** What is stored, for the status. Every answer from collected data states it, so it is read once between two writes. */
-function createStored(context: CollectorContext) {
+/** The part of the status that is read from the database. */
+interface StoredStatus {
+  readonly coverage: StoredCoverage;
+  readonly position: ReturnType<typeof readCollected>;
+}
+
+/** Every answer from collected data states the status, so its stored part is read once between two writes. */
+function createStoredStatus(context: CollectorContext): () => StoredStatus {
   const { writes } = context;
   return keptUntilWritten(writes.version, () => {
     const coverage = writes.coverage();
@@ -193,7 +199,7 @@ function createStored(context: CollectorContext) {
 
 function readStatus(
   { state, writes }: CollectorContext,
-  { coverage, position }: ReturnType<ReturnType<typeof createStored>>,
+  { coverage, position }: StoredStatus,
   progress: Progress,
 ): CollectorStatus {
   return {

@@ -12,7 +12,8 @@ const LOG_EVERY_MS = 5000;
 
 /** The progress of the background loop, as numbers and as log lines. */
 export interface Progress {
-  read(stored: StoredCoverage): CollectorStatus['backfill'];
+  /** `coverage` is what is stored now. */
+  read(coverage: StoredCoverage): CollectorStatus['backfill'];
   /** Called after each step of the background loop. */
   note(): void;
 }
@@ -34,23 +35,23 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
     return window === null ? Number.NaN : sizeOf(missingFrom(full, window));
   }
 
-  function filled(kind: CoverageKind, stored: StoredCoverage): number {
+  function filled(kind: CoverageKind, coverage: StoredCoverage): number {
     const window = backfill.window(kind);
-    return window === null ? 0 : shareOf(stored[kind], window, 1);
+    return window === null ? 0 : shareOf(coverage[kind], window, 1);
   }
 
-  function read(stored: StoredCoverage): CollectorStatus['backfill'] {
-    const missing = missingBlocks(stored);
+  function read(coverage: StoredCoverage): CollectorStatus['backfill'] {
+    const missing = missingBlocks(coverage);
     const first = samples[0];
     const seconds = first ? (clock.nowMs() - first.ms) / 1000 : 0;
     const rate = first && seconds > 0 ? Math.max(first.missing - missing, 0) / seconds : 0;
     const secondsLeft = missing === 0 ? 0 : rate > 0 ? missing / rate : null;
     return {
-      share: filled('full', stored),
+      share: filled('full', coverage),
       blocksPerSecond: missing > 0 ? Math.round(rate * 10) / 10 : 0,
       secondsLeft: secondsLeft === null ? null : Math.ceil(secondsLeft),
-      feesShare: filled('fees', stored),
-      logsShare: scanners.length === 0 ? 1 : filled('logs', stored),
+      feesShare: filled('fees', coverage),
+      logsShare: scanners.length === 0 ? 1 : filled('logs', coverage),
     };
   }
 
@@ -58,8 +59,8 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
     read,
     note() {
       const nowMs = clock.nowMs();
-      const stored = writes.coverage();
-      const missing = missingBlocks(stored);
+      const coverage = writes.coverage();
+      const missing = missingBlocks(coverage);
       if (Number.isNaN(missing)) return;
       samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
       if (missing === 0) {
@@ -68,7 +69,7 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
       } else if (nowMs - loggedMs >= LOG_EVERY_MS) {
         loggedMs = nowMs;
         isLogged = true;
-        log.info({ ...read(stored) }, 'filling the window of past blocks');
+        log.info({ ...read(coverage) }, 'filling the window of past blocks');
       }
     },
   };

@@ -163,10 +163,11 @@ async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<M
 }
 
 /** The same from the collector, for the time in which the chain gives no answer; null before it has seen a head. */
-function readCollected({ collector, reads }: Read): (() => Measured) | null {
+function readCollected({ collector, reads }: Read): Measured | null {
   const { head, blockTimeSeconds } = collector.status();
-  const measured = () => rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds);
-  return head && (() => ({ head, genesis: null, ...measured(), isLive: false }));
+  return (
+    head && { head, genesis: null, ...rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds), isLive: false }
+  );
 }
 
 function rates(transactions: readonly number[], blockTime: number | null) {

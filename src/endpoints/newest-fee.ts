@@ -38,10 +38,10 @@ export function readNewestFee(sources: Collected): Promise<NewestFee> {
 }
 
 /** Null when the collector has no recent block, or cannot know the next block's fee. */
-function collectedFee(sources: Collected): (() => NewestFee) | null {
+function collectedFee(sources: Collected): NewestFee | null {
   const latest = sources.reads.latestFee();
   if (latest === null || secondsSince(latest.at, sources.clock) > MAX_AGE_SECONDS) return null;
   const next = nextFeeOf(latest, floorOf(sources, latest.at));
   const { number, at, baseFee } = latest;
-  return next && (() => ({ number, at, baseFee, next, isLive: false, source: provenance(sources).source }));
+  return next && { number, at, baseFee, next, isLive: false, source: provenance(sources).source };
 }

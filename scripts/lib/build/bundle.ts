@@ -1,22 +1,29 @@
-import { dirname, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import type { Plugin } from 'rolldown';
 
 /** The programs by the name of their file in a build: the service, and the thread that reads pages. */
 const PROGRAMS = { server: 'src/server.ts', 'page-worker': 'src/upstream/web/page-worker.ts' };
-/** Packages that load machine code, which lies beside them in node_modules. */
-const WITH_MACHINE_CODE = [/^better-sqlite3($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
+/** Packages that stay in node_modules: the first two load machine code that lies beside them, and `pg` looks for an optional package of that kind. */
+const LEFT_OUT = [/^better-sqlite3($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
 
-/** Bundles the programs of the project at `root` into files of `folder`. Throws when a module is missing. Needs the development dependencies. */
+/**
+ * Bundles the programs of the project at `root` (an absolute path) into files of `folder`. The files need the sources, package.json and node_modules where
+ * they were: they read migrations and pages there. Throws when a file or a package is missing. Needs the development dependencies.
+ */
 export async function bundle(root: string, folder: string): Promise<void> {
   const { rolldown } = await import('rolldown');
   const building = await rolldown({
-    ...{ cwd: root, input: PROGRAMS, platform: 'node', external: WITH_MACHINE_CODE, logLevel: 'silent' },
-    plugins: [embeddedNetworkFrom(root, folder), placesFrom(root, folder), inLatin1],
+    ...{ cwd: root, input: PROGRAMS, platform: 'node', external: LEFT_OUT },
+    onLog(_level, log) {
+      // A package that is not installed is only worth a warning to rolldown. Its other warnings are about the code of packages.
+      if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);
+    },
+    plugins: [embeddedNetworkFrom(root, folder), sourcePlaces(root, folder), inLatin1],
   });
   try {
-    // Class names are kept, because errors take their name from their class.
     await building.write({
       dir: folder,
+      // Two modules may name a class alike, and one is renamed. Errors take their name from their class, so the names are kept.
       keepNames: true,
       comments: false,
       entryFileNames: '[name].js',
@@ -34,26 +41,35 @@ function embeddedNetworkFrom(root: string, folder: string): Plugin {
     async resolveId(id, importer) {
       if (!importer || !id.includes('/embedded/')) return null;
       const source = await this.resolve(id, importer, { skipSelf: true });
-      return { id: pathFrom(folder, source?.id ?? `${root}/src/${id.slice(id.indexOf('embedded/'))}`), external: true };
+      const file = source?.id ?? join(root, 'src', id.slice(id.indexOf('embedded/')));
+      return { id: pathFrom(folder, file), external: true };
     },
   };
 }
 
-/** Lets a module find the files beside its source: `import.meta` of a build names the build. */
-function placesFrom(root: string, folder: string): Plugin {
-  const programs = new Map(Object.entries(PROGRAMS).map(([name, source]) => [`${root}/${source}`, name]));
+/**
+ * Lets a module find the files beside its source, although `import.meta` of a build names the build: `import.meta.url` and `.dirname` become the source's,
+ * and `new URL` of a program's source becomes the built file.
+ */
+function sourcePlaces(root: string, folder: string): Plugin {
+  const programs = new Map(Object.entries(PROGRAMS).map(([name, source]) => [join(root, source), name]));
   return {
-    name: 'places',
+    name: 'source-places',
     transform(code, id) {
-      if (!id.startsWith(`${root}/src/`) || !code.includes('import.meta')) return null;
-      return code
-        .replace(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g, (_, path: string) => {
-          const name = programs.get(new URL(path, `file://${id}`).pathname);
-          return name ? `new URL('./${name}.js', import.meta.BUILT)` : `new URL('${path}', import.meta.url)`;
-        })
-        .replaceAll('import.meta.url', `new URL('${pathFrom(folder, id)}', import.meta.BUILT).href`)
-        .replaceAll('import.meta.dirname', `(import.meta.dirname + '/${relative(folder, dirname(id))}')`)
-        .replaceAll('import.meta.BUILT', 'import.meta.url');
+      if (!id.startsWith(join(root, 'src') + sep) || !code.includes('import.meta')) return null;
+      const source = JSON.stringify(pathFrom(folder, id));
+      const parent = JSON.stringify(`/${pathFrom(folder, dirname(id))}`);
+      return code.replace(
+        /new URL\('(\.[^']+\.ts)', import\.meta\.url\)|import\.meta\.(\w+)/g,
+        (found: string, path: string | undefined, property: string | undefined) => {
+          const name = path && programs.get(join(dirname(id), path));
+          if (name) return `new URL('./${name}.js', import.meta.url)`;
+          if (path) return `new URL('${path}', new URL(${source}, import.meta.url))`;
+          if (property === 'url') return `new URL(${source}, import.meta.url).href`;
+          if (property === 'dirname') return `(import.meta.dirname + ${parent})`;
+          throw new Error(`${id}: a build has no ${found}`);
+        },
+      );
     },
   };
 }
@@ -63,11 +79,15 @@ const inLatin1: Plugin = {
   name: 'latin-1',
   generateBundle(_options, files) {
     for (const file of Object.values(files)) {
-      if (file.type === 'chunk') file.code = file.code.replace(/[\u0100-\uffff]/g, escaped);
+      if (file.type === 'chunk') file.code = file.code.replace(/(\\*)([\u0100-\uffff])/g, escaped);
     }
   },
 };
 
-const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+/** A character as JavaScript writes it in a text, after the backslashes before it. Behind an odd number of them it would mean something else. */
+function escaped(_: string, backslashes: string, unit: string): string {
+  if (backslashes.length % 2 === 1) throw new Error(`a backslash before ${unit} has no meaning; write ${unit} alone`);
+  return `${backslashes}\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
 
 const pathFrom = (folder: string, file: string): string => relative(folder, file).split(sep).join('/');

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { inFolder } from './in-folder.ts';
+import { inOwnFolder } from './in-own-folder.ts';
 import type { Bounds, Guard, Model } from './models.ts';
 
 const run = promisify(execFile);
@@ -94,7 +94,7 @@ async function build(folder: string, macros: readonly string[], flags: readonly 
 
 /** Does work in a folder that holds the model. */
 function withModel<T>({ name }: Model, work: (folder: string) => Promise<T>): Promise<T> {
-  return inFolder(async (folder) => {
+  return inOwnFolder(async (folder) => {
     await copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));
     return work(folder);
   });

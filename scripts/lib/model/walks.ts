@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { inFolder } from './in-folder.ts';
+import { inOwnFolder } from './in-own-folder.ts';
 
 const run = promisify(execFile);
 const MODEL = resolve('docs/model/authorization.pml');
@@ -37,7 +37,7 @@ export interface ModelWrite {
 export async function walk(number: number): Promise<readonly ModelWrite[]> {
   const bounds = Object.entries({ ...BOUNDS, CONTENTS: 2 - (number % 2) }).map(([name, value]) => `-D${name}=${value}`);
   const flags = ['-DWALK', '-DNO_FENCING_TOKEN', ...bounds, `-n${number}`, `-u${STEPS}`, '-T'];
-  const { stdout } = await inFolder((cwd) => run('spin', [...flags, MODEL], { cwd, maxBuffer: 64 * 2 ** 20 }));
+  const { stdout } = await inOwnFolder((cwd) => run('spin', [...flags, MODEL], { cwd, maxBuffer: 64 * 2 ** 20 }));
   return stdout.split('\n').flatMap((line) => {
     const [, what = '', before = '', after = ''] = /^\s*@ (\w+) ([\d ]+)\| ([\d ]+)$/.exec(line) ?? [];
     return what === '' ? [] : [writeOf(what, numbers(before), numbers(after))];

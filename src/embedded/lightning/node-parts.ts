@@ -26,7 +26,7 @@ const MAX_FUNDING_SAT = 2_100_000_000_000_000n;
 export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event: ldk.Event) => void): NodeParts {
   const callbacks = createCallbacks(chain, onEvent);
   const { fees, broadcaster, persist, eventHandler } = callbacks;
-  const { graph, logger } = sharedParts();
+  const { graph, logger } = sharedGraph();
   const noFilter = ldk.Option_FilterZ.constructor_none();
   const monitor = ldk.ChainMonitor.constructor_new(noFilter, broadcaster, logger, fees, persist);
   const keys = ldk.KeysManager.constructor_new(randomBytes(32), BigInt(chain.time()), 0);
@@ -90,10 +90,11 @@ function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
 let shared: { readonly graph: ldk.NetworkGraph; readonly logger: ldk.Logger } | null = null;
 
 /**
- * The map of the public network, and a logger that writes nothing. The map stays empty, because the nodes gossip nothing and know their own channel.
- * LDK keeps room for the whole network in it: 146 MB of the 2 GiB that LDK's binding can address. So all nodes of this process share one.
+ * LDK's network graph, and a logger that writes nothing. The graph stays empty, because the nodes gossip nothing and know their own channel; so a graph of
+ * mainnet serves every network. LDK keeps room for the whole public network in it: 146 MB of the 2 GiB that LDK's binding can address. So all nodes of
+ * this process share one.
  */
-function sharedParts() {
+function sharedGraph() {
   if (!shared) {
     const logger = ldk.Logger.new_impl({ log: () => {} });
     shared = { graph: ldk.NetworkGraph.constructor_new(ldk.Network.LDKNetwork_Bitcoin, logger), logger };

@@ -46,7 +46,7 @@ const ROLLED_UP = `SELECT blocks, counted_blocks, min_base_fee, avg_base_fee * b
 /** Integers as SQLite holds them; the sixth is a sum of ratios. */
 type Row = [bigint, bigint, bigint, bigint, bigint, number, bigint, bigint, bigint, bigint, bigint, bigint, bigint];
 
-/** The hours that were asked for last are kept until `version` changes: the running hour has up to 7,200 rows, too many to sum up for each call. */
+/** The hours that were asked for are kept until `version` changes: the running hour has up to 7,200 rows, too many to sum up for each call. */
 export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const raw = db.prepare(RAW).raw().safeIntegers();
   const rolledUp = db.prepare(ROLLED_UP).raw().safeIntegers();
@@ -57,13 +57,14 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
     const parts = fresh[0] > 0n ? [old, fresh] : [old];
     return toTotals(hour, parts, frame.above !== null && parts.every((part) => part[0] === part[1]));
   });
-  const windows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
+  // Empty after each write.
+  const keptWindows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
   return {
     hours(from, to) {
       const first = Math.floor(from / HOUR) * HOUR;
       const count = Math.max(Math.ceil((to - first) / HOUR), 0);
       const window = `${first} ${count}`;
-      const kept = windows();
+      const kept = keptWindows();
       const known = kept.get(window);
       if (known) return known;
       const hours = Array.from({ length: count }, (_, at) => totals(first + at * HOUR)).filter((hour) => hour !== null);

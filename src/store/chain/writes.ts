@@ -71,7 +71,7 @@ export interface ChainWrites {
   dropHours(before: number): void;
   /** Empties the database for the chain that it now belongs to. */
   reset(): void;
-  /** Commits since start. */
+  /** Commits since start: differs after each write. */
   version(): number;
   /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
   fault(): string | null;

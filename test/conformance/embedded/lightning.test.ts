@@ -156,21 +156,14 @@ test('the service sells through the embedded Lightning network: the demonstratio
 
 test('one process has room for many embedded Lightning networks, of which each takes payments', async () => {
   for (let started = 0; started < 20; started++) {
-    const {
-      lndUrl,
-      macaroon,
-      pay: payFrom,
-      stop,
-    } = await startEmbeddedLightning({
-      network: started % 2 ? 'testnet' : 'mainnet',
-    });
-    const answer = await fetch(`${lndUrl}/v1/invoices`, {
-      ...{ method: 'POST', headers: { 'Grpc-Metadata-macaroon': macaroon }, body: JSON.stringify(order()) },
-    });
-    const { payment_request: invoice } = (await answer.json()) as { payment_request: string };
-    const preimage = Buffer.from(await payFrom(invoice), 'hex');
+    const node = await startEmbeddedLightning({ network: started % 2 ? 'testnet' : 'mainnet' });
+    const headers = { 'Grpc-Metadata-macaroon': node.macaroon };
+    const asked = { method: 'POST', headers, body: JSON.stringify(order()) };
+    const answer = await (await fetch(`${node.lndUrl}/v1/invoices`, asked)).json();
+    const invoice = String((answer as { payment_request: string }).payment_request);
+    const preimage = Buffer.from(await node.pay(invoice), 'hex');
     expect(createHash('sha256').update(preimage).digest('hex')).toBe(hashOf(invoice));
-    await stop();
+    await node.stop();
   }
 });
 
