@@ -17,3 +17,8 @@ test('npm start builds by itself', () => {
   expect(packageJson.scripts.start).toMatch(/^npm run -s build && /);
   expect(packageJson.scripts).not.toHaveProperty('prestart');
 });
+
+// A shell that stays between npm and the service would die of SIGTERM and leave the service running.
+test('npm start leaves no shell between npm and the service', () => {
+  expect(packageJson.scripts.start).toMatch(/ && exec env \S+ node [^&|;]+$/);
+});
