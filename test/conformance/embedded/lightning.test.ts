@@ -21,8 +21,14 @@ afterAll(async () => {
 });
 
 /** One request to the LND interface, by default with its macaroon. */
-async function lnd(method: string, path: string, body?: object, macaroon: string | null = lightning.macaroon) {
-  const answer = await fetch(`${lightning.lndUrl}${path}`, {
+async function lnd(
+  method: string,
+  path: string,
+  body?: object,
+  macaroon: string | null = lightning.macaroon,
+  url = lightning.lndUrl,
+) {
+  const answer = await fetch(`${url}${path}`, {
     method,
     headers: macaroon === null ? {} : { 'Grpc-Metadata-macaroon': macaroon },
     ...(body && { body: JSON.stringify(body) }),
@@ -42,8 +48,8 @@ const order = (changes: object = {}) => ({
   ...changes,
 });
 
-async function issue(changes: object = {}): Promise<string> {
-  const { body } = await lnd('POST', '/v1/invoices', order(changes));
+async function issue(changes: object = {}, node = lightning): Promise<string> {
+  const { body } = await lnd('POST', '/v1/invoices', order(changes), node.macaroon, node.lndUrl);
   return String(body.payment_request);
 }
 
@@ -157,10 +163,7 @@ test('the service sells through the embedded Lightning network: the demonstratio
 test('one process has room for many embedded Lightning networks, of which each takes payments', async () => {
   for (let started = 0; started < 20; started++) {
     const node = await startEmbeddedLightning({ network: started % 2 ? 'testnet' : 'mainnet' });
-    const headers = { 'Grpc-Metadata-macaroon': node.macaroon };
-    const asked = { method: 'POST', headers, body: JSON.stringify(order()) };
-    const answer = await (await fetch(`${node.lndUrl}/v1/invoices`, asked)).json();
-    const invoice = String((answer as { payment_request: string }).payment_request);
+    const invoice = await issue({}, node);
     const preimage = Buffer.from(await node.pay(invoice), 'hex');
     expect(createHash('sha256').update(preimage).digest('hex')).toBe(hashOf(invoice));
     await node.stop();
