@@ -1,5 +1,5 @@
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { ChannelStore } from '../../../store/ports/channels.ts';
+import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import type { Ledger } from '../../ledger.ts';
 import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
@@ -37,11 +37,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
   const corrections = createCorrections(store);
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
-  async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
+  async function sell(voucher: PresentedVoucher, order: PaidOrder, known: Channel | null): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const again = await judgeVoucher(voucher, order);
+      const again = await judgeVoucher(voucher, order, tries === 0 ? known : null);
       if (again) return again;
       body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
@@ -52,15 +52,19 @@ export function createSellVoucher(options: SellVoucherOptions) {
     throw new PaymentRefused(reason('channel_busy'));
   }
 
-  /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
+  /**
+   * One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. `known` is the channel where no turn has
+   * ended since it was read. An older read could miss a sale, and the endpoint would run for nothing.
+   */
   async function turn(
     voucher: PresentedVoucher,
     order: PaidOrder,
     arrival: number,
+    known: Channel | null,
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      return { value: await sell(voucher, order), charged: max, isCorrected: false };
+      return { value: await sell(voucher, order, known), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
       const value = await corrections.answer(voucher.channelId, max, error, arrival);
@@ -72,6 +76,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const arrival = corrections.arrive();
     const { channelId, payload } = voucher;
     const { maxClaimableAmount: max } = payload.voucher;
+    const turnsBefore = turns.ended();
     const channel = await store.get(channelId);
     // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
     const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
@@ -84,7 +89,9 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
-    const sold = await turns.take(key, asking, order.asker.signal, () => turn(voucher, order, arrival));
+    const sold = await turns.take(key, asking, order.asker.signal, () =>
+      turn(voucher, order, arrival, turns.ended() === turnsBefore ? channel : null),
+    );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;

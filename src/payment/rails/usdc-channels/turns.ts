@@ -84,6 +84,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
  */
 export function createTurns(clock: Clock) {
   const lines = new Map<string, ReturnType<typeof createLine>>();
+  let ended = 0;
 
   function lineOf(key: string) {
     const line = lines.get(key) ?? createLine(clock, () => lines.delete(key));
@@ -92,6 +93,8 @@ export function createTurns(clock: Clock) {
   }
 
   return {
+    /** How many turns have ended, in all channels. While it stays the same, no turn has changed a channel. */
+    ended: (): number => ended,
     /** Runs `work` in the channel's turn. Null when the channel is too busy. */
     take: async <T>(
       key: string,
@@ -106,6 +109,7 @@ export function createTurns(clock: Clock) {
         turn = await work();
         return turn.value;
       } finally {
+        ended++;
         line.end(turn, asking);
       }
     },
