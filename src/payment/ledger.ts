@@ -43,8 +43,11 @@ interface LedgerOptions {
   onMove?: OnMove;
 }
 
-/** A payment entered this state, or its reservation was released (`released`: the authorization may buy again). */
-export type OnMove = (id: string, to: PaymentState | 'released') => void;
+/**
+ * A payment entered this state, or its reservation was released (`released`: the authorization may buy again). `sale` is the row of a sale that the
+ * same step has made.
+ */
+export type OnMove = (id: string, to: PaymentState | 'released', sale?: Payment) => void;
 
 /** What a settlement needs after a crash, and the reply that the buyer is then owed. */
 interface StoredIntent {
@@ -195,9 +198,10 @@ export function createLedger(options: LedgerOptions): Ledger {
       replyBytes += body.length;
       const row = { ...sale, id: nextId(), bootId, reservedAt: now };
       const after = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
-      if (after) onMove(row.id, 'settled');
+      const sold = after && chargedSale(row, after);
+      if (sold) onMove(sold.id, 'settled', sold);
       else replyBytes -= body.length;
-      return after && chargedSale(row, after);
+      return sold;
     },
     storeIntent: async (id, { signature, checkedBlock, payerHasCode, body, calldata }) => {
       if (replyBytes + body.length > mostBytes) return false;

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
 import type { LightningStore } from '../store/ports/proofs.ts';
-import type { LedgerStore, PaymentState } from '../store/ports/sales.ts';
+import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';
 
 interface PaymentMetricsOptions {
@@ -68,12 +68,12 @@ export function createPaymentMetrics(
   // When each open settlement of this process began, in Unix milliseconds.
   const since = new Map<string, number>();
 
-  const onMove: OnMove = (id, state) => {
+  const onMove: OnMove = (id, state, sale) => {
     moves.inc({ rail: 'usdc', state });
     if (state === 'settling') since.set(id, clock.nowMs());
     if (state !== 'settled' && state !== 'failed') return;
     measure(id, state);
-    if (state === 'settled') void countSale(id);
+    if (state === 'settled') void countSale(id, sale);
   };
 
   function measure(id: string, state: PaymentState | null): void {
@@ -116,8 +116,9 @@ function createSales(
   });
   for (const rail of rails) sales.inc({ rail }, 0);
   const protocols = createProtocolCounter(registry);
-  const countSale = async (id: string): Promise<void> => {
-    const payment = await store.get(id).catch(() => null);
+  const countSale = async (id: string, sale?: Payment): Promise<void> => {
+    // A sale for a voucher is known whole. A read of its row would cost more than its count.
+    const payment = sale ?? (await store.get(id).catch(() => null));
     if (!payment) return;
     sales.inc({ rail: railOf(payment.contract) ?? 'other' });
     protocols.inc({ protocol: payment.protocol ?? 'x402' });

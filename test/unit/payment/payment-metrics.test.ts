@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { chargedSale } from '../../../src/payment/charged-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
@@ -12,7 +13,7 @@ import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
-import { channelState, channelTerms, depositSale } from '../../support/ledger/channel-rows.ts';
+import { channelState, channelTerms, depositSale, voucherSale } from '../../support/ledger/channel-rows.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -72,6 +73,15 @@ test('a deposit into a channel counts as settled with what it paid for, not with
   await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
   metrics.onMove('d', 'settled');
   expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+});
+
+test('a sale for a voucher is counted without a read of its row', async () => {
+  const { metrics } = counted();
+  const sold = chargedSale(voucherSale('a', 'channel', 500n, { price: 500n, amount: 500n }), channelState());
+  metrics.onMove('a', 'settled', sold);
+  expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
+  expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
+  expect(await sample('payment_protocol_total', { protocol: 'x402' })).toBe(1);
 });
 
 test('each move that happened is counted once, and one that did not is not', async () => {
