@@ -75,6 +75,22 @@ test.each([
   expect(growthMb).toBeLessThan(MAX_GROWTH_MB);
 });
 
+/** The longest that one stream may become, in page-worker.ts. */
+const MAX_STREAM = 20 * 2 ** 20;
+const TEXT = showLines(['After the blanks']);
+/** A page whose content decodes to so many bytes. Its text comes last. */
+const longPage = (bytes: number) =>
+  onePage(flate(Buffer.from(TEXT.padStart(bytes))), { dictionary: '/Filter/FlateDecode' });
+
+test('a PDF whose stream decodes to as much as a stream may is read', async () => {
+  expect(await read(longPage(MAX_STREAM))).toMatchObject({ text: 'After the blanks' });
+});
+
+test('a PDF whose stream decodes to one byte more is ended', async () => {
+  const { words } = await outcome(longPage(MAX_STREAM + 1));
+  expect(words).toBe('its page is too much to read');
+});
+
 const form = (next: number, content: string) =>
   [
     `/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F1 5 0 R>>/XObject<</X ${next} 0 R>>>>`,

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { Unavailable } from '../../errors.ts';
 import { ExchangeFailed } from '../client/failure.ts';
@@ -32,7 +33,7 @@ const WAIT_MS = 4000;
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
-/** The memory of one PDF's thread, heap and buffers. It has 18 MB before the document is opened. */
+/** The memory of one PDF's thread, heap and buffers. It has some 25 MB before the document is opened. */
 const PDF_MB = 80;
 /** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks at most. */
 const PDF_HEAP_MB = 256;
@@ -107,6 +108,8 @@ function refuse(error: unknown): never {
 }
 
 function spawnWorker(heapMb: number): Worker {
+  // The flag of `npm start` is meant for the main thread, which has its heap by now. V8 would put it above a thread's own YOUNG_MB.
+  setFlagsFromString('--max-semi-space-size=0');
   const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
     // Empty, so that the thread that reads third parties' pages has no access to keys.
