@@ -38,7 +38,7 @@ const PDF_MB = 80;
 /** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks at most. */
 const PDF_HEAP_MB = 256;
 /** Small, because most objects of a page are short-lived, and V8 would take three times 32 MB by default. */
-const YOUNG_MB = 8;
+const YOUNG_MB = 16;
 
 /**
  * Threads start with the first page and stay. A thread that fails, stalls or runs out of memory is replaced, and only its page fails.
