@@ -2,6 +2,7 @@ import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex, parseEven
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { until } from '../service/workers.ts';
 
 export const abi = artifacts.BatchSettlement.abi as Abi;
 
@@ -17,6 +18,17 @@ async function view<T>(
   const call = { to: SETTLEMENT, data: encodeFunctionData({ abi, functionName, args }) };
   const data = await network.rpc<Hex>('eth_call', [call, block]);
   return decodeFunctionResult({ abi, functionName, data }) as T;
+}
+
+/**
+ * The newest block that has a successor, which is waited for. At the block without one, the node may answer from a state that already has some
+ * transactions of the next: then two reads of one block disagree.
+ */
+export async function followedBlock(network: EmbeddedNetwork): Promise<string> {
+  const newest = () => network.rpc<string>('eth_blockNumber', []);
+  const block = await newest();
+  await until(`block ${block} has a successor`, async () => (await newest()) !== block);
+  return block;
 }
 
 /** What the contract holds and has recorded as claimed for a channel, in base units. */
