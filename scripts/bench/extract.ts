@@ -87,7 +87,7 @@ async function measure(service: Subject, network: EmbeddedNetwork): Promise<void
   console.log(
     `peak resident memory ${peakMb.toFixed(0)} MB (limit ${LIMITS.rssMb}), ${beforeMb.toFixed(0)} MB before; main loop's delay p99 ${p99Ms?.toFixed(1)} ms (limit ${LIMITS.p99Ms}), longest ${longestMs?.toFixed(1)} ms`,
   );
-  // Also when a figure is missing.
+  // Negated, so that a missing figure (NaN) fails too.
   if (!(peakMb <= LIMITS.rssMb && Number(p99Ms) <= LIMITS.p99Ms)) throw new Error('outside the limits');
 }
 
@@ -106,10 +106,10 @@ async function buyerOf({ origin }: Subject, network: EmbeddedNetwork): Promise<(
   };
 }
 
-/** A figure of /proc/<pid>/status, in MB of 2^20 bytes. */
+/** A figure of /proc/<pid>/status, in MB of 10^6 bytes. */
 function memoryMb(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   const [, kb] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kb) / 1024;
+  return (Number(kb) * 1024) / 1e6;
 }
 
 /** Reads the service's metrics. Those of the loop's delay cover the time since the last reading. */

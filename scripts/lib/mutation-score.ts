@@ -104,7 +104,8 @@ function isMatch(found: MutantText, { source, replacement, line }: Equivalent): 
   return plain(source) === found.source && plain(replacement) === found.replacement;
 }
 
-function plain(code: string): string {
+/** Code with each white space as one space, and none around it. */
+export function plain(code: string): string {
   return code.replace(/\s+/g, ' ').trim();
 }
 

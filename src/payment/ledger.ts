@@ -44,8 +44,8 @@ interface LedgerOptions {
 }
 
 /**
- * A payment entered this state, or its reservation was released (`released`: the authorization may buy again). `sale` is the row of a sale that the
- * same step has made.
+ * A payment entered this state, or its reservation was released (`released`: the authorization may buy again). `sale`: the row, passed for a voucher's
+ * sale only.
  */
 export type OnMove = (id: string, to: PaymentState | 'released', sale?: Payment) => void;
 

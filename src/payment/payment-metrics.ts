@@ -117,7 +117,7 @@ function createSales(
   for (const rail of rails) sales.inc({ rail }, 0);
   const protocols = createProtocolCounter(registry);
   const countSale = async (id: string, sale?: Payment): Promise<void> => {
-    // A sale for a voucher is known whole. A read of its row would cost more than its count.
+    // The ledger passes the row of a voucher's sale. Reading it again would cost more than counting it.
     const payment = sale ?? (await store.get(id).catch(() => null));
     if (!payment) return;
     sales.inc({ rail: railOf(payment.contract) ?? 'other' });

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPageReader, type PageReader } from '../../src/upstream/web/page-reader.ts';
 import { flate, makePdf, onePage, showLines } from '../support/upstream/pdf.ts';
@@ -17,11 +19,11 @@ beforeAll(() => {
 });
 afterAll(() => reader.close());
 
-const read = (bytes: Buffer) =>
-  reader.read(
-    { bytes, url: 'https://page.example/a.pdf', contentType: 'application/pdf', contentLanguage: null, kind: 'pdf' },
-    signal,
-  );
+const PDF = {
+  ...{ url: 'https://page.example/a.pdf', contentType: 'application/pdf', contentLanguage: null },
+  kind: 'pdf',
+} as const;
+const read = (bytes: Buffer) => reader.read({ ...PDF, bytes }, signal);
 
 /** The error's words of a read that fails, and by how much the process grew meanwhile. */
 async function outcome(bytes: Buffer): Promise<{ words: string; growthMb: number }> {
@@ -89,6 +91,15 @@ test('a PDF whose stream decodes to as much as a stream may is read', async () =
 test('a PDF whose stream decodes to one byte more is ended', async () => {
   const { words } = await outcome(longPage(MAX_STREAM + 1));
   expect(words).toBe('its page is too much to read');
+});
+
+test('a thread whose memory nobody watches ends itself for such a stream', async () => {
+  const thread = new Worker(new URL('../../src/upstream/web/page-worker.ts', import.meta.url));
+  const ended = once(thread, 'exit').then(([code]) => `ended with ${code}`);
+  const answered = once(thread, 'message').then(([answer]) => answer);
+  thread.postMessage({ ...PDF, bytes: longPage(MAX_STREAM + 1) });
+  expect(await Promise.race([ended, answered])).toBe('ended with 0');
+  await thread.terminate();
 });
 
 const form = (next: number, content: string) =>

@@ -1,12 +1,12 @@
 import { parentPort } from 'node:worker_threads';
-import { boundInflating } from './bound-inflating.ts';
+import { limitDecompression } from './limit-decompression.ts';
 import { type PageContent, type PageSource, UnreadablePage } from './page-content.ts';
 
 // A thread that only reads pages, so that third parties' documents never block the thread that serves and settles.
 
 /**
- * What one stream of a PDF may decode to: 6.6 times the largest document. Text and drawings become three to five times as long. The library holds a stream
- * twice while it decodes it, and that much is below the limit of the thread's memory (PDF_MB in page-reader.ts).
+ * What one stream of a PDF may decode to. The largest document has 3 MB (MAX_PAGE_BYTES in web.ts), and text and drawings become three to five times as
+ * long. The library holds a stream twice while it decodes it. That is below the limit of the thread's memory (PDF_MB in page-reader.ts).
  */
 const MAX_STREAM_BYTES = 20 * 2 ** 20;
 
@@ -24,16 +24,16 @@ async function read(source: PageSource): Promise<PageReading> {
   }
 }
 
-/** Loaded by the first page. A PDF's thread never needs it. */
+// Each thread loads only what its documents need: the PDF library takes 10 MB, and what pages need takes 8.
+
 async function readPage(source: Parameters<typeof import('./page.ts').readPage>[0]): Promise<PageContent> {
   const page = await import('./page.ts');
   return page.readPage(source);
 }
 
-/** Most threads never see a PDF, and its library takes 10 MB. */
 async function readPdf(source: PageSource): Promise<PageContent> {
   // Ends the thread. After an error the library would go on with a decoder of its own, which has no bound.
-  boundInflating(MAX_STREAM_BYTES, () => process.exit());
+  limitDecompression(MAX_STREAM_BYTES, () => process.exit());
   const pdf = await import('./pdf.ts');
   return pdf.readPdf(source);
 }

@@ -21,10 +21,10 @@ async function view<T>(
 }
 
 /**
- * The newest block that has a successor, which is waited for. At the block without one, the node may answer from a state that already has some
+ * Waits until the newest block has a successor, and returns that block. At a block without one, the node may answer from a state that already has some
  * transactions of the next: then two reads of one block disagree.
  */
-export async function followedBlock(network: EmbeddedNetwork): Promise<string> {
+export async function blockWithSuccessor(network: EmbeddedNetwork): Promise<string> {
   const newest = () => network.rpc<string>('eth_blockNumber', []);
   const block = await newest();
   await until(`block ${block} has a successor`, async () => (await newest()) !== block);

@@ -3,7 +3,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../src/lib/secp256k1.ts';
 import { balanceOf } from '../usdc/buyer.ts';
-import { channelOnChain, eventsOf, followedBlock, sellerOnChain } from './chain-view.ts';
+import { blockWithSuccessor, channelOnChain, eventsOf, sellerOnChain } from './chain-view.ts';
 import { scheme } from './channel-payment.ts';
 import type { Heard, KillBuyer } from './kill-buyer.ts';
 import { type Ask, type ChannelLeft, readChannels, type Sales } from './kill-ledger.ts';
@@ -35,7 +35,7 @@ export async function checkPromises(
   gone: readonly KillBuyer[],
   context: string,
 ): Promise<void> {
-  const block = await followedBlock(network);
+  const block = await blockWithSuccessor(network);
   const channels = await readChannels(ask);
   const leftOf = ({ id }: KillBuyer): ChannelLeft => {
     const left = channels.get(id);

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { chargedSale } from '../../../src/payment/charged-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
@@ -46,7 +45,8 @@ function counted(bootId = 'boot') {
     railOf: () => 'a',
   });
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  return { metrics, ledger: createLedger({ store, clock, bootId, ...limits, onMove: metrics.onMove }) };
+  const channels = createChannelStore(db);
+  return { metrics, ledger: createLedger({ store, channels, clock, bootId, ...limits, onMove: metrics.onMove }) };
 }
 
 async function reserve(ledger: Ledger): Promise<string> {
@@ -76,9 +76,10 @@ test('a deposit into a channel counts as settled with what it paid for, not with
 });
 
 test('a sale for a voucher is counted without a read of its row', async () => {
-  const { metrics } = counted();
-  const sold = chargedSale(voucherSale('a', 'channel', 500n, { price: 500n, amount: 500n }), channelState());
-  metrics.onMove('a', 'settled', sold);
+  store = { ...store, get: () => Promise.reject(new Error('a row is read')) };
+  const { ledger } = counted();
+  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await ledger.charge(voucherSale('', 'a', 500n, { price: 500n, amount: 500n }), Buffer.from('reply'));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
   expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
   expect(await sample('payment_protocol_total', { protocol: 'x402' })).toBe(1);

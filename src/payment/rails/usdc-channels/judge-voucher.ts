@@ -41,16 +41,17 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
 
   /**
    * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
-   * the channel's charges cannot be claimed. `row` is the channel as the ledger has it now; null where it must be read.
+   * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still
+   * counts; null where it must be read.
    */
   async function judgeVoucher(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    row: Channel | null,
+    known: Channel | null,
   ): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
-    let channel = await book.open(channelId, payload.config, order.asker, row);
+    let channel = await book.open(channelId, payload.config, order.asker, known);
     let fault = faultOf(channel, covered);
     const again = fault && (await redelivered(voucher, order));
     if (again) return again;

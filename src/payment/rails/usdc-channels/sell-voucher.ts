@@ -26,7 +26,7 @@ const MOST_TRIES = 3;
  * Sells a call for a voucher:
  * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
- * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
+ * 3. The channel is read again, unless no turn has ended since the first read. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
  *    One that fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier
  *    charges must not wait for a claim that cannot be sent.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
@@ -53,8 +53,8 @@ export function createSellVoucher(options: SellVoucherOptions) {
   }
 
   /**
-   * One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. `known` is the channel where no turn has
-   * ended since it was read. An older read could miss a sale, and the endpoint would run for nothing.
+   * One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. `known`: the ledger's row of the channel
+   * if no turn has ended since it was read, else null. An older row could miss a sale, and the endpoint would run for nothing.
    */
   async function turn(
     voucher: PresentedVoucher,

@@ -93,7 +93,10 @@ export function createTurns(clock: Clock) {
   }
 
   return {
-    /** How many turns have ended, in all channels. While it stays the same, no turn has changed a channel. */
+    /**
+     * How many turns have ended, in all channels. A request that finds the same count in its turn as before it knows that no other turn had its channel
+     * since. A turn of another channel only costs that request one read more.
+     */
     ended: (): number => ended,
     /** Runs `work` in the channel's turn. Null when the channel is too busy. */
     take: async <T>(

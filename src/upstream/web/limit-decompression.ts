@@ -2,9 +2,10 @@ type Format = 'deflate' | 'deflate-raw' | 'gzip';
 
 /**
  * Bounds what any DecompressionStream that this thread makes from now on may decode to, in bytes. One that decodes to more calls `onTooMuch` and fails.
- * It is for a library that inflates with the platform's decoder and takes no limit itself.
+ * It is for a library that inflates with the platform's decoder and takes no limit itself. The counting stream also holds the decoder back to its
+ * reader's pace. Without it a PDF's stream of 20 MB takes more memory than a thread may have.
  */
-export function boundInflating(maxBytes: number, onTooMuch: () => void): void {
+export function limitDecompression(maxBytes: number, onTooMuch: () => void): void {
   const { DecompressionStream: Unbounded } = globalThis;
   // A function and not an arrow, because it is called with `new`.
   function DecompressionStream(format: Format): DecompressionStream {

@@ -21,7 +21,7 @@ const READ = `
 /** Prints the same of a thread that only has limits. */
 const BARE = `
   const { Worker } = await import('node:worker_threads');
-  const resourceLimits = { maxOldGenerationSizeMb: 144, maxYoungGenerationSizeMb: 8 };
+  const resourceLimits = { maxOldGenerationSizeMb: 144, maxYoungGenerationSizeMb: 16 };
   const worker = new Worker('setInterval(() => 0, 1000)', { eval: true, resourceLimits });
   await new Promise((resolve) => worker.once('online', resolve));
   console.log((await worker.getHeapStatistics()).heap_size_limit);
@@ -40,6 +40,6 @@ test('a page’s thread has the heap that it is given, whatever `npm start` give
   expect(limitOf(READ, options)).toBe(limit);
 });
 
-test('without that the options of `npm start` would give each thread a larger heap', () => {
+test('a thread with limits alone gets a larger heap from the options of `npm start`', () => {
   expect(limitOf(BARE, options)).toBeGreaterThan(limitOf(BARE, []));
 });

@@ -1,6 +1,6 @@
 import { deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import { boundInflating } from '../../../../src/upstream/web/bound-inflating.ts';
+import { limitDecompression } from '../../../../src/upstream/web/limit-decompression.ts';
 
 const { DecompressionStream: unbounded } = globalThis;
 afterEach(() => {
@@ -25,7 +25,7 @@ const zeros = (bytes: number) => Uint8Array.from(deflateSync(Buffer.alloc(bytes)
 
 test('a stream that decodes to as much as allowed is read whole, and each stream counts for itself', async () => {
   let calls = 0;
-  boundInflating(MAX_BYTES, () => calls++);
+  limitDecompression(MAX_BYTES, () => calls++);
   expect(await inflate(zeros(MAX_BYTES))).toEqual({ bytes: MAX_BYTES, error: null });
   expect(await inflate(zeros(MAX_BYTES))).toEqual({ bytes: MAX_BYTES, error: null });
   expect(await inflate(Uint8Array.from(gzipSync(Buffer.alloc(9))), 'gzip')).toEqual({ bytes: 9, error: null });
@@ -34,7 +34,7 @@ test('a stream that decodes to as much as allowed is read whole, and each stream
 
 test('a stream that decodes to one byte more is told once and fails, and no more than allowed comes out of it', async () => {
   let calls = 0;
-  boundInflating(MAX_BYTES, () => calls++);
+  limitDecompression(MAX_BYTES, () => calls++);
   const { bytes, error } = await inflate(zeros(MAX_BYTES + 1));
   expect(error).toBeInstanceOf(RangeError);
   expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
@@ -46,7 +46,7 @@ test('a stream that is broken fails as it does without a bound', async () => {
   let calls = 0;
   const broken = Uint8Array.from([1, 2, 3]);
   const { error: before } = await inflate(broken);
-  boundInflating(MAX_BYTES, () => calls++);
+  limitDecompression(MAX_BYTES, () => calls++);
   const { error } = await inflate(broken);
   expect((error as Error).name).toBe((before as Error).name);
   expect(calls).toBe(0);
