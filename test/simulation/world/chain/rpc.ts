@@ -15,6 +15,7 @@ const error = (code: number, message: string, data?: unknown): RpcAnswer => ({
 /** What is asked for its code beside wallets. */
 const CONTRACTS: readonly Hex[] = [SETTLEMENT, COLLECTOR];
 const ZERO: Hex = `0x${'0'.repeat(40)}`;
+const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`;
 /** Arc's own limits. */
 const MOST_SPAN = 10_000;
 const MOST_CALL_GAS = 30_000_000;
@@ -156,6 +157,9 @@ export function createRpc(chain: Chain, node: NodeView) {
         return atBlock(params[1], (block) =>
           CONTRACTS.includes(address) || chain.viewAt(block).get(`code ${address}`) ? '0x60016002' : '0x',
         );
+      case 'eth_getStorageAt':
+        // No contract of this world is a proxy.
+        return atBlock(params[2], () => ZERO_WORD);
       case 'eth_call':
         return ethCall(params);
       case 'eth_getLogs':
