@@ -197,8 +197,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const now = clock.nowMs();
       replyBytes += body.length;
       const row = { ...sale, id: nextId(), bootId, reservedAt: now };
-      const after = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
-      const sold = after && chargedSale(row, after);
+      const sold = chargedSale(row, await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs)));
       if (sold) onMove(sold.id, 'settled', sold);
       else replyBytes -= body.length;
       return sold;

@@ -80,10 +80,7 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
      */
     look: (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> => look(id, config, asker),
     keep,
-    /**
-     * The same with its row. `known`: the ledger's row where the caller has read it; null where it must be read. Throws PaymentRefused
-     * (`channel_not_found`) for a new channel without a deposit, which gets no row.
-     */
+    /** The same with its row; `known` is the ledger's row if just read. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit. */
     open: async (id: Uint8Array, config: ChannelConfig, asker: Asker, known?: Channel | null): Promise<Channel> => {
       const { channel, isNew } = await look(id, config, asker, known);
       if (isNew && channel.state.balance === 0n) throw new PaymentRefused(reason('channel_not_found'));

@@ -22,19 +22,9 @@ interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
 
-/**
- * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again.
- * 2. The request waits for its turn in the channel.
- * 3. The channel is read again, unless no turn has ended since the first read. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
- *    One that fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier
- *    charges must not wait for a claim that cannot be sent.
- * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
- * 5. The charge and the answer are stored in one write. Then the answer is sent.
- */
-export function createSellVoucher(options: SellVoucherOptions) {
-  const { store, turns } = options;
-  const corrections = createCorrections(store);
+/** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
+function createTurn(options: SellVoucherOptions) {
+  const corrections = createCorrections(options.store);
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
   async function sell(voucher: PresentedVoucher, order: PaidOrder, known: Channel | null): Promise<Delivery> {
@@ -54,7 +44,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
   /**
    * One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. `known`: the ledger's row of the channel
-   * if no turn has ended since it was read, else null. An older row could miss a sale, and the endpoint would run for nothing.
+   * where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing.
    */
   async function turn(
     voucher: PresentedVoucher,
@@ -72,12 +62,27 @@ export function createSellVoucher(options: SellVoucherOptions) {
     }
   }
 
+  return { turn, redelivered, arrive: corrections.arrive };
+}
+
+/**
+ * Sells a call for a voucher:
+ * 1. A voucher that has bought this very request gets the same answer again.
+ * 2. The request waits for its turn in the channel.
+ * 3. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
+ *    One that fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier
+ *    charges must not wait for a claim that cannot be sent.
+ * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+ * 5. The charge and the answer are stored in one write. Then the answer is sent.
+ */
+export function createSellVoucher(options: SellVoucherOptions) {
+  const { turn, redelivered, arrive } = createTurn(options);
+
   return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
-    const arrival = corrections.arrive();
+    const arrival = arrive();
     const { channelId, payload } = voucher;
     const { maxClaimableAmount: max } = payload.voucher;
-    const turnsBefore = turns.ended();
-    const channel = await store.get(channelId);
+    const { channel, inTurn } = await readChannel(options, voucher, order);
     // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
     const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
     if (again) return again;
@@ -89,13 +94,28 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
-    const sold = await turns.take(key, asking, order.asker.signal, () =>
-      turn(voucher, order, arrival, turns.ended() === turnsBefore ? channel : null),
+    const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
+      turn(voucher, order, arrival, inTurn(hasWaited)),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   };
+}
+
+/** The channel as the ledger has it, and in the request's turn the same row where it still counts, else null. */
+async function readChannel(
+  { store, turns }: Pick<SellVoucherOptions, 'store' | 'turns'>,
+  { channelId, payload }: PresentedVoucher,
+  { identifierHash }: PaidOrder,
+) {
+  const turnsBefore = turns.ended();
+  const channel = await store.get(channelId);
+  // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing was waited for since: no turn,
+  // and no look for an identifier or for an earlier sale of the voucher.
+  const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
+  const counts = (hasWaited: boolean) => isNew && !hasWaited && turns.ended() === turnsBefore;
+  return { channel, inTurn: (hasWaited: boolean): Channel | null => (counts(hasWaited) ? channel : null) };
 }
 
 /** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */

@@ -57,15 +57,15 @@ function createLine(clock: Clock, onEmpty: () => void) {
   }
 
   return {
-    /** Waits for a turn. False when too many wait already, when the wait is too long, and when the signal aborts. */
-    async enter(asking: Asking, signal: AbortSignal): Promise<boolean> {
+    /** Begins a turn, at once where the channel is free. `refused`: too many wait already, the wait is too long, or the signal aborts. */
+    async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
       charged ??= asking.charged;
       const isFree = !isTaken && (fits(asking) || (list.size() === 0 && !isHeld()));
       if (isFree) isTaken = true;
-      else if (!(await wait(asking, signal))) return false;
+      else if (!(await wait(asking, signal))) return 'refused';
       timer?.abort();
       timer = null;
-      return true;
+      return isFree ? 'at once' : 'after a wait';
     },
     /** A turn has ended; null when it failed. */
     end(turn: Turn<unknown> | null, { request }: Asking): void {
@@ -94,22 +94,23 @@ export function createTurns(clock: Clock) {
 
   return {
     /**
-     * How many turns have ended, in all channels. A request that finds the same count in its turn as before it knows that no other turn had its channel
-     * since. A turn of another channel only costs that request one read more.
+     * How many turns have ended, in all channels of this process. A request that finds the same count in its turn as before it knows that no other turn
+     * had its channel since. A turn of another channel only costs that request one read more.
      */
     ended: (): number => ended,
-    /** Runs `work` in the channel's turn. Null when the channel is too busy. */
+    /** Runs `work` in the channel's turn, and tells it whether the request waited for it. Null when the channel is too busy. */
     take: async <T>(
       key: string,
       asking: Asking,
       signal: AbortSignal,
-      work: () => Promise<Turn<T>>,
+      work: (hasWaited: boolean) => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
-      if (!(await line.enter(asking, signal))) return null;
+      const entered = await line.enter(asking, signal);
+      if (entered === 'refused') return null;
       let turn: Turn<T> | null = null;
       try {
-        turn = await work();
+        turn = await work(entered === 'after a wait');
         return turn.value;
       } finally {
         ended++;

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hexToBytes } from '../../../../../src/lib/hex.ts';
 import { createLedger } from '../../../../../src/payment/ledger.ts';
 import type { PaidOrder } from '../../../../../src/payment/rail.ts';
@@ -71,19 +72,19 @@ function process(stores: LedgerStores, bootId: string) {
     log: { error: () => {} },
   });
   return {
-    ...{ lookups, reads, held },
+    ...{ lookups, reads, held, clock },
     /** Presents the voucher over `max` for a request. Returns the answer's text. */
-    buy: async (max: bigint, request = 'a'): Promise<string> => {
+    buy: async (max: bigint, request = 'a', identifier: Uint8Array | null = null): Promise<string> => {
       const payload = readPayload(voucherPayload(privateKey, max));
       const channelId = scheme.channelId(channelOf(privateKey));
-      return Buffer.from((await sell({ payload, channelId }, orderOf(request))).body).toString();
+      return Buffer.from((await sell({ payload, channelId }, orderOf(request, identifier))).body).toString();
     },
   };
 }
 
-function orderOf(request: string): PaidOrder {
+function orderOf(request: string, identifierHash: Uint8Array | null = null): PaidOrder {
   return {
-    ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
+    ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash, identity: 'one' },
     protocol: 'x402',
     requestHash: hexToBytes(`0x${Buffer.from(request).toString('hex').padStart(64, '0')}`),
     asker: { client: 'one', signal: STAYS, hasFailed: false },
@@ -123,6 +124,46 @@ test('a sale reads its channel again when another one ended after its first read
   const answer = await buy(2n * PRICE);
   slow.resolve();
   expect([await late, runs]).toEqual([answer, 2]);
+});
+
+test('a sale with an identifier reads its channel again: the look for the identifier may have taken long', async () => {
+  const { buy, reads } = process(open.stores, 'first');
+  await buy(PRICE);
+  reads.count = 0;
+  await buy(2n * PRICE, 'a', randomBytes(32));
+  expect(reads.count).toBe(2);
+});
+
+test('a voucher that may have bought before is judged by charges read after the look for its sale', async () => {
+  const { buy, reads } = process(open.stores, 'first');
+  await buy(PRICE);
+  reads.count = 0;
+  await expect(buy(PRICE, 'b')).rejects.toThrow(StaleVoucher);
+  expect(reads.count).toBe(2);
+});
+
+describe('a request that waits while the channel is held for a corrected client', () => {
+  /** Another process sells the call of the corrected client meanwhile. Resolves to the waiting request's end. */
+  async function waitForHold(max: bigint) {
+    const [one, two] = [process(open.stores, 'first'), process(open.stores, 'second')];
+    await one.buy(PRICE, 'earlier');
+    await expect(one.buy(PRICE, 'corrected')).rejects.toThrow(StaleVoucher);
+    const waiting = one.buy(max, 'waiting').catch((error: unknown) => error);
+    await one.clock.advance(0);
+    await two.buy(2n * PRICE, 'corrected');
+    const before = runs;
+    await one.clock.advance(600);
+    return { end: await waiting, runs: runs - before };
+  }
+
+  test('runs nothing where another process has charged its voucher', async () => {
+    expect(await waitForHold(2n * PRICE)).toMatchObject({ end: expect.any(StaleVoucher), runs: 0 });
+  });
+
+  test('is told the charges of now', async () => {
+    const { end } = await waitForHold(PRICE);
+    expect(end).toMatchObject({ correction: { extra: { channelState: { chargedCumulativeAmount: '1000' } } } });
+  });
 });
 
 test('a voucher presented again for its request gets the same bytes, and runs nothing', async () => {
