@@ -12,6 +12,8 @@ const START_MS = 40_000;
 const ENDS_MS = 700_000;
 /** A new leader has the lease of the last one by then, and has looked at what that one left open. */
 const RESUMED_MS = 60_000;
+/** A provider that was of another chain is left alone for so long. */
+const LEFT_ALONE_MS = 300_000;
 /** No scenario lets a charge wait for longer, and a round of claims takes some seconds. */
 const OLDEST_CHARGE_MS = 500_000;
 const STEP_MS = 5_000;
@@ -76,8 +78,9 @@ export async function comeToRest(world: World, honest: HonestBuyers): Promise<vo
 
 /** Stops a service that sells from channels as a signal does, and starts it again: it claims everything before it ends. */
 export async function claimAtStop(world: World, unclaimed: () => readonly string[]): Promise<void> {
-  const { scenario, scheduler, instances } = world;
+  const { scenario, scheduler, instances, providers } = world;
   if (!scenario.channels) return;
+  const mayLackChain = providers.wereUpset(scheduler.nowMs() - LEFT_ALONE_MS, scheduler.nowMs());
   let stopped = false;
   void Promise.all(instances.map((one) => one.stop())).then(() => {
     stopped = true;
@@ -88,8 +91,8 @@ export async function claimAtStop(world: World, unclaimed: () => readonly string
   // A claim whose end the stop did not wait for is ended by the next start.
   for (const untilMs = scheduler.nowMs() + RESUMED_MS; scheduler.nowMs() < untilMs && openRows(world).length > 0; )
     await scheduler.runUntil(scheduler.nowMs() + 1000);
-  // An instance of several gives its lease up before it stops. Its charges wait for their age at the next leader.
-  const latestMs = scheduler.nowMs() + (instances.length > 1 ? OLDEST_CHARGE_MS : 0);
+  // An instance of several gives its lease up before it stops, and one that leaves its providers alone cannot claim. Charges then wait for their age.
+  const latestMs = scheduler.nowMs() + (instances.length > 1 || mayLackChain ? OLDEST_CHARGE_MS : 0);
   while (scheduler.nowMs() < latestMs && unclaimed().length > 0) await scheduler.runUntil(scheduler.nowMs() + 1000);
 }
 
