@@ -137,7 +137,9 @@ export function createRelayerCheck(world: World, tell: Tell) {
       );
     catchUp();
     const presentedMs = presentedMsOf({ rail, terms, signature }) ?? atMs;
+    // A machine that was suspended has noticed nothing meanwhile.
     const isLate = (kind: 'gas' | 'failures') =>
+      !world.wasSuspended(presentedMs - NOTICED_MS, presentedMs) &&
       presentedMs > (spentAt.get(`${kind} ${Math.floor(atMs / DAY_MS)}`) ?? Number.POSITIVE_INFINITY) + NOTICED_MS;
     const hasCode = (chain.viewAt(chain.head()).get(`code ${terms.from}`) ?? null) !== null;
     if (isLate('gas')) tell('the relayer keeps its bounds', 'it sold on when the day’s gas was spent');
