@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
-import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
@@ -64,6 +64,7 @@ async function sample(name: string, labels: Record<string, string | number> = {}
   const found = samples.find((one) => one.name === name && JSON.stringify(one.labels) === JSON.stringify(labels));
   return found?.value ?? null;
 }
+const protocols = (protocol: string) => sample('payment_protocol_total', { protocol });
 const moves = (state: string, rail = 'usdc') => sample('payment_moves_total', { rail, state });
 
 test('a deposit into a channel counts as settled with what it paid for, not with the rest', async () => {
@@ -77,12 +78,24 @@ test('a deposit into a channel counts as settled with what it paid for, not with
 
 test('a sale for a voucher is counted without a read of its row', async () => {
   store = { ...store, get: () => Promise.reject(new Error('a row is read')) };
-  const { ledger } = counted();
+  const { ledger, metrics } = counted();
   await createChannelStore(db).note(channelTerms('a'), channelState(), now);
   await ledger.charge(voucherSale('', 'a', 500n, { price: 500n, amount: 500n }), Buffer.from('reply'));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
   expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
-  expect(await sample('payment_protocol_total', { protocol: 'x402' })).toBe(1);
+  expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([1, 0, 0]);
+  const sold = await ledger.charge(voucherSale('', 'a', 600n, { protocol: 'mpp' }), Buffer.from('reply'));
+  // A row of an earlier version has no protocol.
+  metrics.onMove('b', 'settled', { ...(sold as Payment), protocol: null });
+  expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([2, 0, 1]);
+});
+
+test('a sale for a contract that no rail has is counted as of another rail', async () => {
+  const metrics = createPaymentMetrics(registry, { store, clock, storeBytes: 1, rails: ['a'], railOf: () => null });
+  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n }), 0, null);
+  metrics.onMove('d', 'settled', (await store.get('d')) ?? undefined);
+  expect(await sample('payment_settled_total', { rail: 'other' })).toBe(1);
 });
 
 test('each move that happened is counted once, and one that did not is not', async () => {
@@ -202,4 +215,5 @@ test('Lightning is counted by what its store has done: offered, claimed once, de
   expect(await Promise.all(states.map((state) => moves(state, 'lightning')))).toEqual([1, 1, 1]);
   expect(await moves('claimed', 'facilitator')).toBe(1);
   expect(await sample('payment_claimed_msat_total')).toBe(25_000);
+  expect(await protocols('x402')).toBe(1);
 });
