@@ -9,8 +9,9 @@ function isThere({ source, line }: Equivalent, text: string): boolean {
   if (line === undefined) return plain(text).includes(plain(source));
   const lines = text.split('\n');
   return lines.some((one, at) => {
+    if (plain(one) !== plain(line)) return false;
     const from = plain(lines.slice(at).join('\n')).indexOf(plain(source));
-    return plain(one) === plain(line) && from >= 0 && from < plain(line).length;
+    return from >= 0 && from < plain(line).length;
   });
 }
 

@@ -68,9 +68,9 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
     return state.totalClaimed > 0n ? { channel: await keep(channel), isNew: false } : { channel, isNew: true };
   }
 
-  async function look(id: Uint8Array, config: ChannelConfig, asker: Asker, known?: Channel | null): Promise<Looked> {
-    const row = known ?? (await store.get(id));
-    return row ? { channel: await fresh(row, asker), isNew: false } : unknown(id, config, asker);
+  async function look(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> {
+    const known = await store.get(id);
+    return known ? { channel: await fresh(known, asker), isNew: false } : unknown(id, config, asker);
   }
 
   return {
@@ -78,11 +78,11 @@ export function createChannelBook({ store, read, network, withdrawDelaySeconds, 
      * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. A request can name any channel, so one
      * that is new to the ledger (`isNew`) has no row before `keep` is called with it.
      */
-    look: (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> => look(id, config, asker),
-    keep,
-    /** The same with its row; `known` is the ledger's row if just read. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit. */
-    open: async (id: Uint8Array, config: ChannelConfig, asker: Asker, known?: Channel | null): Promise<Channel> => {
-      const { channel, isNew } = await look(id, config, asker, known);
+    look,
+    ...{ fresh, keep },
+    /** The same with its row. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit, which gets no row. */
+    open: async (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> => {
+      const { channel, isNew } = await look(id, config, asker);
       if (isNew && channel.state.balance === 0n) throw new PaymentRefused(reason('channel_not_found'));
       return isNew ? keep(channel) : channel;
     },

@@ -41,8 +41,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
 
   /**
    * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
-   * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still
-   * counts; null where it must be read.
+   * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still counts; null where it must be read.
    */
   async function judgeVoucher(
     voucher: PresentedVoucher,
@@ -51,7 +50,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
   ): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
-    let channel = await book.open(channelId, payload.config, order.asker, known);
+    let channel = await (known ? book.fresh(known, order.asker) : book.open(channelId, payload.config, order.asker));
     let fault = faultOf(channel, covered);
     const again = fault && (await redelivered(voucher, order));
     if (again) return again;

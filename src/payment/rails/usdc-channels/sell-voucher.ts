@@ -69,9 +69,9 @@ function createTurn(options: SellVoucherOptions) {
  * Sells a call for a voucher:
  * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
- * 3. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or gets a refusal with the new charges.
- *    One that fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one. Earlier
- *    charges must not wait for a claim that cannot be sent.
+ * 3. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
+ *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
+ *    write. So a sale needs no look for an earlier one. Earlier charges must not wait for a claim that cannot be sent.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
