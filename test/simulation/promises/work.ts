@@ -25,8 +25,9 @@ export function createWorkCheck(world: World, tell: Tell) {
     }
   }
 
-  function isPoor({ authorization, route }: Presentation, { atMs, block: newest }: Run): boolean {
-    if (!authorization) return false;
+  function isPoor({ authorization, route, atMs: presentedMs }: Presentation, { atMs, block: newest }: Run): boolean {
+    // A machine that was suspended meanwhile goes on with the balance that it had read before.
+    if (!authorization || world.wasSuspended(presentedMs, atMs)) return false;
     const { from, value } = authorization.terms;
     const least = authorization.rail === 'channels' ? value : route.price;
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
