@@ -11,7 +11,7 @@ const BLOCK_MS = 500;
 
 /** Nothing of ours is spent for somebody who could not pay: no endpoint runs for a USDC payment without funds behind it. */
 export function createWorkCheck(world: World, tell: Tell) {
-  const { catalogue, book, chain, gateway, startMs } = world;
+  const { catalogue, book, chain, evidence, gateway, startMs } = world;
   const byTag = new Map<string, Presentation[]>();
   let seen = 0;
   let presented = 0;
@@ -28,7 +28,10 @@ export function createWorkCheck(world: World, tell: Tell) {
   function isPoor({ authorization, route, atMs: presentedMs }: Presentation, { atMs, block: newest }: Run): boolean {
     // A machine that was suspended meanwhile goes on with the balance that it had read before.
     if (!authorization || world.wasSuspended(presentedMs, atMs)) return false;
-    const { from, value } = authorization.terms;
+    const { from, value, nonce } = authorization.terms;
+    // Somebody else may have sent it: then the payer is poor because it has paid.
+    const ended = evidence.of(from, nonce);
+    if (ended?.kind === 'paid' && ended.block <= newest) return false;
     const least = authorization.rail === 'channels' ? value : route.price;
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
     for (let block = newest; block > newest - POOR_MS / BLOCK_MS; block--)
