@@ -20,7 +20,7 @@ interface Moved {
 
 /** Whether what was said of the money was true, by the chain and by what was on its way there. */
 export function createChargedCheck(world: World, tell: Tell) {
-  const { book, evidence, accounts, handings, gateway, chain, scenario } = world;
+  const { book, evidence, accounts, handings, facilitator, gateway, chain, scenario } = world;
   const ours = new Set<string>([accounts.relayer.address, accounts.facilitator.address]);
   // Nodes may lag that far behind what somebody else has done.
   const lateMs = scenario.fair ? 1500 : 6000;
@@ -35,7 +35,9 @@ export function createChargedCheck(world: World, tell: Tell) {
     const own = ours.has(ended.sender);
     const first = sent.find(({ hash }) => hash === null || hash === ended.hash) ?? sent[0];
     const doneMs = chain.timeOf(ended.block) * 1000;
-    return { ours: own, sinceMs: own ? (first?.atMs ?? doneMs) : doneMs, doneMs };
+    // A facilitator whose transaction has reverted takes nothing until it gets the authorization again.
+    const sinceMs = own ? (facilitator.beganMs(ended.hash) ?? first?.atMs ?? doneMs) : doneMs;
+    return { ours: own, sinceMs, doneMs };
   }
 
   function movedAtGateway({ authorization }: Presentation): Moved | null {

@@ -39,6 +39,8 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
   const network = `eip155:${chain.chainId}`;
   const mood: FacilitatorMood = { ...PLAIN_DEALING };
   const jobs = new Map<string, Promise<WireAnswer>>();
+  /** When the settlement began that sent a transaction, by its hash. */
+  const begun = new Map<string, number>();
   let nonce = 0;
 
   const json = (body: object, status = 200): WireAnswer => ({
@@ -82,10 +84,12 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
   }
 
   async function settle(handed: Handed): Promise<WireAnswer> {
+    const beganMs = scheduler.nowMs();
     if (mood.slowMs > 0) await sleep(mood.slowMs);
     const reason = wrong(handed);
     if (reason !== null) return no(reason);
     const hash = send(handed.terms, handed.signature);
+    begun.set(hash, beganMs);
     const found = await mined(hash);
     if (!found) return no('settlement_unconfirmed', hash);
     if (!found.ok) return no('invalid_exact_evm_transaction_failed', hash);
@@ -139,6 +143,8 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
     address: account.address,
     /** Whether it may still take this authorization's money. */
     isWorking: (): boolean => jobs.size > 0,
+    /** When the authorization arrived for which it sent this transaction; undefined for a transaction of somebody else. */
+    beganMs: (hash: Hex): number | undefined => begun.get(hash),
     heal: () => void Object.assign(mood, PLAIN_DEALING),
   };
 }
