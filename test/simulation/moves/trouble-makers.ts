@@ -41,6 +41,7 @@ export function createTroubles(world: World): Handlers {
 
   function disk({ at, how, ms }: MoveOf<'disk'>): void {
     const instance = named(at);
+    world.noteSpoiltDisk(ms);
     for (const db of instance ? connectionsOf(instance.owner(), LEDGER_QUERIES.file) : []) {
       spoil(db, how);
       later(ms, 'the disk is well', () => mend(db));

@@ -59,8 +59,9 @@ export function createRelayerCheck(world: World, tell: Tell) {
   /** What a process has spent it knows once it has seen the receipt: a process that died before that has told nobody. */
   function countNoticed(): void {
     const now = scheduler.nowMs();
+    // A cost that could not be written is not in the store, and the next start does not know it.
     for (const cost of unnoticed.filter(({ atMs }) => atMs + NOTICED_MS <= now))
-      if (startsAt.get(cost.hash) === starts()) spend(cost);
+      if (startsAt.get(cost.hash) === starts() && !world.hadSpoiltDisk(cost.atMs, cost.atMs + NOTICED_MS)) spend(cost);
     unnoticed = unnoticed.filter(({ atMs }) => atMs + NOTICED_MS > now);
   }
 

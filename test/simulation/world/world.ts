@@ -112,6 +112,7 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
   const log = createLogSink();
   const troubles: string[] = [];
   const suspensions: { readonly fromMs: number; readonly toMs: number }[] = [];
+  const spoiltDisks: { readonly fromMs: number; readonly toMs: number }[] = [];
   const answers: { readonly atMs: number; readonly text: string }[] = [];
   const instances = namesOf(scenario).map((name) => newInstance(name));
 
@@ -158,6 +159,14 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
     /** Whether one was, at some time between: what it had looked at before may be stale when it goes on. */
     wasSuspended: (fromMs: number, toMs: number): boolean =>
       suspensions.some((one) => one.fromMs <= toMs && one.toMs >= fromMs),
+    /** A disk of the service fails for so long from now on. */
+    noteSpoiltDisk: (ms: number): void => {
+      const fromMs = scheduler.nowMs();
+      spoiltDisks.push({ fromMs, toMs: fromMs + ms });
+    },
+    /** Whether one failed, at some time between: what was learnt then may be gone after the next start. */
+    hadSpoiltDisk: (fromMs: number, toMs: number): boolean =>
+      spoiltDisks.some((one) => one.fromMs <= toMs && one.toMs >= fromMs),
     /** What the service itself may not survive. */
     note: (what: string) => trace.note(scheduler.nowMs(), WORLD.name, what),
     end(): void {
