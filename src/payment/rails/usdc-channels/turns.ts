@@ -28,10 +28,10 @@ function createLine(clock: Clock, onEmpty: () => void) {
   const isHeld = (): boolean => held.untilMs > clock.nowMs();
   const fits = ({ chargedBefore, request }: Asking): boolean => {
     if (isHeld() && request !== held.request) return false;
-    return charged === null || charged === chargedBefore;
+    return charged === chargedBefore;
   };
 
-  /** Begins the next turn, if the channel is free. */
+  /** Begins the next turn, if the channel is free. Where no voucher fits, the request that came first is told the charges. */
   function next(): void {
     if (isTaken) return;
     const fitting = list.firstThat(fits);
@@ -51,16 +51,14 @@ function createLine(clock: Clock, onEmpty: () => void) {
   async function wait(asking: Asking, signal: AbortSignal): Promise<boolean> {
     // A voucher that fits is never refused for the stale ones before it. Only the payer's own keys can sign it.
     if (list.size() >= MOST_WAITING && asking.chargedBefore !== charged) return false;
-    const waited = list.wait(asking, signal);
-    if (!isTaken && !timer) next();
-    return waited;
+    return list.wait(asking, signal);
   }
 
   return {
     /** Begins a turn, at once where the channel is free. `refused`: too many wait already, the wait is too long, or the signal aborts. */
     async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
       charged ??= asking.charged;
-      const isFree = !isTaken && (fits(asking) || (list.size() === 0 && !isHeld()));
+      const isFree = !isTaken && (!isHeld() || fits(asking));
       if (isFree) isTaken = true;
       else if (!(await wait(asking, signal))) return 'refused';
       timer?.abort();

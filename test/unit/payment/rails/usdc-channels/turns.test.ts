@@ -163,6 +163,32 @@ describe('a channel that waits for a corrected request', () => {
     expect(clock.pendingSleeps()).toEqual([500]);
   });
 
+  test('does not wait where the corrected request waits already', async () => {
+    await request('a', 0n);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stale = request('stale', 0n, STAYS, () => promise);
+    const again = request('stale again', 1n);
+    resolve();
+    expect([await stale, await again]).toEqual([false, true]);
+    expect(clock.pendingSleeps()).toEqual([]);
+  });
+
+  test('begins no second turn when its timer fires as another request begins', async () => {
+    const sleep = clock.sleep;
+    const timer = Promise.withResolvers<void>();
+    clock.sleep = () => timer.promise;
+    await corrected();
+    clock.sleep = sleep;
+    const other = request('fits', 1n);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    timer.resolve();
+    const again = request('stale again', 1n, STAYS, () => promise);
+    await clock.advance(0);
+    expect(seen).toEqual(['a buys', 'stale is told 1']);
+    resolve();
+    expect([await again, await other]).toEqual([true, false]);
+  });
+
   test('lets a request without a wait go once the time is over', async () => {
     await corrected();
     await clock.advance(500);
@@ -208,6 +234,21 @@ describe('a request that has its turn', () => {
     await clock.advance(500);
     expect(await waiting).toBe(true);
     expect(seen).toEqual(['b is told 0', 'c buys']);
+  });
+
+  test('learns the charges anew, once nobody has waited for the channel', async () => {
+    await request('a', 0n);
+    // Another process sells meanwhile.
+    charged = 5n;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const first = request('first', 5n, STAYS, () => promise);
+    const stale = Array.from({ length: 32 }, (_, at) => request(`${at}`, 0n));
+    const fitting = request('also first', 5n);
+    resolve();
+    expect(await first).toBe(true);
+    for (let step = 0; step < 60; step++) await clock.advance(500);
+    expect(await fitting).toBe(false);
+    expect(await Promise.all(stale)).not.toContain(true);
   });
 
   test('does not hold up another channel', async () => {
