@@ -19,11 +19,14 @@ export function watchAnswers(
   const sold = new Map<string, { asked: string; body: string; times: number }>();
   const most = 1 + Number(scenario.env.REDELIVERY_MAX || 5);
 
-  /** Two ledgers that handed the same payment over, of which one was refused or not answered: its transfer may be either's. */
+  /** Two ledgers that handed the same payment over, of which one was refused, not answered, or died meanwhile: its transfer may be either's. */
   function isEithers({ authorization, at }: Presentation, key: string): boolean {
     if (authorization?.rail !== 'gateway' || !scenario.twin) return false;
-    const isAtBoth = book.of(key).some((one) => (one.at === 'twin') !== (at === 'twin'));
-    return isAtBoth && gateway.isDisowned(authorization.terms.from, authorization.terms.nonce);
+    const here = book.of(key).filter((one) => (one.at === 'twin') === (at === 'twin'));
+    if (here.length === book.of(key).length) return false;
+    // A process that died does not know whether it had handed the payment over.
+    const hasDied = here.some(({ reported }) => reported === null);
+    return hasDied || gateway.isDisowned(authorization.terms.from, authorization.terms.nonce);
   }
 
   function checkOnce(presentation: Presentation, key: string): void {
