@@ -181,6 +181,7 @@ describe('a channel that waits for a corrected request', () => {
     clock.sleep = sleep;
     const other = request('fits', 1n);
     const { promise, resolve } = Promise.withResolvers<void>();
+    await clock.advance(500);
     timer.resolve();
     const again = request('stale again', 1n, STAYS, () => promise);
     await clock.advance(0);
