@@ -274,9 +274,14 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
       await stage.network.fundUsdc(wallet.address, 10_000n);
       const griefer = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
       await whileServed(stage, [...sales, griefer], () => {});
-      const again = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
-      await stage.untilEnded(again);
-      return new Map([...all([...sales, griefer], SERVED), [again, /^429 payer_refused$/]]);
+      // Beside other payments nobody can tell whose gas was burnt. The wallet is refused once it was alone, which its second payment is.
+      const refused = /^429 payer_refused$/;
+      let last = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
+      if (!refused.test(await stage.untilEnded(last))) {
+        last = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
+        await stage.untilEnded(last);
+      }
+      return new Map([...all([...sales, griefer], SERVED), [last, refused]]);
     },
   },
   'meets payers that grow code': {
