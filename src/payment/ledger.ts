@@ -261,8 +261,8 @@ async function recover(
     if (left.length === 0) return count;
     for (const row of left) {
       if (living().includes(row.bootId)) continue;
-      // A transaction's hash is on disk before the transaction is sent. So a row without a hash was never sent.
-      if (row.transaction === null && (await store.release(row.id, [row.state]))) {
+      // A transaction's hash is on disk before the transaction is sent. So a row without a hash was never sent. The store releases no row with one.
+      if (await store.release(row.id, [row.state])) {
         count.released++;
         onMove(row.id, 'released');
       } else if (await store.move(row.id, [row.state], 'unknown', { bootId })) {
