@@ -1,3 +1,5 @@
+import { Pool } from 'undici';
+
 /** A node refused a call or did not answer. */
 class RpcFailed extends Error {
   readonly code: number | null;
@@ -21,16 +23,22 @@ interface Reply<T> {
 /** Longer than any call to a node on the same machine takes, short enough that a dead one is noticed. */
 const TIMEOUT_MS = 15_000;
 
-/** JSON-RPC to one node over HTTP; nothing is retried, because the embedded network's own calls are not all repeatable. */
+const HEADERS = { 'content-type': 'application/json' };
+
+/**
+ * JSON-RPC to one node over HTTP; nothing is retried, because the embedded network's own calls are not all repeatable.
+ * Blocks alone make six calls a second. `fetch` takes three times the processor time for each.
+ */
 export function createRpc(url: string): Rpc {
+  const timeouts = { connectTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS };
+  const pool = new Pool(url, timeouts);
   let id = 0;
   return async <T>(method: string, params: readonly unknown[] = []): Promise<T> => {
     id += 1;
     const body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
-    const headers = { 'content-type': 'application/json' };
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const reply = await fetch(url, { method: 'POST', headers, body, signal })
-      .then((response) => response.json() as Promise<Reply<T>>)
+    const reply = await pool
+      .request({ path: '/', method: 'POST', headers: HEADERS, body })
+      .then((response) => response.body.json() as Promise<Reply<T>>)
       .catch((cause: unknown) => {
         throw new RpcFailed(method, `no answer from ${url}`, null, undefined, cause);
       });
