@@ -63,8 +63,12 @@ export const TEST_CA = certificate('ca.pem');
 /** A certificate for good.example that signed itself and expired in 2020. */
 export const EXPIRED = certificate('expired.pem');
 
-/** More bytes than any upstream may send. They are made once, and compressed to a few KiB. */
-const HUGE = gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
+let made: Buffer | null = null;
+/** More bytes than any upstream may send. They are made once, by the first test that needs them, and compressed to a few KiB. */
+function huge(): Buffer {
+  made ??= gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
+  return made;
+}
 
 /** Starts a replaying upstream on loopback; `tls` serves the first certificate above, or the expired one. */
 export async function startReplay(
@@ -154,7 +158,7 @@ function fail(kind: Fault, right: Recorded, request: Received, response: ServerR
     html: () => say({ headers: { 'content-type': 'text/html' }, body: '<html><body>come back later</body></html>' }),
     'truncated-json': () => say({ ...right, body: whole.subarray(0, Math.floor(whole.length / 2)) }),
     'wrong-shape': () => say({ body: '{"surprise":true}' }),
-    huge: () => say({ headers: { ...right.headers, 'content-encoding': 'gzip' }, body: HUGE }),
+    huge: () => say({ headers: { ...right.headers, 'content-encoding': 'gzip' }, body: huge() }),
     'wrong-content-type': () => say({ ...right, headers: { ...right.headers, 'content-type': 'image/png' } }),
     'encoding-lie': () => say({ ...right, headers: { ...right.headers, 'content-encoding': 'gzip' } }),
   };
