@@ -1,11 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** The seed of this run: SEED, or a new one. Print it where a failure must be repeatable. */
 export const seed = process.env.SEED ?? randomBytes(4).toString('hex');
 
 /** A repeatable stream of numbers in [0, 1), made from the run's seed and a name (mulberry32). */
 export function seededRandom(name: string, from: string = seed): () => number {
-  let state = createHash('sha256').update(`${from}/${name}`).digest().readUInt32LE(0);
+  let state = hash('sha256', `${from}/${name}`, 'buffer').readUInt32LE(0);
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let t = Math.imul(state ^ (state >>> 15), 1 | state);

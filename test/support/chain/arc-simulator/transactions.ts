@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash as digest } from 'node:crypto';
 
 export type Hex = `0x${string}`;
 
@@ -30,8 +30,7 @@ export interface SimTransaction {
   readonly logs: readonly SimLog[];
 }
 
-export const hash = (...parts: (string | number)[]): Hex =>
-  `0x${createHash('sha256').update(parts.join('/')).digest('hex')}`;
+export const hash = (...parts: (string | number)[]): Hex => `0x${digest('sha256', parts.join('/'))}`;
 export const hex = (value: number | bigint): Hex => `0x${value.toString(16)}`;
 export const word = (value: bigint): Hex => `0x${BigInt.asUintN(256, value).toString(16).padStart(64, '0')}`;
 const topicOf = (address: Hex): Hex => `0x${address.slice(2).padStart(64, '0')}`;
