@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
 
 /** An answer as received. */
@@ -89,6 +90,20 @@ export interface ServiceOptions {
   clock?: Clock;
 }
 
+let empty: Buffer | null = null;
+
+/** The file of a new ledger. It is made once, because its seventeen migrations take longer than the rest of a start. */
+function emptyLedger(): Buffer {
+  if (empty !== null) return empty;
+  const folder = mkdtempSync(join(tmpdir(), 'percall-empty-'));
+  const file = join(folder, 'ledger.db');
+  // Closing the last connection moves the log into the file.
+  openLedgerDatabase(file).close();
+  empty = readFileSync(file);
+  rmSync(folder, { recursive: true });
+  return empty;
+}
+
 /** The real service in this process, on the embedded network. */
 export function startService(network: EmbeddedNetwork, { env = {}, ...options }: ServiceOptions = {}) {
   return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
@@ -100,6 +115,7 @@ export async function serviceWith(
   { catalogue, dataDir, clock }: Omit<ServiceOptions, 'env'>,
 ) {
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
+  if (!dataDir && !env.LEDGER_URL) writeFileSync(join(folder, 'ledger.db'), emptyLedger());
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const { DATA_DIR: _elsewhere, ...asked } = env;
