@@ -61,14 +61,26 @@ function heldEndpoint() {
 }
 
 let lightning: EmbeddedLightning;
+/** A node that only signs invoices, where nothing is paid. Two real nodes would need long for hundreds. */
+let node: NodeServer;
+const fastNode = () => ({
+  LIGHTNING_RECEIVER: 'phoenixd',
+  LIGHTNING_NODE_URL: node.url,
+  LIGHTNING_NODE_KEY: node.key,
+  PHOENIXD_PASSWORD: SECRETS.phoenixd,
+});
 /** Moved only by the tests, so that counts per minute do not depend on the machine's speed. */
 let nowMs = 0;
 const clock: Clock = { ...systemClock, nowMs: () => nowMs };
 
 beforeAll(async () => {
   lightning = await startEmbeddedLightning();
+  node = await startNodeServer('phoenixd', clock);
 });
-afterAll(() => lightning.stop());
+afterAll(async () => {
+  await node.stop();
+  await lightning.stop();
+});
 beforeEach(() => {
   // A minute of the clock has just begun, as close to the nodes' own time as possible.
   nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
@@ -128,19 +140,6 @@ async function servedDuring(shop: LightningService, flood: () => Promise<unknown
 }
 
 describe('an honest client is served in 95 % of its calls, within three tries', () => {
-  // A node that only signs invoices. Two real nodes would need long for hundreds.
-  let node: NodeServer;
-  beforeAll(async () => {
-    node = await startNodeServer('phoenixd', clock);
-  });
-  afterAll(() => node.stop());
-  const fastNode = () => ({
-    LIGHTNING_RECEIVER: 'phoenixd',
-    LIGHTNING_NODE_URL: node.url,
-    LIGHTNING_NODE_KEY: node.key,
-    PHOENIXD_PASSWORD: SECRETS.phoenixd,
-  });
-
   test(
     'while 20 clients ask for invoices as fast as they may',
     () =>
@@ -163,7 +162,7 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
   );
 
   test('while one client’s large replies fill the reply quota', () =>
-    withShop({ REPLY_STORE_MB: '4' }, async (shop) => {
+    withShop({ ...fastNode(), REPLY_STORE_MB: '4' }, async (shop) => {
       const statuses = new Set<number>();
       const flood = async () => {
         statuses.add((await call(shop.origin, fresh(large.path), { from: '127.0.1.1' })).status);
@@ -175,7 +174,7 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
 
 describe('a new client is served', () => {
   test('in its turn, after the wait that its answer names, while 60 others that keep asking have all but the reserve', () =>
-    withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '60' }, async (shop) => {
+    withShop({ ...fastNode(), LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '60' }, async (shop) => {
       // The minute's ordinary invoices, and the first portion of those for newcomers: each of the 60 came new once.
       for (const _ of range(8)) await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));
       const early = await call(shop.origin, fresh(), { from: HONEST });
@@ -223,7 +222,7 @@ describe('a client that has paid is served', () => {
 });
 
 test('offers run their handlers at 16 places, clients take turns, and a client beyond the queue is refused at once', () =>
-  withShop({ LIGHTNING_INVOICES_PER_MINUTE: '60' }, async (shop) => {
+  withShop({ ...fastNode(), LIGHTNING_INVOICES_PER_MINUTE: '60' }, async (shop) => {
     const ask = (from: string, path = fresh(held.path)) => call(shop.origin, path, { from });
     // One client can use half of the places, six more of its calls wait, and the next are refused.
     const alone = range(30).map(() => ask('127.0.1.1'));
