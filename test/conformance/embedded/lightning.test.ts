@@ -6,6 +6,11 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
+/** Payments at once. */
+const MANY = process.env.SLOW ? 30 : 8;
+/** Twice as many as fit into LDK's memory if each node had a network graph of its own. */
+const NETWORKS = process.env.SLOW ? 20 : 14;
+
 let network: EmbeddedNetwork;
 let lightning: EmbeddedLightning;
 let service: Service;
@@ -122,7 +127,7 @@ describe('the buyer’s node', () => {
   });
 
   test('pays many invoices at once, each with its own preimage', async () => {
-    const invoices = await Promise.all(Array.from({ length: 30 }, (_, i) => issue({ value_msat: `${1000 + i}` })));
+    const invoices = await Promise.all(Array.from({ length: MANY }, (_, i) => issue({ value_msat: `${1000 + i}` })));
     const preimages = await Promise.all(invoices.map((invoice) => lightning.pay(invoice)));
     const hashes = preimages.map((preimage) => createHash('sha256').update(preimage, 'hex').digest('hex'));
     expect(hashes).toEqual(invoices.map(hashOf));
@@ -161,7 +166,7 @@ test('the service sells through the embedded Lightning network: the demonstratio
 });
 
 test('one process has room for many embedded Lightning networks, of which each takes payments', async () => {
-  for (let started = 0; started < 20; started++) {
+  for (let started = 0; started < NETWORKS; started++) {
     const node = await startEmbeddedLightning({ network: started % 2 ? 'testnet' : 'mainnet' });
     const invoice = await issue({}, node);
     const preimage = Buffer.from(await node.pay(invoice), 'hex');
