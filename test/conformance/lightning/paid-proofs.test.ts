@@ -44,20 +44,21 @@ const problem = ({ body }: Answer) => JSON.parse(body) as { code: string; charge
 const refusalOf = (answer: Answer): unknown => decoded(answer, 'payment-response').errorReason;
 const refusal = (answer: Answer): unknown[] => [answer.status, refusalOf(answer)];
 
+let lightning: EmbeddedLightning;
+beforeAll(async () => {
+  lightning = await startEmbeddedLightning();
+});
+afterAll(() => lightning.stop());
+
 describeServices('a proof of a payment that was made in time', (ledgerEnv) => {
-  let lightning: EmbeddedLightning;
   let env: Record<string, string>;
   const clock = createAheadClock();
   const folder = mkdtempSync(join(tmpdir(), 'percall-paid-proofs-'));
 
   beforeAll(async () => {
-    lightning = await startEmbeddedLightning();
     env = { ...(await ledgerEnv()), PUBLIC_ORIGIN: 'http://percall.test' };
   });
-  afterAll(async () => {
-    await lightning.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
   beforeEach(() => {
     clock.aheadMs = 0;
     moody.recover();
