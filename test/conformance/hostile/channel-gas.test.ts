@@ -9,9 +9,9 @@ import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 
-/** 0.02 USDC: the least deposit here, and twenty calls. */
+/** 0.02 USDC: the least deposit here, and five calls. */
 const DEPOSIT = 20_000n;
-const PRICE = 1000n;
+const PRICE = 4000n;
 /** Deposits a day here of one payer, and of one client. */
 const LIMIT = { payer: 3, client: 5 };
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => network?.stop());
 
 describeServices('the gas of deposits into payment channels', (ledgerEnv) => {
-  const { endpoint, fail, recover, runs } = moodyEndpoint('/test/moody', '0.001');
+  const { endpoint, fail, recover, runs } = moodyEndpoint('/test/moody', '0.004');
   const path = '/v1/paid/test/moody';
   let service: Service;
   const clock = createAheadClock();
