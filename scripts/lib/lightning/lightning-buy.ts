@@ -16,6 +16,8 @@ interface Purchase {
   /** The most to pay, the network's fee included where the payer takes a fee limit. */
   readonly ceilingMsat: bigint;
   readonly payer: LightningPayer;
+  /** Where the proof is kept. */
+  readonly folder: string;
   readonly outputs: Outputs;
 }
 
@@ -67,13 +69,13 @@ const started = (url: string, { paymentHash }: Invoice, invoice: string) => ({
  * The order: 1. check the offer, and that no earlier payment for this URL waits for its answer; 2. write the proof, without its preimage; 3. pay;
  * 4. check the preimage; 5. complete the proof; 6. present it, again if needed; 7. delete it.
  */
-export async function buyOverLightning({ check, ceilingMsat, payer, outputs }: Purchase): Promise<void> {
+export async function buyOverLightning({ check, ceilingMsat, payer, folder, outputs }: Purchase): Promise<void> {
   const { invoice, proof } = check();
   const { paymentHash } = proof;
-  const earlier = await findOpenProof(proof);
+  const earlier = await findOpenProof(proof, folder);
   if (earlier !== null)
     throw new Error(`${EARLIER}: redeem it with --proof ${earlier}, or move that file away to pay again`);
-  const path = await saveProof(proof);
+  const path = await saveProof(proof, folder);
   const feeLimitMsat = ceilingMsat - invoice.amountMsat;
   const preimage = await payer.pay(proof.invoice, { feeLimitMsat }).catch(async (error: unknown) => {
     if (!(error instanceof NotPaid)) throw open(error, paymentHash, path);

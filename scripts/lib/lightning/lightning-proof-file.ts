@@ -35,12 +35,12 @@ export type LightningProof = z.output<typeof proofSchema>;
 const PREFIX = 'lightning-proof-';
 
 /**
- * Writes a proof to a file that only its owner may read, and returns the path: in the current directory, or else in the system's temporary directory.
- * Throws when neither can be written. Then nothing must be paid.
+ * Writes a proof to a file that only its owner may read, and returns the path: in this folder, or else in the system's temporary directory. Throws when
+ * neither can be written. Then nothing must be paid.
  */
-export async function saveProof(proof: LightningProof): Promise<string> {
+export async function saveProof(proof: LightningProof, folder: string): Promise<string> {
   const name = `${PREFIX}${proof.paymentHash.slice(0, 16)}.json`;
-  const here = join(process.cwd(), name);
+  const here = join(folder, name);
   try {
     await writeJsonAtomically(here, proof);
     return here;
@@ -81,14 +81,14 @@ export function deleteProof(path: string): Promise<void> {
  * The file of an earlier payment for the same URL, or of the same invoice, whose answer has not arrived; null when there is none. It looks where
  * `saveProof` writes. Another payment for the URL could pay twice for one call, and the invoice's proof would be written over.
  */
-export async function findOpenProof({
-  url,
-  paymentHash,
-}: Pick<LightningProof, 'url' | 'paymentHash'>): Promise<string | null> {
-  for (const folder of [process.cwd(), tmpdir()]) {
-    const names = await readdir(folder).catch(() => []);
+export async function findOpenProof(
+  { url, paymentHash }: Pick<LightningProof, 'url' | 'paymentHash'>,
+  folder: string,
+): Promise<string | null> {
+  for (const place of [folder, tmpdir()]) {
+    const names = await readdir(place).catch(() => []);
     for (const name of names.filter((found) => found.startsWith(PREFIX) && found.endsWith('.json'))) {
-      const path = join(folder, name);
+      const path = join(place, name);
       // A file that cannot be read belongs to another user, or is no proof.
       const proof = await readProof(path).catch(() => null);
       if (proof?.url === url || proof?.paymentHash === paymentHash) return path;

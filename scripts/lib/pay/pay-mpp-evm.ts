@@ -2,24 +2,11 @@ import { authorizationTypes } from '@x402/evm';
 import { getAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { nonceOf } from '../../../src/payment/protocols/mpp/challenge.ts';
-import type { EvmOffer } from './mpp-evm-offer.ts';
+import { type EvmOffer, evmValidity } from './mpp-evm-offer.ts';
 import { paymentCredential, receiptReference } from './payment-challenge.ts';
 import { presentAuthorization } from './present-authorization.ts';
 
 type Say = (line: string) => void;
-
-/** In seconds. The seller can take an authorization until it ends, so one that would stay open for longer is not signed. */
-const MAX_VALIDITY = 7 * 86_400;
-/** In seconds: MPP's default where the challenge names no expiry. */
-const DEFAULT_VALIDITY = 300;
-
-/** When an authorization for this offer ends, in Unix seconds. Throws when the offer has expired, or stays open too long. */
-export function evmValidity({ challenge: { expiresAt } }: EvmOffer, now: number): number {
-  if (expiresAt === null) return now + DEFAULT_VALIDITY;
-  if (expiresAt <= now) throw new Error(`the offer expired ${now - expiresAt} s ago; nothing was signed`);
-  if (expiresAt <= now + MAX_VALIDITY) return expiresAt;
-  throw new Error('the authorization would stay open for more than 7 days; nothing was signed');
-}
 
 /**
  * Signs for a checked offer and returns the answer's body. One authorization is signed, whatever the seller answers, and its nonce binds the challenge: so

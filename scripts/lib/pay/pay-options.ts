@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseSats } from '../lightning/sats.ts';
 import { parseUsdc } from './usdc.ts';
@@ -56,7 +55,7 @@ export interface Order {
 
 /** How a payment channel is used. */
 export interface ChannelOrder {
-  /** The folder with the channels' records, as a full path. */
+  /** The folder with the channels' records. */
   readonly directory: string;
   /** The most to deposit, in base units. */
   readonly maxDeposit: bigint;
@@ -67,10 +66,11 @@ export interface ChannelOrder {
 const MAX_DEPOSIT = 1_000_000n;
 const CHANNEL_DIRECTORY = '.percall/channels';
 
-/** Reads the command line. Throws UsageError. */
-export function parse() {
+/** Reads the words of a command line. Throws UsageError. */
+export function parse(args: readonly string[]) {
   try {
     return parseArgs({
+      args: [...args],
       allowPositionals: true,
       options: {
         rail: { type: 'string' },
@@ -170,5 +170,5 @@ function readChannelOrder(values: Given['values']): ChannelOrder | null {
   if (directory === '') throw new UsageError('--channel-dir needs a folder');
   const maxDeposit = most === undefined ? MAX_DEPOSIT : parseUsdc(most);
   if (maxDeposit === null) throw new UsageError('--max-deposit is a decimal number with at most 6 decimals');
-  return { directory: resolve(directory), maxDeposit, refund };
+  return { directory, maxDeposit, refund };
 }

@@ -1,23 +1,10 @@
 import { x402HTTPClient } from '@x402/fetch';
 import { settledIn } from './answer-receipt.ts';
 import type { BuyableOffer } from './offer.ts';
-import type { Order } from './pay-options.ts';
 import { presentAuthorization } from './present-authorization.ts';
-import { printable } from './printable.ts';
-import { checkUsdcPrice } from './spending.ts';
 import { createStockClient } from './stock-client.ts';
-import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
-
-/** Prints what an offer asks. Throws when the price is above the ceiling or above the listed price. */
-export async function checkUsdcOffer(order: Order, offer: BuyableOffer, say: Say): Promise<void> {
-  const { url, discovery, ceilingUnits } = order;
-  const { challenge, requirement, amountUnits } = offer;
-  say(`asked:   ${formatUsdc(amountUnits)} on ${requirement.network} to ${requirement.payTo}`);
-  if (challenge.resource.description) say(`for:     ${printable(challenge.resource.description)}`);
-  await checkUsdcPrice({ url, discovery, say }, amountUnits, ceilingUnits, requirement.asset);
-}
 
 /** Signs for a checked offer with the official client and returns the answer's body. Throws with the seller's reason. */
 export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${string}`, say: Say): Promise<Buffer> {

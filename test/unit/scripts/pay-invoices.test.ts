@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,10 +8,9 @@ import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
 import { SCHEME_KEY } from '../../support/lightning/invoice.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { payHere } from '../../support/service/pay-here.ts';
 import { type StandIn, startSellerStandIn } from '../../support/service/seller-stand-in.ts';
 
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest();
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
@@ -58,11 +56,9 @@ function mpp(request: object = {}, details: object = {}): string {
 }
 
 async function pay(flags: string[] = [], env: Record<string, string> = {}, path = '/thing') {
-  const output = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const options = { cwd: folder, env: { ...CHILD_ENV, PAYER_URL: payer.url, ...env } };
-    execFile(process.execPath, [PAY, `${seller.origin}${path}`, ...flags], options, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
+  const output = await payHere([`${seller.origin}${path}`, ...flags], {
+    env: { PAYER_URL: payer.url, ...env },
+    folder,
   });
   expect(output.stdout + output.stderr).not.toContain(preimage.toString('hex'));
   return output;
@@ -207,12 +203,7 @@ describe('npm run pay pays once for one call', () => {
     expect(paid).toHaveLength(1);
   });
 
-  const redeem = (file: string) =>
-    new Promise<{ code: number; stdout: string }>((resolve) => {
-      execFile(process.execPath, [PAY, '--proof', file], { cwd: folder, env: CHILD_ENV }, (error, stdout) =>
-        resolve({ code: error ? Number(error.code) : 0, stdout }),
-      );
-    });
+  const redeem = (file: string) => payHere(['--proof', file], { env: {}, folder });
 });
 
 describe('npm run pay compares sats with a listed price', () => {

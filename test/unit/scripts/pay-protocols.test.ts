@@ -1,5 +1,4 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
 import { encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { authorizationTypes } from '@x402/evm';
@@ -8,10 +7,9 @@ import { Types } from 'mppx/evm';
 import { verifyTypedData } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { payHere } from '../../support/service/pay-here.ts';
 import { type StandIn, startSellerStandIn } from '../../support/service/seller-stand-in.ts';
 
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const ASSET = '0x3600000000000000000000000000000000000000';
 const payer = createAccount();
 const payTo = createAccount().address;
@@ -81,12 +79,7 @@ function pay(
   flags: string[] = [],
   env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
 ) {
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const options = { env: { ...CHILD_ENV, ...env } };
-    execFile(process.execPath, [PAY, `${seller.origin}${path}`, ...flags], options, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
+  return payHere([`${seller.origin}${path}`, ...flags], { env, folder: tmpdir() });
 }
 
 const listed = (path: string, priceUsd: string, more: object = {}) => ({

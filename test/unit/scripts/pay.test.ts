@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { payHere } from '../../support/service/pay-here.ts';
 
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const payer = createAccount();
 const payTo = createAccount().address;
 const transaction = `0x${'ab'.repeat(32)}`;
@@ -70,16 +68,7 @@ function pay(
   flags: string[] = [],
   env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
 ) {
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      [PAY, `${origin}${path}`, ...flags],
-      { env: { ...CHILD_ENV, ...env } },
-      (error, stdout, stderr) => {
-        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-      },
-    );
-  });
+  return payHere([`${origin}${path}`, ...flags], { env, folder: tmpdir() });
 }
 
 test('pays what is asked and prints only the body on standard output', async () => {

@@ -1,0 +1,19 @@
+import { payCommand } from '../../../scripts/lib/pay/pay-command.ts';
+import type { Run } from './operator-command.ts';
+
+/**
+ * Runs `npm run pay` with these words in this process: a program of its own would load its libraries for each purchase. The program itself runs in
+ * test/conformance.
+ */
+export async function payHere(
+  args: readonly string[],
+  { env, folder }: { env: Record<string, string>; folder: string },
+): Promise<Run> {
+  const [answer, words]: [Buffer[], string[]] = [[], []];
+  const code = await payCommand(args, {
+    ...{ env, folder },
+    say: (line) => void words.push(`${line}\n`),
+    deliver: async (body) => void answer.push(body),
+  });
+  return { code, stdout: Buffer.concat(answer).toString('utf8'), stderr: words.join('') };
+}
