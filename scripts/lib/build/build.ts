@@ -12,10 +12,22 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { readLock } from '../supply/lock-file.ts';
-import { bundle } from './bundle.ts';
+import { bundle, type Programs } from './bundle.ts';
 
-/** What a build depends on. */
-const SOURCES = ['src/**/*.{ts,json}', 'scripts/lib/build/*.ts', 'package-lock.json'];
+/** What is built together. */
+export interface Product {
+  /** The folder of the builds, below the project's. It holds nothing else. */
+  readonly folder: string;
+  /** What they depend on, as patterns of files. */
+  readonly sources: readonly string[];
+  readonly programs: Programs;
+}
+
+const SERVICE: Product = {
+  folder: 'dist',
+  sources: ['src/**/*.{ts,json}', 'scripts/lib/build/*.ts', 'package-lock.json'],
+  programs: { server: 'src/server.ts' },
+};
 const FOLDER = /^[0-9a-f]{16}$/;
 const DRAFT = /^draft-/;
 /** Names the files of a whole build with their sizes. */
@@ -24,27 +36,31 @@ const FILES = 'files.json';
 const KEPT_MS = 86_400_000;
 
 /**
- * Builds the service of the project at `root` (an absolute path): `dist/server.js`, which loads the files of a folder beside it. True when there was
- * something to build. A folder is named after its sources and is never changed, so several starts may build at once. The build before and those of the last
+ * Builds a product of the project at `root` (an absolute path), the service unless another is given: one file a program, such as `dist/server.js`, which loads
+ * the files of a folder beside it. True when there was something to build. A folder is named after its sources and is never changed, so several starts may build at once. The build before and those of the last
  * day stay, because a service that runs may still load files of them. Throws when the development dependencies are not installed, when node_modules is not
  * of package-lock.json, and when `dist/` cannot be written.
  */
-export async function build(root: string): Promise<boolean> {
-  const dist = join(root, 'dist');
-  const name = fingerprint(root);
-  const program = join(dist, 'server.js');
-  const before = existsSync(program) ? /[0-9a-f]{16}/.exec(readFileSync(program, 'utf8'))?.[0] : undefined;
+export async function build(root: string, { folder, sources, programs }: Product = SERVICE): Promise<boolean> {
+  const dist = join(root, folder);
+  const name = fingerprint(root, sources);
+  const files = Object.keys(programs).map((program) => `${program}.js`);
+  // The file that is written last: when it is of a build, the others are.
+  const last = join(dist, files.at(-1) ?? '');
+  const before = existsSync(last) ? /[0-9a-f]{16}/.exec(readFileSync(last, 'utf8'))?.[0] : undefined;
   if (before === name && isWhole(join(dist, name))) return false;
   checkInstalled(root);
   // As deep as the folder that it becomes, because the files name their sources by relative paths.
   const draft = draftIn(dist);
   mkdirSync(draft, { recursive: true });
   try {
-    await bundle(root, draft);
+    await bundle(root, draft, programs);
     writeFileSync(join(draft, FILES), JSON.stringify(sizesIn(draft)));
     keepOne(dist, draft, name);
-    writeFileSync(`${draft}.js`, `import './${name}/server.js';\n`);
-    renameSync(`${draft}.js`, program);
+    for (const file of files) {
+      writeFileSync(`${draft}.js`, `import './${name}/${file}';\n`);
+      renameSync(`${draft}.js`, join(dist, file));
+    }
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
@@ -108,9 +124,9 @@ function sweep(dist: string, kept: readonly (string | undefined)[]): void {
 }
 
 /** Identifies the contents of the sources: 16 hex characters. */
-function fingerprint(root: string): string {
+function fingerprint(root: string, sources: readonly string[]): string {
   const hash = createHash('sha256');
-  for (const file of globSync(SOURCES, { cwd: root, exclude: ['src/embedded/**'] }).sort()) {
+  for (const file of globSync([...sources], { cwd: root, exclude: ['src/embedded/**'] }).sort()) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   }
   return hash.digest('hex').slice(0, 16);

@@ -1,19 +1,23 @@
 import { dirname, join, relative, sep } from 'node:path';
 import type { Plugin } from 'rolldown';
 
-/** The programs by the name of their file in a build: the service, and the thread that reads pages. */
-const PROGRAMS = { server: 'src/server.ts', 'page-worker': 'src/upstream/web/page-worker.ts' };
+/** Sources of programs by the names of their files in a build. */
+export type Programs = Readonly<Record<string, string>>;
+
+/** The thread that reads pages: a program that each build has, because the service starts it by its file. */
+const THREADS: Programs = { 'page-worker': 'src/upstream/web/page-worker.ts' };
 /** Packages that stay in node_modules: the first two load machine code that lies beside them, and `pg` looks for an optional package of that kind. */
 const LEFT_OUT = [/^better-sqlite3($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
 
 /**
- * Bundles the programs of the project at `root` (an absolute path) into files of `folder`. The files need the sources, package.json and node_modules where
+ * Bundles programs of the project at `root` (an absolute path) into files of `folder`. The files need the sources, package.json and node_modules where
  * they were: they read migrations and pages there. Throws when a file or a package is missing. Needs the development dependencies.
  */
-export async function bundle(root: string, folder: string): Promise<void> {
+export async function bundle(root: string, folder: string, programs: Programs): Promise<void> {
   const { rolldown } = await import('rolldown');
+  const input = { ...programs, ...THREADS };
   const building = await rolldown({
-    ...{ cwd: root, input: PROGRAMS, platform: 'node', external: LEFT_OUT },
+    ...{ cwd: root, input, platform: 'node', external: LEFT_OUT },
     onLog(_level, log) {
       // A package that is not installed is only worth a warning to rolldown. Its other warnings are about the code of packages.
       if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);
@@ -49,20 +53,21 @@ function embeddedNetworkFrom(root: string, folder: string): Plugin {
 
 /**
  * Lets a module find the files beside its source, although `import.meta` of a build names the build: `import.meta.url` and `.dirname` become the source's,
- * and `new URL` of a program's source becomes the built file.
+ * and `new URL` of a thread's source becomes the built file.
  */
 function sourcePlaces(root: string, folder: string): Plugin {
-  const programs = new Map(Object.entries(PROGRAMS).map(([name, source]) => [join(root, source), name]));
+  const threads = new Map(Object.entries(THREADS).map(([name, source]) => [join(root, source), name]));
+  const [own, packages] = [root + sep, join(root, 'node_modules') + sep];
   return {
     name: 'source-places',
     transform(code, id) {
-      if (!id.startsWith(join(root, 'src') + sep) || !code.includes('import.meta')) return null;
+      if (!id.startsWith(own) || id.startsWith(packages) || !code.includes('import.meta')) return null;
       const source = JSON.stringify(pathFrom(folder, id));
       const parent = JSON.stringify(`/${pathFrom(folder, dirname(id))}`);
       return code.replace(
         /new URL\('(\.[^']+\.ts)', import\.meta\.url\)|import\.meta\.(\w+)/g,
         (found: string, path: string | undefined, property: string | undefined) => {
-          const name = path && programs.get(join(dirname(id), path));
+          const name = path && threads.get(join(dirname(id), path));
           if (name) return `new URL('./${name}.js', import.meta.url)`;
           if (path) return `new URL('${path}', new URL(${source}, import.meta.url))`;
           if (property === 'url') return `new URL(${source}, import.meta.url).href`;

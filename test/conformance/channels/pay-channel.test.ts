@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,11 +7,10 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { runCommand } from '../../support/service/operator-command.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const PATH = '/v1/paid/fees/estimate';
 const PRICE = 500n;
 const DEPOSIT = 1_000_000n;
@@ -38,14 +36,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 /** A buyer with its own folder. `pay` runs the command line there, with or without an RPC endpoint. */
 async function buyer() {
   const { address, privateKey } = await newBuyer(network, 3n * DEPOSIT);
-  const env = { ...CHILD_ENV, BUYER_PRIVATE_KEY: bytesToHex(privateKey) };
-  const run = (flags: string[], more: Record<string, string>) =>
-    new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      const args = [PAY, service.origin + PATH, '--channel', ...flags];
-      execFile(process.execPath, args, { cwd: folder, env: { ...env, ...more } }, (error, stdout, stderr) => {
-        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-      });
-    });
+  const run = (flags: string[], more: Record<string, string>) => {
+    const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey), ...more };
+    return runCommand('pay', [service.origin + PATH, '--channel', ...flags], { cwd: folder, env });
+  };
   return {
     pay: (flags: string[] = [], more: Record<string, string> = { RPC_URL: network.rpcUrl }) => run(flags, more),
     paid: async () => 3n * DEPOSIT - (await balanceOf(network, address)),

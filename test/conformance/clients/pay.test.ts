@@ -1,12 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openShop, type Shop, type Wallet } from '../../../scripts/clients/shop.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
-
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
+import { runCommand } from '../../support/service/operator-command.ts';
 
 let shop: Shop;
 let wallet: Wallet;
@@ -24,12 +21,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 let gas = 70_000;
 async function pay(surface: string, flags: string[]) {
   const wallets = { BUYER_PRIVATE_KEY: wallet.account.privateKey, PAYER_URL: String(shop.network.lightning?.payUrl) };
-  const args = [PAY, `${shop.origin}${surface}/fees/estimate?gas=${++gas}`, '--discovery', shop.origin, ...flags];
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, args, { cwd: folder, env: { ...CHILD_ENV, ...wallets } }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
+  const args = [`${shop.origin}${surface}/fees/estimate?gas=${++gas}`, '--discovery', shop.origin, ...flags];
+  return runCommand('pay', args, { cwd: folder, env: wallets });
 }
 
 describe('npm run pay buys from the whole service', () => {

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +9,9 @@ import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type ShakySeller, startShakySeller } from '../../support/lightning/shaky-seller.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { runCommand } from '../../support/service/operator-command.ts';
 
-const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const moody = moodyEndpoint();
 
 let lightning: EmbeddedLightning;
@@ -47,16 +45,7 @@ const fresh = (origin = seller.origin) => `${origin}${moody.path}?tag=p${++tag}`
 
 /** Runs the command line in its own directory. Its output must not contain anything secret that the seller received. */
 async function pay(args: string[], env: Record<string, string> = { PAYER_URL: lightning.payUrl }) {
-  const output = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      [PAY, ...args],
-      { cwd: folder, env: { ...CHILD_ENV, ...env } },
-      (error, stdout, stderr) => {
-        resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-      },
-    );
-  });
+  const output = await runCommand('pay', args, { cwd: folder, env });
   for (const { preimage } of seller.shown) expect(output.stdout + output.stderr).not.toContain(preimage);
   return output;
 }

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,11 +11,10 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
-const LEDGER = join(import.meta.dirname, '../../../scripts/ledger.ts');
 const PATH = '/v1/paid/fees/estimate';
 const CALLS = 3;
 
@@ -41,12 +39,8 @@ afterAll(async () => {
 
 /** Runs the command with the service's environment, in a directory without a .env file. */
 function claim(args: string[] = [], more: Record<string, string> = {}) {
-  const given = { ...CHILD_ENV, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, [LEDGER, 'claim', ...args], { cwd: folder, env: given }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
+  const given = { ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
+  return runCommand('ledger', ['claim', ...args], { cwd: folder, env: given });
 }
 
 /** Buys calls over one channel. Returns what they cost, in base units. */

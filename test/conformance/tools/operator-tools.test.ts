@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -7,12 +6,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import type { Answer } from '../../support/service/service.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
-const SCRIPTS = join(import.meta.dirname, '../../../scripts');
 const PATH = '/v1/paid/fees/estimate';
 const PRICE = 500n;
 const BUYERS = 4;
@@ -34,22 +32,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Run {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
 /** Runs one of the operator's commands with the service's environment. */
 function run(script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> {
-  const given = { ...CHILD_ENV, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
-  // In a directory without a .env file.
-  const options = { cwd: folder, env: given };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [join(SCRIPTS, `${script}.ts`), ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
+  const given = { ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
+  return runCommand(script, args, { cwd: folder, env: given });
 }
 
 function rows<T>(file: string, sql: string): T[] {

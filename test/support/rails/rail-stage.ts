@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { FoundPayment } from '../../../src/payment/lookup.ts';
 import { createProcess } from '../service/process.ts';
+import { programFile } from '../service/programs.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
 import type { Hanging, RailFixture, RailPayment, RailUnderTest, Receipt, Wrong } from './rail-fixture.ts';
@@ -27,7 +28,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
   const [rail, source] = [await fixture.open(network), await startSource()];
   const env = { ...PACE, ...ledgerEnv, ...rail.env, COLLECTOR: 'off', LOG_LEVEL: 'debug', SOURCE_URL: source.url };
-  const shop = await createProcess(network, folder, env, { program: join(import.meta.dirname, 'service-shop.ts') });
+  const shop = await createProcess(network, folder, env, { program: programFile('service-shop') });
   const answers: string[] = [];
   let requests = 0;
   let hanging: Hanging | null = null;
