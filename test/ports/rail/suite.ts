@@ -33,7 +33,7 @@ const START_MS = 60_000;
 export function railSuite(database: Adapter['name']): void {
   let network: EmbeddedNetwork;
   beforeAll(async () => {
-    network = await startEmbeddedNetwork({ lightning: true, blockTimeMs: 100 });
+    network = await startEmbeddedNetwork({ lightning: true, blockTimeMs: 200 });
   });
   afterAll(async () => {
     await network?.stop();
