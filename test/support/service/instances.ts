@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from 'pg';
+import { Pool } from 'pg';
 import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createProcess } from './process.ts';
@@ -30,6 +30,10 @@ export async function startInstances(
     ),
   );
   const origins = ports.map((port) => `http://127.0.0.1:${port}`);
+  // Tests poll the ledger. A connection of its own for each query would start a process of PostgreSQL for each.
+  const ledger = new Pool({ connectionString: ledgerUrl, max: 2, idleTimeoutMillis: 0 });
+  // A test may kill PostgreSQL. The next query connects again.
+  ledger.on('error', () => {});
   // One after the other, so that the first one leads.
   for (const instance of instances) await instance.start();
 
@@ -40,16 +44,10 @@ export async function startInstances(
     /** Of each instance, past the load balancer. */
     origins,
     /** Rows of a query on the ledger. */
-    ask: async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
-      const client = new Client({ connectionString: ledgerUrl });
-      await client.connect();
-      try {
-        return (await client.query(text, values)).rows as Row[];
-      } finally {
-        await client.end();
-      }
-    },
+    ask: async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> =>
+      (await ledger.query(text, values)).rows as Row[],
     stop: async () => {
+      await ledger.end();
       for (const instance of instances) await instance.kill();
       await balancer.stop();
       rmSync(folder, { recursive: true, force: true });
