@@ -14,7 +14,7 @@ import { createProcess } from '../support/service/process.ts';
 import { type Answer, call } from '../support/service/service.ts';
 import { decoded } from '../support/usdc/buyer.ts';
 
-const KILLS = process.env.SLOW ? 200 : 5;
+const KILLS = process.env.SLOW ? 200 : 3;
 const BUYERS = 6;
 /** Longer than a presentation takes, so that kills come before, during and after it. */
 const LONGEST_MS = 800;

@@ -6,6 +6,8 @@ import { createFacilitatorProcess } from '../support/lightning/facilitator-proce
 import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { call } from '../support/service/service.ts';
 
+const ROUNDS = process.env.SLOW ? 20 : 5;
+
 type Process = Awaited<ReturnType<typeof createFacilitatorProcess>>;
 
 let folder: string;
@@ -34,17 +36,18 @@ const figuresOf = async ({ origin }: Process) => {
 
 test('of 128 simultaneous calls with one proof, through two processes on one ledger, exactly one claims it', async () => {
   await startTwo();
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     const ends = await overBoth(Array(64).fill(proofNow()));
     expect(ends.filter((end) => end === 'success')).toHaveLength(1);
     expect(ends.filter((end) => end === 'duplicate_settlement')).toHaveLength(127);
   }
-  for (const one of pair) expect(await figuresOf(one)).toMatchObject({ settled: { total: 10, today: 10, nodes: 1 } });
+  for (const one of pair)
+    expect(await figuresOf(one)).toMatchObject({ settled: { total: ROUNDS, today: ROUNDS, nodes: 1 } });
 });
 
 test('when both processes get the same proofs, one of them claims each, and no preimage is stored or logged', async () => {
   await startTwo();
-  const proofs = Array.from({ length: 300 }, proofNow);
+  const proofs = Array.from({ length: process.env.SLOW ? 300 : 150 }, proofNow);
   const ends = await overBoth(proofs);
   proofs.forEach((_, at) => {
     expect([ends[at], ends[at + proofs.length]].sort()).toEqual(['duplicate_settlement', 'success']);
