@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { canCheck, check, runWithout, trace, turnedOff } from './lib/model/checker.ts';
+import { type Checker, canCheck, openChecker, runWithout, trace, turnedOff } from './lib/model/checker.ts';
 import { boundsText, MODELS, type Model } from './lib/model/models.ts';
 import { textTable } from './lib/text-table.ts';
 
@@ -20,19 +20,24 @@ const { values } = parseArgs({
 if (values.help) console.log(USAGE);
 else if (!(await canCheck())) stop('spin and cc are needed: apt-get install spin gcc libc6-dev');
 else if (values.trace) await showTrace(values.trace);
-else if (values.matrix) for (const model of MODELS) await showMatrix(model);
-else for (const model of MODELS) await showModel(model, values.full);
+else if (values.matrix) for (const model of MODELS) await withChecker(model, (checker) => showMatrix(model, checker));
+else for (const model of MODELS) await withChecker(model, (checker) => showModel(model, checker));
 
 function stop(message: string): void {
   console.error(message);
   process.exitCode = 1;
 }
 
+async function withChecker(model: Model, show: (checker: Checker) => Promise<void>): Promise<void> {
+  const checker = await openChecker(model, { large: values.full });
+  await show(checker).finally(checker.close);
+}
+
 /** Prints the runs with all guards, then those without one. A fault with all guards, or none without one, ends in exit code 1. */
-async function showModel(model: Model, full: boolean): Promise<void> {
+async function showModel(model: Model, checker: Checker): Promise<void> {
   const rows = [[model.name, 'states', 'MB', 'seconds', 'invariants']];
-  for (const bounds of full ? [...model.small, ...model.full] : model.small) {
-    const { isViolated, states, megabytes, seconds } = await check(model, { bounds });
+  for (const bounds of values.full ? [...model.small, ...model.full] : model.small) {
+    const { isViolated, states, megabytes, seconds } = await checker.check({ bounds });
     rows.push([
       boundsText(bounds),
       String(states),
@@ -45,19 +50,19 @@ async function showModel(model: Model, full: boolean): Promise<void> {
   console.log(`${textTable(rows).join('\n')}\n`);
   const guards = [['without', 'breaks', 'states until then']];
   for (const guard of model.guards) {
-    const { isViolated, states } = await check(model, runWithout(model, guard));
+    const { isViolated, states } = await checker.check(runWithout(model, guard));
     guards.push([turnedOff(guard).join(', '), isViolated ? guard.breaks : 'NOTHING', String(states)]);
     if (!isViolated) process.exitCode = 1;
   }
   console.log(`${textTable(guards).join('\n')}\n`);
 }
 
-async function showMatrix(model: Model): Promise<void> {
+async function showMatrix(model: Model, checker: Checker): Promise<void> {
   const rows = [['without', ...model.invariants]];
   for (const guard of model.guards) {
     const row = [turnedOff(guard).join(', ')];
     for (const invariant of model.invariants) {
-      const { isViolated } = await check(model, runWithout(model, guard, invariant));
+      const { isViolated } = await checker.check(runWithout(model, guard, invariant));
       row.push(isViolated ? 'breaks' : 'holds');
     }
     rows.push(row);

@@ -2,7 +2,8 @@
  * One authorization of USDC (EIP-3009), from its first presentation to its end: two instances over one ledger, a lease with a fencing token, a chain,
  * a payer who presents again and cancels, and third parties who send and present what they have seen. README.md says what is modelled and what is not.
  *
- * -DNO_<GUARD> turns a guard off. -DINVARIANT=<n> checks one invariant alone. CALLS, CONTENTS, CRASHES, PAUSES and REVERTS bound a run.
+ * -DOFF=<guard> turns a guard off, and -DOFF_TOO=<guard> a second one. -DINVARIANT=<invariant> checks one invariant alone. CALLS, CONTENTS, CRASHES,
+ * PAUSES and REVERTS bound a run.
  */
 #ifndef CALLS
 #define CALLS 2
@@ -22,6 +23,12 @@
 #ifndef INVARIANT
 #define INVARIANT 0
 #endif
+#ifndef OFF
+#define OFF 0
+#endif
+#ifndef OFF_TOO
+#define OFF_TOO 0
+#endif
 
 #define ONE_ANSWER 1
 #define FULL_PRICE 2
@@ -31,6 +38,27 @@
 #define NO_402_FOR_PAID 6
 #define RIGHT_ANSWER 7
 #define HOLDS(invariant, condition) assert((INVARIANT != 0 && INVARIANT != invariant) || (condition))
+
+/* The guards. README.md says what each is. */
+#define ROW_FIRST 1
+#define SECOND_READ 2
+#define SAME_CONTENT 3
+#define SAME_REQUEST 4
+#define FIRST_PRESENTER 5
+#define IN_FLIGHT_IS_UNKNOWN 6
+#define EVIDENCE_BEFORE_REUSE 7
+#define ONE_INSERT 8
+#define OWN_ROW 9
+#define ANSWER_BEFORE_SETTLEMENT 10
+#define UNKNOWN_IS_503 11
+#define EVIDENCE_IN_LOGS 12
+#define NOTE_BEFORE_SEND 13
+#define NOTE_DECIDES 14
+#define NOTE_IN_OPEN_ROW 15
+#define WAIT_FOR_OWN 16
+#define LAST_CHECK 17
+#define FENCING_TOKEN 18
+#define ON(guard) (OFF != guard && OFF_TOO != guard)
 
 /*
  * What is presented: one of two requests, with one of two contents. Both contents have the same payer and nonce. Content 1 is signed for twice the
@@ -94,11 +122,8 @@ bit answered[2];
 #define RUNS(instance, itsBoot) (boot[instance] == itsBoot && !paused[instance])
 #define DIES(instance, itsBoot) boot[instance] != itsBoot -> goto end
 #define OPEN (row == SETTLING || row == UNKNOWN)
-#ifndef NO_FENCING_TOKEN
-#define LEADS (token == itsToken)
-#else
-#define LEADS true
-#endif
+#define LEADS (token == itsToken || !ON(FENCING_TOKEN))
+#define ITS_REQUEST (request == wanted || !ON(SAME_REQUEST))
 #define ANY_PENDING (pending[0] || pending[1] || pending[2] || pending[3])
 #define THIRD 1
 #define BUYER 0
@@ -114,9 +139,7 @@ inline release() {
 
 inline deliver(body) {
   if
-#ifndef NO_LAST_CHECK
-  :: used == PAID && paid < dear -> skip /* 500 underpaid */
-#endif
+  :: ON(LAST_CHECK) && used == PAID && paid < dear -> skip /* 500 underpaid */
   :: else ->
     answered[wanted] = 1;
     HOLDS(ONE_ANSWER, answered[0] + answered[1] <= 1);
@@ -167,53 +190,26 @@ find: /* steps 3 and 4: the row of a known authorization decides; then come the 
     :: DIES(at, itsBoot)
     :: RUNS(at, itsBoot) ->
       if
-#ifndef NO_ROW_FIRST
-      :: row == NONE && expired -> goto end /* 402 */
-      :: row == NONE && !expired -> goto look
-      :: row != NONE ->
-#else
-      :: expired -> refuse(); goto end
+      :: !ON(ROW_FIRST) && expired -> refuse(); goto end
+      :: ON(ROW_FIRST) && expired && row == NONE -> goto end /* 402 */
       :: !expired && row == NONE -> goto look
-      :: !expired && row != NONE ->
-#endif
+      :: (ON(ROW_FIRST) || !expired) && row != NONE ->
         if
-#ifndef NO_SAME_CONTENT
-        :: content != shown -> goto end /* 402: another authorization */
-        :: content == shown ->
-#else
-        :: true ->
-#endif
+        :: ON(SAME_CONTENT) && content != shown -> goto end /* 402: another authorization */
+        :: !ON(SAME_CONTENT) || content == shown ->
           if
-          :: row == RESERVED || row == SETTLING ->
-#ifdef NO_IN_FLIGHT_IS_UNKNOWN
-            mine = id; sayFree();
-#endif
-            goto end /* 409: charged "unknown" */
+          :: ON(IN_FLIGHT_IS_UNKNOWN) && (row == RESERVED || row == SETTLING) -> goto end /* 409: charged "unknown" */
+          :: !ON(IN_FLIGHT_IS_UNKNOWN) && (row == RESERVED || row == SETTLING) -> mine = id; sayFree(); goto end
           :: row == UNKNOWN -> mine = id; goto wait
           :: row == SETTLED ->
             if
-#ifdef NO_FIRST_PRESENTER
-            :: request == wanted -> deliver(reply)
+            :: (who == BUYER || !ON(FIRST_PRESENTER)) && ITS_REQUEST -> deliver(reply)
             :: else -> refuse()
-#else
-#ifdef NO_SAME_REQUEST
-            :: who == BUYER -> deliver(reply)
-            :: else -> refuse()
-#else
-            :: who == BUYER && request == wanted -> deliver(reply)
-            :: else -> refuse()
-#endif
-#endif
             fi;
             goto end
           :: row == FAILED && final -> refuse(); goto end
-#ifndef NO_SAME_REQUEST
-          :: row == FAILED && !final && (who == THIRD || request != wanted) -> goto end /* 402: it says that it is used */
-          :: row == FAILED && !final && who == BUYER && request == wanted -> again = 1; goto takeOver
-#else
-          :: row == FAILED && !final && who == THIRD -> goto end
-          :: row == FAILED && !final && who == BUYER -> again = 1; goto takeOver
-#endif
+          :: row == FAILED && !final && (who == THIRD || !ITS_REQUEST) -> goto end /* 402: it says that it is used */
+          :: row == FAILED && !final && who == BUYER && ITS_REQUEST -> again = 1; goto takeOver
           fi
         fi
       fi
@@ -224,10 +220,8 @@ takeOver: /* a reverted authorization: the evidence is read first */
   atomic {
     if
     :: DIES(at, itsBoot)
-    :: RUNS(at, itsBoot) ->
-#ifdef NO_EVIDENCE_BEFORE_REUSE
-      goto look
-#else
+    :: !ON(EVIDENCE_BEFORE_REUSE) && RUNS(at, itsBoot) -> goto look
+    :: ON(EVIDENCE_BEFORE_REUSE) && RUNS(at, itsBoot) ->
       if
       :: used == PAID -> goto reserve
       :: used == ELSEWHERE || (used == UNUSED && expired) ->
@@ -238,7 +232,6 @@ takeOver: /* a reverted authorization: the evidence is read first */
         goto end /* 402 */
       :: used == UNUSED && !expired -> goto look
       fi
-#endif
     fi
   }
 
@@ -249,17 +242,10 @@ look: /* steps 5 and 6: the chain is read */
     :: RUNS(at, itsBoot) ->
       if
       :: used == UNUSED -> goto reserve
-#ifndef NO_SECOND_READ
-      :: used != UNUSED && !again && row != NONE -> goto find /* it was taken since step 3 */
-      :: used != UNUSED && !again && row == NONE -> refuse(); goto end
-#else
-      :: used != UNUSED && !again -> refuse(); goto end
-#endif
-#ifdef NO_EVIDENCE_BEFORE_REUSE
-      :: used != UNUSED && again -> refuse(); goto end
-#else
-      :: used != UNUSED && again -> goto end /* 503: charged "unknown" */
-#endif
+      :: used != UNUSED && !again && ON(SECOND_READ) && row != NONE -> goto find /* it was taken since step 3 */
+      :: used != UNUSED && !again && (!ON(SECOND_READ) || row == NONE) -> refuse(); goto end
+      :: used != UNUSED && again && ON(EVIDENCE_BEFORE_REUSE) -> goto end /* 503: charged "unknown" */
+      :: used != UNUSED && again && !ON(EVIDENCE_BEFORE_REUSE) -> refuse(); goto end
       fi
     fi
   }
@@ -270,22 +256,16 @@ reserve: /* step 7: one insert, which one caller wins */
     :: DIES(at, itsBoot)
     :: RUNS(at, itsBoot) ->
       if
-#ifndef NO_ONE_INSERT
-      :: row == NONE || (again && row == FAILED && !final) ->
-#else
-      :: true ->
-#endif
+      :: !ON(ONE_INSERT) || row == NONE || (again && row == FAILED && !final) ->
         if
         :: row == NONE -> content = shown
         :: else
         fi;
         row = RESERVED; dear = shown; id++; mine = id; owner = at + 2 * itsBoot; request = wanted; noted = 0; reply = 0;
         printf("@ reserve %d %d %d %d %d %d | %d %d %d %d %d %d %d\n", PROCESS, id, wanted, shown, again, ROW)
-#ifndef NO_ONE_INSERT
       :: else ->
         printf("@ reserve %d %d 0 %d %d %d | %d %d %d %d %d %d %d\n", PROCESS, wanted, shown, again, ROW);
         again = 0; goto find
-#endif
       fi
     fi
   }
@@ -308,15 +288,9 @@ reserve: /* step 7: one insert, which one caller wins */
       goto end
     :: RUNS(at, itsBoot) ->
       if
-#ifndef NO_OWN_ROW
-      :: id == mine && row == RESERVED ->
-#else
-      :: row == RESERVED -> mine = id;
-#endif
-        row = SETTLING;
-#ifndef NO_ANSWER_BEFORE_SETTLEMENT
-        reply = 1 + wanted;
-#endif
+      :: (!ON(OWN_ROW) || id == mine) && row == RESERVED ->
+        row = SETTLING; mine = id;
+        reply = (ON(ANSWER_BEFORE_SETTLEMENT) -> 1 + wanted : reply);
         printf("@ store %d %d %d 1 %d | %d %d %d %d %d %d %d\n", PROCESS, mine, wanted, ROW)
       :: else ->
         printf("@ store %d %d %d 0 %d | %d %d %d %d %d %d %d\n", PROCESS, mine, wanted, ROW);
@@ -330,9 +304,7 @@ wait: /* steps 12 and 13: the row's end, or a time-out */
     if
     :: DIES(at, itsBoot)
     :: RUNS(at, itsBoot) && id == mine && row == SETTLED ->
-#ifdef NO_ANSWER_BEFORE_SETTLEMENT
-      reply = 1 + wanted;
-#endif
+      reply = (ON(ANSWER_BEFORE_SETTLEMENT) -> reply : 1 + wanted);
       if
       :: who == BUYER && request == wanted -> deliver(reply)
       :: else -> refuse()
@@ -343,23 +315,28 @@ wait: /* steps 12 and 13: the row's end, or a time-out */
     :: RUNS(at, itsBoot) && id == mine && OPEN && RARELY ->
       row = UNKNOWN;
       printf("@ unknown %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, mine, ROW);
-#ifdef NO_UNKNOWN_IS_503
-      goto end402
-#else
-      skip
-#endif
+      if
+      :: ON(UNKNOWN_IS_503) -> skip
+      :: else -> goto end402
+      fi
     :: RUNS(at, itsBoot) && id == mine && row == RESERVED -> skip /* 503 */
     :: RUNS(at, itsBoot) && id == mine && row == NONE -> skip /* 503 */
     fi
   }
   goto end;
 
-#ifdef NO_UNKNOWN_IS_503
-end402:
+end402: /* without UNKNOWN_IS_503 */
   atomic { refuse() }
-#endif
 end:
   atomic { at = 0; who = 0; wanted = 0; shown = 0; again = 0; itsBoot = 0; mine = 0 }
+}
+
+/* A transaction is noted, then sent. Without the guard it is sent first. */
+inline transact() {
+  if
+  :: ON(NOTE_BEFORE_SEND) -> goto note
+  :: else -> goto send
+  fi
 }
 
 /* Settles the row while its instance leads. */
@@ -376,7 +353,7 @@ idle:
     itsBoot = boot[at]; its = id; itsToken = token; what = content;
     if
     :: noted || tried -> goto lookUp
-    :: else -> goto note
+    :: else -> transact()
     fi
   }
 
@@ -387,75 +364,60 @@ lookUp: /* it may have been sent before: the evidence first */
     :: RUNS(at, itsBoot) && !(id == its && OPEN) -> goto done
     :: RUNS(at, itsBoot) && id == its && OPEN ->
       if
-#ifndef NO_EVIDENCE_IN_LOGS
-      :: used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
-      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
-#else
-      :: used != UNUSED -> row = SETTLED; paid = content; goto done
-#endif
+      :: ON(EVIDENCE_IN_LOGS) && used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
+      :: ON(EVIDENCE_IN_LOGS) && (used == ELSEWHERE || (used == PAID && paid != content)) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
+      :: !ON(EVIDENCE_IN_LOGS) && used != UNUSED -> row = SETTLED; paid = content; goto done
       :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW); goto done
-      :: used == UNUSED && !expired -> goto note
+      :: used == UNUSED && !expired -> transact()
       fi
     fi
   }
 
 note:
-#ifdef NO_NOTE_BEFORE_SEND
   atomic {
     if
     :: boot[at] != itsBoot -> goto done
-    :: RUNS(at, itsBoot) && id == its && OPEN -> pending[at + 2 * what] = (used == UNUSED && !expired); public[what] = 1
-    :: RUNS(at, itsBoot) && !(id == its && OPEN) -> goto done
-    fi
-  }
-#endif
-  atomic {
-    if
-    :: boot[at] != itsBoot -> goto done
-#ifndef NO_NOTE_IN_OPEN_ROW
-    :: RUNS(at, itsBoot) && !(LEADS && id == its && OPEN) ->
+    :: ON(NOTE_IN_OPEN_ROW) && RUNS(at, itsBoot) && !(LEADS && id == its && OPEN) ->
       printf("@ note %d %d %d 0 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW);
       goto done
-    :: RUNS(at, itsBoot) && LEADS && id == its && OPEN ->
+    :: !ON(NOTE_IN_OPEN_ROW) && RUNS(at, itsBoot) && !(id == its && OPEN) -> skip
+    :: RUNS(at, itsBoot) && (LEADS || !ON(NOTE_IN_OPEN_ROW)) && id == its && OPEN ->
       noted = 1;
       printf("@ note %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
-#else
-    :: RUNS(at, itsBoot) ->
-      if
-      :: id == its && OPEN -> noted = 1
-      :: else
-      fi
-#endif
+    fi;
+    if
+    :: ON(NOTE_BEFORE_SEND) -> skip
+    :: else -> goto see
     fi
   }
-#ifndef NO_NOTE_BEFORE_SEND
+
+send:
   atomic {
     if
     :: boot[at] != itsBoot -> goto done
-    :: RUNS(at, itsBoot) -> pending[at + 2 * what] = (used == UNUSED && !expired); public[what] = 1
+    :: !ON(NOTE_BEFORE_SEND) && RUNS(at, itsBoot) && !(id == its && OPEN) -> goto done
+    :: RUNS(at, itsBoot) && (ON(NOTE_BEFORE_SEND) || (id == its && OPEN)) ->
+      pending[at + 2 * what] = (used == UNUSED && !expired); public[what] = 1
+    fi;
+    if
+    :: ON(NOTE_BEFORE_SEND) -> skip
+    :: else -> goto note
     fi
   }
-#endif
 
-  /* its end, or none that can be seen now */
+see: /* its end, or none that can be seen now */
   atomic {
     if
     :: boot[at] != itsBoot -> skip
     :: RUNS(at, itsBoot) && !(id == its && OPEN) -> skip
     :: RUNS(at, itsBoot) && id == its && OPEN && (RARELY || used != UNUSED || expired || !pending[at + 2 * what]) ->
       if
-#ifndef NO_EVIDENCE_IN_LOGS
-      :: used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
-      :: used == ELSEWHERE || (used == PAID && paid != content) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
-#else
-      :: used != UNUSED -> row = SETTLED; paid = content
-#endif
+      :: ON(EVIDENCE_IN_LOGS) && used == PAID && paid == content -> row = SETTLED; tried = 0; printf("@ settled %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
+      :: ON(EVIDENCE_IN_LOGS) && (used == ELSEWHERE || (used == PAID && paid != content)) -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
+      :: !ON(EVIDENCE_IN_LOGS) && used != UNUSED -> row = SETTLED; paid = content
       :: used == UNUSED && expired -> row = FAILED; final = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
-#ifndef NO_WAIT_FOR_OWN
-      :: used == UNUSED && !expired && !pending[at + 2 * what] && LEADS -> row = FAILED; tried = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
-#else
-      :: used == UNUSED && !expired -> row = FAILED; final = 1; reply = 0
-#endif
+      :: ON(WAIT_FOR_OWN) && used == UNUSED && !expired && !pending[at + 2 * what] && LEADS -> row = FAILED; tried = 1; reply = 0; printf("@ failed %d %d %d 1 | %d %d %d %d %d %d %d\n", PROCESS, its, ROW)
+      :: !ON(WAIT_FOR_OWN) && used == UNUSED && !expired -> row = FAILED; final = 1; reply = 0
       :: skip /* unknown: the timer looks again */
       fi
     fi
@@ -470,12 +432,8 @@ proctype Recovery() {
   :: atomic {
       (row == RESERVED || row == SETTLING) && !paused[leader] && (boot[owner % 2] != owner / 2 || (paused[owner % 2] && owner % 2 != leader)) ->
       if
-#ifndef NO_NOTE_DECIDES
-      :: noted -> row = UNKNOWN
-      :: !noted -> release()
-#else
-      :: true -> release()
-#endif
+      :: ON(NOTE_DECIDES) && noted -> row = UNKNOWN
+      :: !ON(NOTE_DECIDES) || !noted -> release()
       fi;
       printf("@ recover %d %d %d %d %d %d | %d %d %d %d %d %d %d\n", leader, boot[leader], boot[0], paused[0], boot[1], paused[1], ROW)
     }

@@ -2,7 +2,7 @@
  * One payment channel: a deposit, vouchers from two devices of one payer, claims, a refund, and the payer's own withdrawal. README.md says what is
  * modelled and what is not. Each call costs one unit.
  *
- * -DNO_<GUARD> turns a guard off. -DINVARIANT=<n> checks one invariant alone. CALLS, MOST (the highest ceiling) and TOP_UPS bound a run.
+ * -DOFF=<guard> turns a guard off. -DINVARIANT=<invariant> checks one invariant alone. CALLS, MOST (the highest ceiling) and TOP_UPS bound a run.
  */
 #ifndef CALLS
 #define CALLS 3
@@ -16,6 +16,9 @@
 #ifndef INVARIANT
 #define INVARIANT 0
 #endif
+#ifndef OFF
+#define OFF 0
+#endif
 
 #define ESCROW_COVERS 1
 #define NO_MORE_THAN_SIGNED 2
@@ -24,6 +27,20 @@
 #define OWN_ANSWER 5
 #define RIGHT_ANSWER 6
 #define HOLDS(invariant, condition) assert((INVARIANT != 0 && INVARIANT != invariant) || (condition))
+
+/* The guards. README.md says what each is. */
+#define SAME_BUYER 1
+#define SAME_REQUEST 2
+#define EXACT_CEILING 3
+#define COMPARE 4
+#define CHARGE_BEFORE_ANSWER 5
+#define COVER 6
+#define REFUND_HOLDS 7
+#define REFUND_LESS_CHARGES 8
+#define DEPOSIT_ONCE 9
+#define FRESH_STATE 10
+#define CLAIM_IN_TIME 11
+#define ON(guard) (OFF != guard)
 
 /* The contract. `balance` is all that was put in, less what went back; it includes what is claimed. */
 byte balance = 2;
@@ -55,36 +72,12 @@ byte depositBlock = 0;
 #define THIRD 1
 
 /* The guards that are conditions. */
-#ifndef NO_COVER
-#define COVERED(max) (max <= knownBalance - knownWithdrawing)
-#else
-#define COVERED(max) (max <= knownBalance)
-#endif
-#ifndef NO_REFUND_HOLDS
-#define HELD (refunding || depositing)
-#else
-#define HELD depositing
-#endif
-#ifndef NO_EXACT_CEILING
-#define FITS(max) (max == charged + 1)
-#else
-#define FITS(max) (max > charged)
-#endif
-#ifndef NO_COMPARE
-#define STILL_FITS(max) FITS(max)
-#else
-#define STILL_FITS(max) true
-#endif
-#ifndef NO_FRESH_STATE
-#define SEEN (knownBlock >= withdrawBlock)
-#else
-#define SEEN true
-#endif
-#ifndef NO_CLAIM_IN_TIME
-#define CLAIMED_IN_TIME (charged <= claimed || charged <= balance - withdrawing)
-#else
-#define CLAIMED_IN_TIME true
-#endif
+#define COVERED(max) (max <= knownBalance - (ON(COVER) -> knownWithdrawing : 0))
+#define HELD ((ON(REFUND_HOLDS) && refunding) || depositing)
+#define FITS(max) (ON(EXACT_CEILING) -> max == charged + 1 : max > charged)
+#define STILL_FITS(max) (!ON(COMPARE) || FITS(max))
+#define SEEN (!ON(FRESH_STATE) || knownBlock >= withdrawBlock)
+#define CLAIMED_IN_TIME (!ON(CLAIM_IN_TIME) || charged <= claimed || charged <= balance - withdrawing)
 
 inline readChannel() {
   if
@@ -129,14 +122,8 @@ proctype Call() {
     if
     :: max <= charged ->
       if
-#ifndef NO_SAME_BUYER
-      :: who == BUYER && kept[max] == 1 + wanted -> deliver(who, kept[max])
-#else
-      :: kept[max] == 1 + wanted -> deliver(who, kept[max])
-#endif
-#ifdef NO_SAME_REQUEST
-      :: who == BUYER && kept[max] != 0 && kept[max] != 1 + wanted -> deliver(who, kept[max])
-#endif
+      :: (!ON(SAME_BUYER) || who == BUYER) && kept[max] == 1 + wanted -> deliver(who, kept[max])
+      :: !ON(SAME_REQUEST) && who == BUYER && kept[max] != 0 && kept[max] != 1 + wanted -> deliver(who, kept[max])
       :: else -> skip /* 402: it says what is charged */
       fi;
       goto end
@@ -148,12 +135,12 @@ proctype Call() {
   /* 4: the endpoint runs */
   if
   :: goto end /* it fails, or the process dies: nothing is charged */
-  :: skip
+  :: ON(CHARGE_BEFORE_ANSWER) -> goto charge
+  :: !ON(CHARGE_BEFORE_ANSWER) -> skip
   fi;
-
-#ifdef NO_CHARGE_BEFORE_ANSWER
   atomic { deliver(who, 1 + wanted) }
-#endif
+
+charge:
   atomic { /* 5: the charge and the answer, in one write that compares */
     if
     :: STILL_FITS(max) && !HELD && COVERED(max) ->
@@ -201,11 +188,7 @@ proctype Refund() {
     !refunding && !depositing && charged > 0 ->
     readChannel();
     over = charged;
-#ifndef NO_REFUND_LESS_CHARGES
-    back = knownBalance - charged;
-#else
-    back = knownBalance - claimed;
-#endif
+    back = knownBalance - (ON(REFUND_LESS_CHARGES) -> charged : claimed);
     refunding = 1
   }
   atomic {
@@ -216,9 +199,7 @@ proctype Refund() {
       balance = balance - back;
       withdrawing = (withdrawing < balance - claimed -> withdrawing : balance - claimed);
       block++
-#ifdef NO_REFUND_LESS_CHARGES
-    :: back <= balance - claimed -> balance = balance - back; block++
-#endif
+    :: !ON(REFUND_LESS_CHARGES) && back <= balance - claimed -> balance = balance - back; block++
     :: skip /* it fails */
     fi
   }
@@ -231,12 +212,8 @@ proctype Deposit() {
   atomic { balance++; block++; deposited = 1; depositBlock = block }
   atomic {
     if
-#ifndef NO_DEPOSIT_ONCE
-    :: knownBlock < depositBlock -> knownBalance++
+    :: !ON(DEPOSIT_ONCE) || knownBlock < depositBlock -> knownBalance++
     :: else
-#else
-    :: knownBalance++
-#endif
     fi;
     depositing = 0
   }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
-import { canCheck, check, runWithout } from '../../scripts/lib/model/checker.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Checker, canCheck, openChecker, runWithout } from '../../scripts/lib/model/checker.ts';
 import { boundsText, MODELS } from '../../scripts/lib/model/models.ts';
 
 const HAS_SPIN = await canCheck();
@@ -21,13 +21,14 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
   const section = README.slice(README.indexOf('## The guards')).split(`\`${name}.pml\`:`)[1]?.split('.pml`:')[0] ?? '';
 
   test('has a guard of the list for each of its switches, and each guard names a file of the code', () => {
-    const switches = namesIn(source, /^#ifn?def NO_(\w+)/gm).filter((each) => !NO_GUARDS.includes(each));
+    const switches = namesIn(source, /\bON\(([A-Z]\w+)\)/g).filter((each) => !NO_GUARDS.includes(each));
     expect(guards.map((guard) => guard.name).toSorted()).toEqual(switches.toSorted());
     expect(guards.filter(({ code }) => !existsSync(code))).toEqual([]);
   });
 
-  test('numbers its invariants as the list does', () => {
-    const numbered = invariants.map((invariant, at) => `#define ${invariant} ${at + 1}\n`);
+  test('numbers its invariants and its guards as the list does', () => {
+    const lists = [invariants, guards.map((guard) => guard.name)];
+    const numbered = lists.flatMap((list) => list.map((each, at) => `\n#define ${each} ${at + 1}\n`));
     expect(numbered.filter((line) => !source.includes(line))).toEqual([]);
   });
 
@@ -37,10 +38,16 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
   });
 
   describe.skipIf(!HAS_SPIN)('checked by Spin (skipped without spin and cc)', () => {
+    let checker: Checker;
+    beforeAll(async () => {
+      checker = await openChecker(model);
+    });
+    afterAll(() => checker.close());
+
     test.each(small.map((bounds) => [boundsText(bounds), bounds] as const))(
       'keeps all of its invariants in every order of steps within %s',
       async (_text, bounds) => {
-        const { isViolated, states } = await check(model, { bounds });
+        const { isViolated, states } = await checker.check({ bounds });
         expect(isViolated).toBe(false);
         expect(states).toBeGreaterThan(100_000);
       },
@@ -50,10 +57,9 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
       'breaks %s without its guard %s',
       async (_breaks, _name, guard) => {
         const run = runWithout(model, guard);
-        expect((await check(model, run)).isViolated).toBe(true);
+        expect((await checker.check(run)).isViolated).toBe(true);
         // A second line is not needed while the guard before it stands.
-        if (guard.behind)
-          expect((await check(model, { bounds: run.bounds, off: [guard.name] })).isViolated).toBe(false);
+        if (guard.behind) expect((await checker.check({ bounds: run.bounds, off: guard.name })).isViolated).toBe(false);
       },
     );
   });

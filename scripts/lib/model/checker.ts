@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { inOwnFolder } from './in-own-folder.ts';
 import type { Bounds, Guard, Model } from './models.ts';
 
 const run = promisify(execFile);
@@ -11,6 +11,8 @@ const MOST_STEPS = 100_000;
 /** Megabytes of states that a run may keep. */
 const MOST_MEGABYTES = 12_000;
 const OUTPUT = { maxBuffer: 64 * 2 ** 20 };
+/** The size of the table of states, as a power of two. Where a fault is found among the first states, clearing a large table would take longer. */
+const TABLE = { usual: 24, untilFault: 18 };
 
 /** What a run has found. */
 export interface Checked {
@@ -25,9 +27,20 @@ export interface Checked {
 interface Run {
   readonly bounds: Bounds;
   /** Guards that are off. */
-  readonly off?: readonly string[];
+  readonly off?: string;
+  readonly offToo?: string | undefined;
   /** The one invariant to check. All, if it is missing. */
   readonly invariant?: string;
+}
+
+/** A compiled model. The bounds, the guards that are off and the invariant are settings of each run, so that it is compiled once. */
+export interface Checker {
+  /**
+   * Explores all states within these bounds, or until an invariant fails. Rejects when the bounds of memory or depth end the run: then nothing is
+   * shown.
+   */
+  check(wanted: Run): Promise<Checked>;
+  close(): Promise<void>;
 }
 
 /** Whether Spin and a C compiler are installed. */
@@ -36,54 +49,88 @@ export async function canCheck(): Promise<boolean> {
   return found.every(({ status }) => status === 'fulfilled');
 }
 
-/**
- * Explores all states of a model within these bounds, or until an invariant fails. Rejects when Spin or the compiler fails, and when the bounds of memory
- * or depth end the run: then nothing is shown.
- */
-export async function check(model: Model, wanted: Run): Promise<Checked> {
-  return withModel(model, async (folder) => {
-    const startedMs = performance.now();
-    // Without a guard the fault is found among the first states, and an optimising compiler takes longer than that.
-    const optimise = wanted.off?.length ? '-O0' : '-O1';
-    await build(folder, defines(model, wanted), [optimise, '-DCOLLAPSE', `-DMEMLIM=${MOST_MEGABYTES}`]);
-    const { stdout } = await run('./pan', ['-E', `-m${MOST_STEPS}`], { cwd: folder, ...OUTPUT });
-    const isViolated = /assertion violated/.test(stdout);
-    const states = Number(/([\d.e+]+) states, stored/.exec(stdout)?.[1] ?? Number.NaN);
-    const megabytes = Number(/([\d.]+)\s+total actual memory usage/.exec(stdout)?.[1] ?? Number.NaN);
-    if (/too small|out of memory|incomplete/.test(stdout) || Number.isNaN(states))
-      throw new Error(`the run was cut off:\n${stdout}`);
-    return { isViolated, states, megabytes, seconds: (performance.now() - startedMs) / 1000 };
-  });
+/** Compiles a model. `large` takes longer, and its runs are quicker and keep their states in less memory. Rejects when Spin or the compiler fails. */
+export async function openChecker(model: Model, { large = false } = {}): Promise<Checker> {
+  const folder = await folderOf(model);
+  const close = () => rm(folder, { recursive: true });
+  const names = Object.keys(settingsOf(model, { bounds: model.small[0] }));
+  try {
+    await writeFile(join(folder, 'settings.h'), settingsHeader(names));
+    const flags = ['-include', 'settings.h', ...(large ? ['-O2', '-DCOLLAPSE'] : ['-Og'])];
+    const macros = names.map((name) => `-D${name}=c_expr{setting_${name}}`);
+    await build(folder, macros, [...flags, `-DMEMLIM=${MOST_MEGABYTES}`]);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { check: (wanted) => check(folder, model, wanted), close };
+}
+
+async function check(folder: string, model: Model, wanted: Run): Promise<Checked> {
+  const startedMs = performance.now();
+  const settings = Object.entries(settingsOf(model, wanted)).map(([name, value]) => [name, String(value)]);
+  const table = wanted.off ? TABLE.untilFault : TABLE.usual;
+  const options = { cwd: folder, env: Object.fromEntries(settings), ...OUTPUT };
+  const { stdout } = await run('./pan', ['-E', `-m${MOST_STEPS}`, `-w${table}`], options);
+  const isViolated = /assertion violated/.test(stdout);
+  const states = Number(/([\d.e+]+) states, stored/.exec(stdout)?.[1] ?? Number.NaN);
+  const megabytes = Number(/([\d.]+)\s+total actual memory usage/.exec(stdout)?.[1] ?? Number.NaN);
+  if (/too small|out of memory|incomplete/.test(stdout) || Number.isNaN(states))
+    throw new Error(`the run was cut off:\n${stdout}`);
+  return { isViolated, states, megabytes, seconds: (performance.now() - startedMs) / 1000 };
 }
 
 /** The shortest way to the fault without this guard, a line a step: the process, the line of the model, and its statement. */
 export async function trace(model: Model, guard: Guard): Promise<readonly string[]> {
-  return withModel(model, async (folder) => {
-    const wanted = defines(model, runWithout(model, guard));
-    await build(folder, wanted, ['-O1', '-DBFS']);
+  const folder = await folderOf(model);
+  try {
+    // Spin follows the steps itself, and it runs no C: the settings are constants.
+    const settings = Object.entries(settingsOf(model, runWithout(model, guard)));
+    const macros = settings.map(([name, value]) => `-D${name}=${value}`);
+    await build(folder, macros, ['-O1', '-DBFS']);
     await run('./pan', ['-E'], { cwd: folder, ...OUTPUT });
-    const { stdout } = await run('spin', [...wanted, '-t', '-p', 'model.pml'], { cwd: folder, ...OUTPUT });
+    const { stdout } = await run('spin', [...macros, '-t', '-p', 'model.pml'], { cwd: folder, ...OUTPUT });
     return stdout.split('\n').flatMap((line) => {
       const step = /proc +\d+ \((\w+):\d+\) model\.pml:(\d+) .*?\[(.*)\]/.exec(line);
       return step ? [`${step[1]}:${step[2]}  ${step[3]}`] : [];
     });
-  });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** The run that finds the fault without this guard, or, with `invariant`, that looks for another fault. */
 export function runWithout({ small: [usual] }: Model, guard: Guard, invariant = guard.breaks): Run {
-  return { bounds: guard.bounds ?? usual, off: turnedOff(guard), invariant };
+  return { bounds: guard.bounds ?? usual, off: guard.name, offToo: guard.behind, invariant };
 }
 
 /** The guards that are off when this one is checked. */
-export function turnedOff({ name, behind = [] }: Guard): readonly string[] {
-  return [name, ...behind];
+export function turnedOff({ name, behind }: Guard): readonly string[] {
+  return behind ? [name, behind] : [name];
 }
 
-function defines(model: Model, { bounds, off = [], invariant }: Run): string[] {
-  const number = invariant ? model.invariants.indexOf(invariant) + 1 : 0;
-  const limits = Object.entries(bounds).map(([name, value]) => `-D${name}=${value}`);
-  return [...limits, ...off.map((guard) => `-DNO_${guard}`), `-DINVARIANT=${number}`];
+/** The values of a model's macros. Its file numbers invariants and guards from 1, and 0 is none of them. */
+function settingsOf({ invariants, guards }: Model, { bounds, off, offToo, invariant }: Run): Bounds {
+  const numberOf = (names: readonly string[], name = '') => names.indexOf(name) + 1;
+  const names = guards.map((guard) => guard.name);
+  return {
+    ...bounds,
+    OFF: numberOf(names, off),
+    OFF_TOO: numberOf(names, offToo),
+    INVARIANT: numberOf(invariants, invariant),
+  };
+}
+
+/** C that takes each setting from the environment, before the checker starts. Without one of them it stops. */
+function settingsHeader(names: readonly string[]): string {
+  return [
+    '#include <stdlib.h>',
+    ...names.map((name) => `static int setting_${name};`),
+    'static int setting(const char *name) { char *value = getenv(name); if (!value) abort(); return atoi(value); }',
+    '__attribute__((constructor)) static void readSettings(void) {',
+    ...names.map((name) => `  setting_${name} = setting("${name}");`),
+    '}\n',
+  ].join('\n');
 }
 
 /** Makes the checker of a model: Spin writes it in C. */
@@ -92,10 +139,9 @@ async function build(folder: string, macros: readonly string[], flags: readonly 
   await run('cc', ['-w', '-DSAFETY', '-DVECTORSZ=2048', ...flags, '-o', 'pan', 'pan.c'], { cwd: folder, ...OUTPUT });
 }
 
-/** Does work in a folder that holds the model. */
-function withModel<T>({ name }: Model, work: (folder: string) => Promise<T>): Promise<T> {
-  return inOwnFolder(async (folder) => {
-    await copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));
-    return work(folder);
-  });
+/** A new folder that holds the model: Spin writes files where it runs. */
+async function folderOf({ name }: Model): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'percall-model-'));
+  await copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));
+  return folder;
 }

@@ -8,7 +8,7 @@ export function boundsText(bounds: Bounds): string {
     .join(' ');
 }
 
-/** A guard of the code as a switch of a model: `-DNO_<name>` turns it off. */
+/** A guard of the code as a switch of a model: `-DOFF=<name>` turns it off. */
 export interface Guard {
   readonly name: string;
   /** The invariant that fails without it. */
@@ -17,8 +17,8 @@ export interface Guard {
   readonly code: string;
   /** The bounds of the run that finds the fault. By default the model's first small run. */
   readonly bounds?: Bounds;
-  /** Guards that must be off too: this one is a second line behind them. */
-  readonly behind?: readonly string[];
+  /** A guard that must be off too: this one is a second line behind it. */
+  readonly behind?: string;
 }
 
 export interface Model {
@@ -30,6 +30,7 @@ export interface Model {
   readonly small: readonly [Bounds, ...Bounds[]];
   /** Runs that take minutes and gigabytes. */
   readonly full: readonly Bounds[];
+  /** In the order of their numbers in the file, from 1. */
   readonly guards: readonly Guard[];
 }
 
@@ -76,7 +77,7 @@ const AUTHORIZATION: Model = {
     { name: 'NOTE_DECIDES', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
     { name: 'NOTE_IN_OPEN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
     { name: 'WAIT_FOR_OWN', breaks: 'PAID_IS_SERVED', code: 'src/payment/settlers/relayer/judge.ts' },
-    { name: 'LAST_CHECK', breaks: 'FULL_PRICE', code: 'src/payment/receipt.ts', behind: ['SAME_CONTENT'] },
+    { name: 'LAST_CHECK', breaks: 'FULL_PRICE', code: 'src/payment/receipt.ts', behind: 'SAME_CONTENT' },
   ],
 };
 

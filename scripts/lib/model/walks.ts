@@ -36,7 +36,7 @@ export interface ModelWrite {
  */
 export async function walk(number: number): Promise<readonly ModelWrite[]> {
   const bounds = Object.entries({ ...BOUNDS, CONTENTS: 2 - (number % 2) }).map(([name, value]) => `-D${name}=${value}`);
-  const flags = ['-DWALK', '-DNO_FENCING_TOKEN', ...bounds, `-n${number}`, `-u${STEPS}`, '-T'];
+  const flags = ['-DWALK', '-DOFF=FENCING_TOKEN', ...bounds, `-n${number}`, `-u${STEPS}`, '-T'];
   const { stdout } = await inOwnFolder((cwd) => run('spin', [...flags, MODEL], { cwd, maxBuffer: 64 * 2 ** 20 }));
   return stdout.split('\n').flatMap((line) => {
     const [, what = '', before = '', after = ''] = /^\s*@ (\w+) ([\d ]+)\| ([\d ]+)$/.exec(line) ?? [];
