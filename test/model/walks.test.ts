@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import { canCheck } from '../../scripts/lib/model/checker.ts';
-import { type ModelWrite, walk } from '../../scripts/lib/model/walks.ts';
+import { drawWalks, type ModelWrite } from '../../scripts/lib/model/walks.ts';
 import { type Adapter, describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
-import { createReplay } from '../support/ledger/model-replay.ts';
+import { type Compared, createReplay } from '../support/ledger/model-replay.ts';
 
 const HAS_SPIN = await canCheck();
 const IS_SLOW = process.env.SLOW === '1';
 const WALKS: Readonly<Record<Adapter['name'], number>> = IS_SLOW
   ? { sqlite: 100_000, postgres: 10_000 }
   : { sqlite: 900, postgres: 100 };
-/** Walks that are drawn while the ledger is taken through an earlier one. */
-const AHEAD = 4;
+/** Walks that one shell draws, while the ledger is taken through those before them. */
+const AT_ONCE = 50;
 /** What a thousand walks show at least once: each write, made and refused where it can be refused. */
 const HAPPENED = [
   'reserve 1',
@@ -30,12 +30,14 @@ function kindOf({ what, given }: ModelWrite): string {
   return `${what} ${what === 'reserve' ? Math.min(given[0] ?? 0, 1) : given[1]}`;
 }
 
-/** The walks from 1 to `count` with their numbers. Some are drawn ahead, because each takes a run of Spin. */
+/** The walks from 1 to `count` with their numbers. */
 async function* walks(count: number): AsyncGenerator<readonly [number, readonly ModelWrite[]]> {
-  const drawn: ReturnType<typeof walk>[] = [];
-  for (let number = 1; number <= count; number++) {
-    while (drawn.length < AHEAD && number + drawn.length <= count) drawn.push(walk(number + drawn.length));
-    yield [number, (await drawn.shift()) ?? []];
+  const draw = (from: number) => drawWalks(from, Math.min(from + AT_ONCE - 1, count));
+  let next = draw(1);
+  for (let from = 1; from <= count; from += AT_ONCE) {
+    const drawn = await next;
+    if (from + AT_ONCE <= count) next = draw(from + AT_ONCE);
+    for (const [at, writes] of drawn.entries()) yield [from + at, writes];
   }
 }
 
@@ -51,11 +53,15 @@ describeLedgers('the real ledger, through random walks of the model', (adapter) 
       const count = WALKS[adapter.name];
       for await (const [number, writes] of walks(count)) {
         const replay = createReplay(payments, number);
-        for (const [at, write] of writes.entries()) {
-          const { model, ledger } = await replay.step(write);
-          expect(ledger, `walk ${number}, write ${at}: ${JSON.stringify(write)}`).toEqual(model);
+        const compared: (Compared & { readonly write: ModelWrite })[] = [];
+        for (const write of writes) {
+          compared.push({ write, ...(await replay.step(write)) });
           seen.add(kindOf(write));
         }
+        expect(
+          compared.map(({ write, ledger }) => ({ write, row: ledger })),
+          `walk ${number}`,
+        ).toEqual(compared.map(({ write, model }) => ({ write, row: model })));
         const last = writes.at(-1);
         if (last) {
           const { model, ledger } = await replay.end(last.after);

@@ -9,6 +9,7 @@ const STATES = [null, 'reserved', 'settling', 'unknown', 'settled', 'failed'] as
 /** Amounts and prices of the two contents, in base units. */
 const VALUES = [1000n, 2000n];
 const CANCELLED = 'cancelled';
+const REQUEST_HASHES = [0, 1].map((request) => hash32(`request ${request}`));
 const answerTo = (request: number): string => `answer ${request}`;
 
 /** What the model and the ledger say about the row and about the last write. */
@@ -21,6 +22,7 @@ export interface Compared {
 export function createReplay(store: LedgerStore, number: number) {
   const nonce = `walk ${number}`;
   const key = sale(nonce);
+  const contentHashes = [0, 1].map((content) => hash32(`${nonce} content ${content}`));
   const ids = new Map<number, string>();
   const ledgers = new Map<string, Ledger>();
 
@@ -91,7 +93,7 @@ export function createReplay(store: LedgerStore, number: number) {
       const row = await store.find(key);
       return {
         model: [wasMade(write), shownByModel(write.after, idOf)],
-        ledger: [made, row && shownByLedger(row, nonce)],
+        ledger: [made, row && shownByLedger(row, contentHashes)],
       };
     },
     /** The answer that the ledger keeps after the walk, and the one that the model owes. */
@@ -123,14 +125,15 @@ function shownByModel({ state, id, request, content, noted, tried, final }: Mode
   };
 }
 
-function shownByLedger(row: Payment, nonce: string) {
+function shownByLedger(row: Payment, contentHashes: readonly Uint8Array[]) {
   const { id, state, reason, transaction } = row;
   const isOpen = state !== 'settled' && state !== 'failed';
-  const is = (stored: Uint8Array | null, name: string) => stored !== null && Buffer.compare(stored, hash32(name)) === 0;
+  const numberIn = (hashes: readonly Uint8Array[], stored: Uint8Array | null) =>
+    hashes.findIndex((hash) => stored !== null && Buffer.compare(stored, hash) === 0);
   return {
     ...{ id, state },
-    request: [0, 1].findIndex((request) => is(row.requestHash, `request ${request}`)),
-    content: [0, 1].findIndex((content) => is(row.authorizationHash, `${nonce} content ${content}`)),
+    request: numberIn(REQUEST_HASHES, row.requestHash),
+    content: numberIn(contentHashes, row.authorizationHash),
     ...(isOpen && { noted: transaction !== null, tried: reason === REVERTED }),
     ...(state === 'failed' && { final: reason !== REVERTED }),
   };
