@@ -12,7 +12,7 @@ const MOST_STEPS = 100_000;
 const MOST_MEGABYTES = 12_000;
 const OUTPUT = { maxBuffer: 64 * 2 ** 20 };
 /** The size of the table of states, as a power of two. Where a fault is found among the first states, clearing a large table would take longer. */
-const TABLE = { usual: 24, untilFault: 18 };
+const TABLE = { usual: 24, untilFault: 20 };
 
 /** What a run has found. */
 export interface Checked {
