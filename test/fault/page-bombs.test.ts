@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPageReader, type PageReader } from '../../src/upstream/web/page-reader.ts';
 
 const signal = new AbortController().signal;
@@ -11,7 +11,11 @@ const page = (html: string) => ({
 });
 
 let reader: PageReader;
-afterEach(() => reader.close());
+// One thread reads them all, as that of a service would.
+beforeAll(() => {
+  reader = createPageReader({ workers: 1, parseMs: 120_000 });
+});
+afterAll(() => reader.close());
 
 /** Each page has at most 3 MB. Parsed without a limit it would become a tree of hundreds of MB. A worker out of memory would end the process. */
 test.each([
@@ -23,13 +27,11 @@ test.each([
   ['table cells', '<tr><td>x'],
   ['attributes', '<p a b c d e f>'],
 ])('a page of nothing but %s is read within the memory limit', async (_what, piece) => {
-  reader = createPageReader({ workers: 1, parseMs: 120_000 });
   const bomb = page(`<html><body><table>${piece.repeat(3_000_000 / piece.length)}`);
   expect((await reader.read(bomb, signal)).truncated).toBe(true);
 });
 
 test('one element with a million attributes is read within the memory limit', async () => {
-  reader = createPageReader({ workers: 1, parseMs: 120_000 });
   const names = Array.from({ length: 400_000 }, (_, n) => `a${n}`).join(' ');
   expect((await reader.read(page(`<html><body><p ${names}>x</p>`), signal)).truncated).toBe(true);
 });
