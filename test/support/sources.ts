@@ -20,7 +20,10 @@ export function readSources(pattern: string): Source[] {
   }));
 }
 
-/** The file's syntax tree. Its nodes have no parent links, so a walk from the top must keep track of them. */
+/** The file's syntax tree, without what comments say. Its nodes have no parent links, so a walk from the top must keep track of them. */
 export function parseSource({ path, text }: Source): ts.SourceFile {
-  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  return ts.createSourceFile(path, text, {
+    languageVersion: ts.ScriptTarget.Latest,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
+  });
 }

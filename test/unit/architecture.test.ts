@@ -154,8 +154,16 @@ interface Import {
   readonly dynamic: boolean;
 }
 
-/** Every import of a file: static, re-exported, type, dynamic, required. */
-function importsOf(source: Source): Import[] {
+const importsFound = new WeakMap<Source, readonly Import[]>();
+
+/** Every import of a file: static, re-exported, type, dynamic, required. Each file is parsed once. */
+function importsOf(source: Source): readonly Import[] {
+  const found = importsFound.get(source) ?? findImports(source);
+  importsFound.set(source, found);
+  return found;
+}
+
+function findImports(source: Source): Import[] {
   const found: Import[] = [];
   const add = (node: ts.Node | undefined, typesOnly: boolean, dynamic = false) =>
     found.push({ specifier: node && ts.isStringLiteralLike(node) ? node.text : null, typesOnly, dynamic });
