@@ -10,7 +10,7 @@ import { type OpenFacilitator, openFacilitator } from '../support/lightning/faci
 import { formsOf } from '../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
-const RUNS = process.env.SLOW ? 50_000 : 1500;
+const RUNS = process.env.SLOW ? 50_000 : 600;
 const RAW_RUNS = process.env.SLOW ? 3000 : 150;
 /** In ms. Without an answer by then the call hangs; the slowest honest answer takes milliseconds. */
 const HANG_MS = 10_000;

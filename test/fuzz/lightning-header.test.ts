@@ -9,7 +9,7 @@ import { randomJson } from '../support/random-json.ts';
 import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
 import { decoded } from '../support/usdc/buyer.ts';
 
-const HEADERS = process.env.SLOW ? 20_000 : 1000;
+const HEADERS = process.env.SLOW ? 20_000 : 400;
 /** The reasons of our routes besides the scheme's own. */
 const REASONS: ReadonlySet<unknown> = new Set([...LNBTC_REASONS, 'invalid_payload', 'invalid_x402_version']);
 

@@ -12,6 +12,10 @@ import {
   vectorPresentation,
 } from '../unit/payment/lnbtc/proof-cases.ts';
 
+/** The share of the cases that is drawn in the quick lane. */
+const SHARE = process.env.SLOW ? 1 : 1 / 4;
+const [PAIRS, MUTATIONS, BOTH, EDITS] = [5000 * SHARE, 20_000 * SHARE, 10_000 * SHARE, 3000 * SHARE];
+
 type Json = Record<string, unknown>;
 type Both = Pick<Presentation, 'payment' | 'requirement'>;
 
@@ -90,21 +94,21 @@ function isRight(outcome: string, both: Both): boolean {
 }
 
 describe('checkProof', () => {
-  test(`never throws and knows only listed reasons for any JSON at all (5,000 pairs, seed ${seed})`, () => {
+  test(`never throws and knows only listed reasons for any JSON at all (${PAIRS} pairs, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-json');
     const wrong: string[] = [];
-    for (let n = 0; n < 5000; n++) {
+    for (let n = 0; n < PAIRS; n++) {
       const outcome = outcomeOf({ payment: randomJson(random), requirement: randomJson(random) });
       if (outcome === 'ok' || !isListed(outcome)) wrong.push(outcome);
     }
     expect(wrong).toEqual([]);
   });
 
-  test(`accepts a mutated proof exactly when no checked member has changed (20,000 mutations, seed ${seed})`, () => {
+  test(`accepts a mutated proof exactly when no checked member has changed (${MUTATIONS} mutations, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-mutations');
     const wrong: string[] = [];
     const reached = new Map<string, number>();
-    for (let n = 0; n < 20_000; n++) {
+    for (let n = 0; n < MUTATIONS; n++) {
       const { payment, requirement } = presentation();
       const both = { payment, requirement };
       for (let left = 1 + Math.floor(random() * 3); left > 0; left--) mutate(both, random);
@@ -118,11 +122,11 @@ describe('checkProof', () => {
     expect(reached.size).toBeGreaterThan(12);
   });
 
-  test(`the same change on both sides is checked by itself (10,000 mutations, seed ${seed})`, () => {
+  test(`the same change on both sides is checked by itself (${BOTH} mutations, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-both');
     const wrong: string[] = [];
     const reached = new Set<string>();
-    for (let n = 0; n < 10_000; n++) {
+    for (let n = 0; n < BOTH; n++) {
       const { payment, requirement } = presentation();
       mutate({ requirement }, random);
       const both = { payment: { ...payment, accepted: structuredClone(requirement) }, requirement };
@@ -134,10 +138,10 @@ describe('checkProof', () => {
     expect(reached.size).toBeGreaterThan(8);
   });
 
-  test(`no edit of the invoice's text is accepted (3,000 edits, seed ${seed})`, () => {
+  test(`no edit of the invoice's text is accepted (${EDITS} edits, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-text');
     const alphabet = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l1bioLQ ';
-    for (let n = 0; n < 3000; n++) {
+    for (let n = 0; n < EDITS; n++) {
       let text = INVOICE;
       for (let left = 1 + Math.floor(random() * 3); left > 0; left--) {
         const at = Math.floor(random() * text.length);
