@@ -18,7 +18,8 @@ export interface RelayerFault {
   readonly weight?: number;
   /** With two, the second is the node itself, without faults. */
   readonly providers?: 1 | 2;
-  run(stage: Stage, random: Random): Promise<Endings>;
+  /** Two seeds with numbers that follow each other have the fault on either side of what it disturbs. */
+  run(stage: Stage, random: Random, number: number): Promise<Endings>;
 }
 
 /** The number of payments in the fault whose payers move their balances. */
@@ -104,13 +105,13 @@ const nonceOf = ({ params }: ProxiedCall): number => parseTransaction(params[0] 
 /** Acts on the first transactions, before or after the node has them. */
 function onFirstSends(act: (stage: Stage, call: ProxiedCall) => Promise<unknown>): RelayerFault {
   return {
-    run: async (stage, random) => {
+    run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       let left = between(random, 1, 3);
       const hook = async (call: ProxiedCall): Promise<void> => {
         if (call.method === 'eth_sendRawTransaction' && left-- > 0) await act(stage, call);
       };
-      stage.proxy.play(random() < 0.5 ? { before: hook } : { after: hook });
+      stage.proxy.play(number % 2 === 0 ? { before: hook } : { after: hook });
       await whileServed(stage, sales, () => {});
       return all(sales, SERVED);
     },
@@ -124,8 +125,8 @@ async function hurl(stage: Stage, calldata: readonly `0x${string}`[]): Promise<v
 }
 
 /** Acts on some of the payments, while they are served or when the first transaction is being sent. */
-async function against(stage: Stage, random: Random, sales: readonly Sale[], act: () => Promise<unknown>) {
-  if (random() < 0.5) return whileServed(stage, sales, act);
+async function against(stage: Stage, number: number, sales: readonly Sale[], act: () => Promise<unknown>) {
+  if (number % 2 === 0) return whileServed(stage, sales, act);
   let acted: Promise<unknown> | null = null;
   stage.proxy.play({
     before: async ({ method }) => {
@@ -218,20 +219,20 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     },
   },
   'meets authorizations that were cancelled': {
-    run: async (stage, random) => {
+    run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       const cancelled = sales.filter(() => random() < 0.5);
       const calls = cancelled.map((sale) => cancelCalldata(stage.network, sale.privateKey, sale.authorization));
-      await against(stage, random, sales, () => hurl(stage, calls));
+      await against(stage, number, sales, () => hurl(stage, calls));
       // A payment that was mined before its cancellation is paid.
       return new Map(sales.map((sale) => [sale, cancelled.includes(sale) ? /^served$|^402/ : SERVED]));
     },
   },
   'meets authorizations that a third party has sent': {
-    run: async (stage, random) => {
+    run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       const sent = sales.filter(() => random() < 0.5);
-      await against(stage, random, sales, () =>
+      await against(stage, number, sales, () =>
         hurl(
           stage,
           sent.map(({ authorization }) => transferCalldata(authorization)),
@@ -253,7 +254,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
   },
   'meets a balance that moved away under many authorizations': {
     weight: MANY / 50,
-    run: async (stage, random) => {
+    run: async (stage, random, number) => {
       const count = pick(random, [1, 3, 10]);
       const payers = await Promise.all(Array.from({ length: count }, () => stage.newPayer(Math.ceil(MANY / count))));
       const sales = payers.flatMap((payer) => payer.sales);
@@ -262,7 +263,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
         const { requirement } = first as Sale;
         return transferCalldata(signAuthorization(privateKey, requirement, { to: `0x${'ee'.repeat(20)}`, value }));
       });
-      await against(stage, random, sales, () => hurl(stage, moves));
+      await against(stage, number, sales, () => hurl(stage, moves));
       return new Map();
     },
   },
@@ -285,14 +286,14 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     },
   },
   'meets payers that grow code': {
-    run: async (stage, random) => {
+    run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       const grown = await Promise.all(Array.from({ length: between(random, 1, 2) }, () => stage.newPayer()));
       const late = grown.flatMap((payer) => payer.sales);
       const grow = () =>
         Promise.all(grown.map(({ address }) => stage.network.rpc('anvil_setCode', [address, ENDLESS])));
       const order = random() < 0.5 ? [...sales, ...late] : [...late, ...sales];
-      await against(stage, random, order, grow);
+      await against(stage, number, order, grow);
       // A buyer that got 503 asks again. By then the payer may be banned, or its payment simulated again.
       const refused = /^402 invalid_exact_evm_transaction_(simulation_)?failed$|^429 payer_refused$/;
       return new Map([...all(sales, SERVED), ...all(late, refused)]);
