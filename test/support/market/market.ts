@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createMarket, type MarketLimits } from '../../../src/discovery/market/market.ts';
 import { createCaller } from '../../../src/discovery/market/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market/market-schedule.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
+import { openFreshLedger } from '../ledger/fresh-ledger.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { type Recorded, startReplay, TEST_CA } from '../upstream/replay.ts';
 
@@ -74,7 +74,7 @@ export async function openMarket({
   const testHosts = new Map(hosts.map((name) => [name, { address: '127.0.0.1', port: sellers.port }]));
   for (const name of ['plain.example', ...plainHosts]) testHosts.set(name, { address: '127.0.0.1', port: plain.port });
   const folder = mkdtempSync(join(tmpdir(), 'percall-market-'));
-  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const db = openFreshLedger(join(folder, 'ledger.db'));
   const store = createMarketStore(db);
   const clock = createManualClock(startMs);
   const lines: [object, string][] = [];

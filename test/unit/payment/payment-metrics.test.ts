@@ -9,10 +9,11 @@ import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../support/ledger/channel-rows.ts';
+import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -25,7 +26,7 @@ const clock = { nowMs: () => now, sleep: async () => {} };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'metrics-'));
-  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openFreshLedger(join(folder, 'ledger.db'));
   store = createLedgerStore(db);
   claims = createLightningStore(db);
   registry = new Registry();

@@ -6,8 +6,8 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { SettlingProcess } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -24,7 +24,7 @@ let clock: ManualClock;
 let tell: (id: string) => void;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'settling-remote-'));
-  store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  store = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
   clock = createManualClock(START_MS);
   ledger = open();
 });

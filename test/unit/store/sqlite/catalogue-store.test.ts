@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -12,7 +13,7 @@ let store: CatalogueStore;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-store-'));
-  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openFreshLedger(join(folder, 'ledger.db'));
   store = createCatalogueStore(db);
 });
 afterEach(() => {

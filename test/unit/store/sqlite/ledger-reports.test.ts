@@ -6,12 +6,13 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger } from '../../../../src/payment/ledger.ts';
 import { createChannelStore } from '../../../../src/store/sqlite/channel-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../../support/ledger/channel-rows.ts';
+import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../../support/ledger/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
@@ -22,7 +23,7 @@ let now: number;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'reports-'));
   file = join(folder, 'ledger.db');
-  db = openLedgerDatabase(file);
+  db = openFreshLedger(file);
   now = START;
 });
 afterEach(() => {
