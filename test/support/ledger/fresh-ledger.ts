@@ -10,14 +10,20 @@ let made: Buffer | undefined;
  * of processor time, and a sync each.
  */
 export function openFreshLedger(file: string): Sqlite {
+  writeFreshLedger(file);
+  return openLedgerDatabase(file);
+}
+
+/** Puts the file of a new ledger there, for a service that opens it itself. Throws when there is a file already. */
+export function writeFreshLedger(file: string): void {
   made ??= makeLedger();
   writeFileSync(file, made, { flag: 'wx' });
-  return openLedgerDatabase(file);
 }
 
 function makeLedger(): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'percall-fresh-'));
   const file = join(folder, 'ledger.db');
+  // Closing the last connection moves the log into the file.
   openLedgerDatabase(file).close();
   const bytes = readFileSync(file);
   rmSync(folder, { recursive: true });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,8 +11,8 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
+import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 
 /** An answer as received. */
 export interface Answer {
@@ -90,20 +90,6 @@ export interface ServiceOptions {
   clock?: Clock;
 }
 
-let empty: Buffer | null = null;
-
-/** The file of a new ledger. It is made once, because its seventeen migrations take longer than the rest of a start. */
-function emptyLedger(): Buffer {
-  if (empty !== null) return empty;
-  const folder = mkdtempSync(join(tmpdir(), 'percall-empty-'));
-  const file = join(folder, 'ledger.db');
-  // Closing the last connection moves the log into the file.
-  openLedgerDatabase(file).close();
-  empty = readFileSync(file);
-  rmSync(folder, { recursive: true });
-  return empty;
-}
-
 /** The real service in this process, on the embedded network. */
 export function startService(network: EmbeddedNetwork, { env = {}, ...options }: ServiceOptions = {}) {
   return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
@@ -115,7 +101,7 @@ export async function serviceWith(
   { catalogue, dataDir, clock }: Omit<ServiceOptions, 'env'>,
 ) {
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
-  if (!dataDir && !env.LEDGER_URL) writeFileSync(join(folder, 'ledger.db'), emptyLedger());
+  if (!dataDir && !env.LEDGER_URL) writeFreshLedger(join(folder, 'ledger.db'));
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const { DATA_DIR: _elsewhere, ...asked } = env;
