@@ -139,7 +139,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest|embedded)\// },
   { name: /^better-sqlite3$/, values: /^src\/store\// },
   { name: /^@x402\/fetch$/, values: /^src\/selftest\// },
-  { name: /^undici$/, values: /^src\/(chain|upstream)\// },
+  { name: /^undici$/, values: /^src\/(chain|upstream|embedded)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,
     values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/gate\.ts)/,

@@ -64,7 +64,7 @@ export const TEST_CA = certificate('ca.pem');
 export const EXPIRED = certificate('expired.pem');
 
 let made: Buffer | null = null;
-/** More bytes than any upstream may send. They are made once, by the first test that needs them, and compressed to a few KiB. */
+/** More bytes than any upstream may send. They are made once, and compressed to a few KiB. That takes half a second: no answer may wait for it. */
 function huge(): Buffer {
   made ??= gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
   return made;
@@ -110,6 +110,7 @@ export async function startReplay(
     received,
     async setFault(kind, prefix = '/') {
       fault = kind === null ? null : { kind, prefix };
+      if (kind === 'huge') huge();
       if (kind === 'refused') await close();
       else if (!server.listening) await listen(bound);
     },
