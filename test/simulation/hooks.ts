@@ -2,14 +2,12 @@ import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { installVirtualTime } from './engine/time.ts';
 import { installFetch } from './network/fetch.ts';
 import { plantInto } from './planted/plant.ts';
-import { noteImports, standInFor } from './seam.ts';
+import { endOf, noteImports, standInFor } from './seam.ts';
 
 // Loaded before the program (`node --import`): puts simulated parts in the place of real ones, and planted faults into the source, in memory.
 
 installVirtualTime();
 installFetch();
-
-const SOURCE = new URL('../../src/', import.meta.url).href;
 
 /** Without its types, by the text: most files are the same each time that the service is loaded anew. */
 const known = new Map<string, string>();
@@ -25,10 +23,9 @@ registerHooks({
     const standIn = standInFor(specifier, context.parentURL ?? '');
     if (standIn) return { url: new URL(standIn, import.meta.url).href, shortCircuit: true };
     const resolved = next(specifier, context);
-    // What a service that was loaded anew imports is its own too.
+    // A module that was loaded anew imports those of the same loading.
     const [again] = /\?service=\d+$/.exec(context.parentURL ?? '') ?? [];
-    const isOwn = again !== undefined && resolved.url.startsWith(SOURCE) && !resolved.url.includes('?');
-    return isOwn ? { ...resolved, url: `${resolved.url}${again}` } : resolved;
+    return again === undefined ? resolved : { ...resolved, url: `${resolved.url}${endOf(resolved.url, again)}` };
   },
   load(url, context, next) {
     const loaded = next(url, context);

@@ -6,7 +6,7 @@ import { drawMoves } from './moves/draw.ts';
 import type { Move } from './moves/move.ts';
 import { tellMove } from './moves/tell.ts';
 import { PLANTED } from './planted/all.ts';
-import { choosePlants, type Plant, unplanted } from './planted/plant.ts';
+import { choosePlants, editsOf, type Plant, unplanted } from './planted/plant.ts';
 import { drawScenario } from './run/draw-scenario.ts';
 import { type Outcome, runSeed } from './run/run-seed.ts';
 import type { Scenario } from './run/scenario.ts';
@@ -65,8 +65,9 @@ if (!values.each) await playAll(plants, plays());
 else if (plays().length !== plants.length) fail('--each takes as many seeds as faults');
 else
   for (const [at, play] of plays().entries()) {
-    loadAnew();
-    if (await playAll(plants.slice(at, at + 1), [play])) break;
+    const planted = plants.slice(at, at + 1);
+    loadAnew(planted.flatMap(editsOf).map(({ file }) => file));
+    if (await playAll(planted, [play])) break;
   }
 process.exit(0);
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { withImporters } from './planted/importers.ts';
 
 // The one place of the simulation that knows where things are inside the service. Everything else speaks HTTP, and reads the chain and the ledger's file.
 
@@ -43,11 +44,18 @@ export type { InstancesShare } from '../../src/store/postgres/open-instances.ts'
 let loading = '';
 let loadings = 0;
 
-/** From here on the service is loaded anew, with what is planted by then. */
-export function loadAnew(): void {
+/** What each loading has of its own; everything else is shared by all. */
+const anew = new Map<string, ReadonlySet<string>>();
+
+/** From here on these files of the service, and what imports them, are loaded anew with what is planted by then. */
+export function loadAnew(files: readonly string[]): void {
   loadings += 1;
   loading = `?service=${loadings}`;
+  anew.set(loading, withImporters(files));
 }
+
+/** The end of a module's address in a loading: empty for a module that all loadings share. */
+export const endOf = (url: string, of: string): string => (anew.get(of)?.has(url) ? of : '');
 
 /** What a shared ledger is made of: the real stores over SQLite, and the error that a client gets while the ledger is away. */
 export async function ledgerParts() {
@@ -63,7 +71,10 @@ export async function ledgerParts() {
   return { openSqliteStores, unavailable, hold };
 }
 
-const part = <T>(file: string): Promise<T> => import(`../../src/${file}${loading}`) as Promise<T>;
+function part<T>(file: string): Promise<T> {
+  const { href } = new URL(`../../src/${file}`, import.meta.url);
+  return import(`${href}${endOf(href, loading)}`) as Promise<T>;
+}
 
 /** What the simulation reads of the ledger's file. */
 export const LEDGER_QUERIES = {
