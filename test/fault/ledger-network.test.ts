@@ -20,8 +20,8 @@ import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 70 : 7));
 const [BUYERS, CLAIMS] = [6, 12];
 const PATH = '/v1/paid/fees/estimate';
-/** Short time-outs, so that an unknown outcome is reported soon. */
-const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '500', LEDGER_CONNECT_TIMEOUT_MS: '1000', SETTLE_WAIT_MS: '8000' };
+/** Short time-outs, so that an unknown outcome is reported soon. A start needs its connections: on a busy machine a second was not enough for one. */
+const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '500', LEDGER_CONNECT_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '8000' };
 type Buyer = Awaited<ReturnType<typeof newBuyer>>;
 const random = seededRandom('ledger network');
 

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import Fastify from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LISTING, marketOperations } from '../../src/http/openapi/openapi-market.ts';
 import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market/market.ts';
 import { createTestApp, listen } from './harness.ts';
@@ -8,13 +8,13 @@ import { createTestApp, listen } from './harness.ts';
 const X = 'https://a.good.example/x';
 let open: OpenMarket;
 let app: Awaited<ReturnType<typeof createTestApp>>['app'];
-beforeAll(async () => {
+beforeEach(async () => {
   open = await openMarket({
     answers: { '/x': challenge(), '/y': challenge([accept({ amount: '10' })]), '/page': { body: '<p>' } },
   });
   ({ app } = await createTestApp({ market: open.market, env: { PUBLIC_ORIGIN: ORIGIN } }));
 });
-afterAll(async () => {
+afterEach(async () => {
   await app.close();
   await open.close();
 });
@@ -93,7 +93,7 @@ describe('POST /v1/market', () => {
 });
 
 describe('GET /v1/market', () => {
-  beforeAll(async () => {
+  beforeEach(async () => {
     await post({ url: X });
     await open.clock.advance(1000);
     await post({ url: 'https://b.good.example/y' });
