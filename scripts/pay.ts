@@ -1,5 +1,8 @@
 import { payCommand } from './lib/pay/pay-command.ts';
 
+// A reader may have gone. Its write then fails, and the command says so; without a listener Node would end the program before that.
+process.stdout.on('error', () => {});
+
 process.exitCode = await payCommand(process.argv.slice(2), {
   env: process.env,
   folder: process.cwd(),
