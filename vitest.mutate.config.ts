@@ -19,6 +19,8 @@ export default defineConfig({
     // It reads the sources, which Stryker rewrites.
     exclude: ['test/unit/payment/refusal-words.test.ts'],
     setupFiles: ['test/support/loopback-only.ts'],
+    // Suites that play seeds play more of them.
+    env: { MUTATE: '1' },
     // A mutant that makes a test wait for ever costs this long at most. Beyond that Stryker ends the process, which costs a new one too.
     testTimeout: 15_000,
     hookTimeout: 15_000,

@@ -22,7 +22,8 @@ import { paidReceipt, randomIntent, randomJob, randomOperation } from '../../../
 
 // The machine alone, without a clock or a promise: events in, effects out. SEED=<seed> repeats a run.
 
-const SEEDS = process.env.SLOW ? 5000 : 40;
+/** Mutants meet more of them than a change does. */
+const SEEDS = process.env.SLOW ? 5000 : process.env.MUTATE ? 150 : 40;
 const STEPS = 250;
 const GWEI = 10n ** 9n;
 const abi = parseAbi([

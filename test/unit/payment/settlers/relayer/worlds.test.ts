@@ -13,8 +13,8 @@ import { type Journal, runWorld } from '../../../../support/usdc/world/run-world
 
 const RECORDED = join(import.meta.dirname, 'recorded.json');
 const recorded: Record<string, string> = JSON.parse(readFileSync(RECORDED, 'utf8'));
-const isWhole = process.env.SLOW || process.env.RECORD;
-/** Every third world. Only the slow lane plays all. The last test holds that these have everything that may happen. */
+const isWhole = process.env.SLOW || process.env.RECORD || process.env.MUTATE;
+/** Every third world. The slow lane and mutants meet all. The last test holds that these have everything that may happen. */
 const chosen = Object.keys(recorded).filter((_, at) => isWhole || at % 3 === 0);
 const seeds = process.env.SEED ? [process.env.SEED] : chosen;
 const BLOCK = 20;
