@@ -14,7 +14,13 @@ import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool, settles } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
-import { paidReceipt, randomAuthorization, randomIntent, startTokenNode } from '../../../../support/usdc/token-node.ts';
+import {
+  paidReceipt,
+  randomAuthorization,
+  randomIntent,
+  randomOperation,
+  startTokenNode,
+} from '../../../../support/usdc/token-node.ts';
 
 const [BATCH_WINDOW_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
 const abi = parseAbi([
@@ -101,6 +107,17 @@ async function ended<T>({ head }: { head: () => void }, outcome: Promise<T>): Pr
 }
 const settledIn = ({ transactionHash }: { transactionHash: string }) => ({
   ...{ kind: 'settled', block: 100, paid: 1000n, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
+});
+
+test('an operation that was sent before ends as the chain shows it, and its caller is told', async () => {
+  const bed = await bench();
+  const end = { kind: 'failed', reason: 'its nonce is used' } as const;
+  bed.node.server.methods.eth_call = () => {
+    throw new RpcFault(3, 'execution reverted');
+  };
+  const outcome = bed.relayer.operate({ ...randomOperation(), broadcast: true, lookUp: async () => end });
+  await bed.clock.advance(BATCH_WINDOW_MS);
+  expect(await ended(bed, outcome)).toEqual(end);
 });
 
 describe('a payment', () => {
