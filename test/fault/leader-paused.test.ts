@@ -10,6 +10,7 @@ import {
   expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
+  untilTheFirstLeads,
 } from '../support/service/instances-checks.ts';
 import { until } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
@@ -47,23 +48,12 @@ describePostgres('the leader is paused', () => {
     (await service.ask<{ n: number }>(`SELECT count(*)::int AS n FROM usdc_payments WHERE state = '${state}'`))[0]?.n ??
     0;
 
-  /** Gives the lease back to the instance whose connection the test controls. */
-  async function untilTheFirstLeads(): Promise<void> {
-    await untilAllAreReady(service);
-    if ((await leaderOf(service)) === 1) {
-      await service.instances[1]?.stop();
-      await until('the first one leads', async () => (await leaderOf(service)) === 0);
-      await service.instances[1]?.start();
-    }
-    expect(await leaderOf(service)).toBe(0);
-  }
-
   /**
    * Buyers pay at both instances. The leader is paused before it makes the call of this kind, and resumed after the other instance has settled
    * everything.
    */
   async function payWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
-    await untilTheFirstLeads();
+    await untilTheFirstLeads(service);
     const sold = await countOf('settled');
     const [first, second] = service.origins as [string, string];
     const leaderPid = service.instances[0]?.pid() ?? 0;

@@ -6,12 +6,13 @@ import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import { type Instances, startInstances } from '../support/service/instances.ts';
 import {
   checkSale,
   expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
+  untilTheFirstLeads,
 } from '../support/service/instances-checks.ts';
 import { type Answer, call } from '../support/service/service.ts';
 import { presentUntilServed, until, usesOf } from '../support/service/workers.ts';
@@ -176,14 +177,7 @@ describePostgres('the network between one of two instances and the ledger', () =
   test.each(process.env.SLOW ? (['away', 'swallow'] as const) : (['swallow'] as const))(
     'a leader that is cut off (%s) steps down, and the other instance leads',
     async (how) => {
-      await untilAllAreReady(service);
-      // The lease goes back to the instance whose connection the test controls.
-      if ((await leaderOf(service)) === 1) {
-        await service.instances[1]?.stop();
-        await until('the first one leads', async () => (await leaderOf(service)) === 0);
-        await service.instances[1]?.start();
-      }
-      expect(await leaderOf(service)).toBe(0);
+      await untilTheFirstLeads(service);
       const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
       proxy[how]();
       const refused = present(troubled(), PATH, payment);

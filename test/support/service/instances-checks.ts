@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { balanceOf, type Payment } from '../usdc/buyer.ts';
-import type { Instances } from './instances.ts';
+import { type Instances, leaderOf } from './instances.ts';
 import type { Answer } from './service.ts';
 import { presentUntilServed, until, usesOf } from './workers.ts';
 
@@ -48,4 +48,15 @@ export function untilAllAreReady({ origins }: Pick<Instances, 'origins'>): Promi
     await Promise.all(answers.map((answer) => answer?.body?.cancel()));
     return answers.every((answer) => answer?.status === 200);
   });
+}
+
+/** Gives the lease to the first instance, whose connection a test controls. */
+export async function untilTheFirstLeads(service: Instances): Promise<void> {
+  await untilAllAreReady(service);
+  if ((await leaderOf(service)) === 1) {
+    await service.instances[1]?.stop();
+    await until('the first one leads', async () => (await leaderOf(service)) === 0);
+    await service.instances[1]?.start();
+  }
+  expect(await leaderOf(service)).toBe(0);
 }
