@@ -7,7 +7,7 @@ import type { Market } from './discovery/market/market.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
 import { installErrorHandlers, type ProblemPage } from './http/errors.ts';
 import { guardRequests } from './http/guard-requests.ts';
-import { acceptEveryMethod } from './http/methods.ts';
+import { createMethodRefusals } from './http/methods.ts';
 import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createRouteAdvice } from './http/route-advice.ts';
@@ -56,10 +56,9 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   app.addHook('onRoute', (route) => {
     routes.push(route);
   });
-  acceptEveryMethod(app);
 
   const observer = observeRequests(app, log, metrics);
-  guardRequests(app, log);
+  guardRequests(app, log, createMethodRefusals(app, observer.unmatched));
   const adviceOn = createRouteAdvice({
     ...{ catalogue: deps.catalogue, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
   });

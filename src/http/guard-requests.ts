@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
 import { CORS_HEADERS, PREFLIGHT_HEADERS } from './cors.ts';
@@ -22,10 +22,15 @@ declare module 'fastify' {
 
 /**
  * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request id and the CORS headers on every
- * answer. Unacceptable requests and preflights are answered here, before limits and gates.
+ * answer. Unacceptable requests and preflights are answered here, before limits and gates. So is a request that no route answers: `refusalOf` says whether
+ * its method is the reason. Its body is not read then.
  * The Host check is Node's own, done here because Node would answer without id and body.
  */
-export function guardRequests(app: FastifyInstance, log: Logger): void {
+export function guardRequests(
+  app: FastifyInstance,
+  log: Logger,
+  refusalOf: (request: FastifyRequest) => AppError | null,
+): void {
   const watch = watchProxies(log);
   app.decorateRequest('startedMs', 0);
   app.addHook('onRequest', (request, reply, done) => {
@@ -38,8 +43,9 @@ export function guardRequests(app: FastifyInstance, log: Logger): void {
     if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) watch(request);
     if ((raw.url?.length ?? 0) > MAX_URL_LENGTH) return done(TOO_LONG);
     if (headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);
-    if (raw.method !== 'OPTIONS') return done();
-    reply.headers(PREFLIGHT_HEADERS).code(204).send();
+    if (raw.method === 'OPTIONS') return void reply.headers(PREFLIGHT_HEADERS).code(204).send();
+    if (request.is404) return done(refusalOf(request) ?? undefined);
+    done();
   });
   // Without a route for OPTIONS the not-found handler would count it. The hook above answers it before this handler.
   app.options('*', (_request, reply) => reply.code(204).send());

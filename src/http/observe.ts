@@ -60,11 +60,11 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
   });
 
   return {
-    /** Counts and logs an answer that no route gives. */
-    unmatched(request: FastifyRequest, status: number): void {
+    /** Counts and logs an answer that no route gives, under the pattern of a path that answers other methods where one is given. */
+    unmatched(request: FastifyRequest, status: number, route = UNMATCHED): void {
       const milliseconds = performance.now() - request.startedMs;
-      countsOf(UNMATCHED).add(request.raw.method ?? '', status, milliseconds / 1000);
-      logAnswer(request, UNMATCHED, status, milliseconds, false);
+      countsOf(route).add(request.raw.method ?? '', status, milliseconds / 1000);
+      logAnswer(request, route, status, milliseconds, false);
     },
   };
 }

@@ -10,6 +10,17 @@ import { createRequestIds } from './request-id.ts';
 /** Added to the longest time that a request may take. */
 const SLACK_MS = 10_000;
 
+/** How a path is read. */
+export const ROUTER_OPTIONS = {
+  // Each path has one spelling, because proxies and caches may treat other spellings differently. (`;` starts no query: this is the router's default, and a
+  // test checks it, because the types have no option for it.)
+  caseSensitive: true,
+  ignoreDuplicateSlashes: false,
+  ignoreTrailingSlash: false,
+  // Ids in paths are hashes of at most 66 characters.
+  maxParamLength: 128,
+} as const;
+
 /**
  * Every time-out and limit of the HTTP server, each with its reason. None is left to a default that may change with a version.
  * Fastify logs nothing, and `request.log` is silent: with a logger Fastify would listen on every response, which costs 8 % of a bare request.
@@ -52,14 +63,6 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
     schemaController: NO_SCHEMAS,
     frameworkErrors: answerBeforeRouting,
     clientErrorHandler: createClientErrorHandler({ log, nextId }),
-    routerOptions: {
-      // Each path has one spelling, because proxies and caches may treat other spellings differently. (`;` starts no query: this is the router's default, and a
-      // test checks it, because the types have no option for it.)
-      caseSensitive: true,
-      ignoreDuplicateSlashes: false,
-      ignoreTrailingSlash: false,
-      // Ids in paths are hashes of at most 66 characters.
-      maxParamLength: 128,
-    },
+    routerOptions: { ...ROUTER_OPTIONS },
   };
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import type { answerMessage } from './answer-message.ts';
@@ -87,7 +86,6 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, { tool
       handler: handle,
     });
   });
-  refuseOtherMethods(app, url, ['POST']);
 }
 
 /** The tool that a message calls; undefined when it calls none of ours. */

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AppError, BadParameter } from '../errors.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { isForwarded } from '../lib/forwarded.ts';
 import { isLoopback } from '../lib/is-loopback.ts';
 
@@ -60,7 +59,6 @@ export function mountDemoBuyer(app: FastifyInstance, { config, demoBuyer, prices
       return reply.header('cache-control', 'no-store').send(await demoBuyer(seller, amount));
     },
   });
-  refuseOtherMethods(app, DEMO_BUYER_PATH, ['POST']);
 }
 
 const NOT_HERE = new AppError(

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '../errors.ts';
 import type { Encoded } from '../http/encodings.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { findAsset } from './assets.ts';
 import { sendAsset, sendPage } from './send.ts';
 
@@ -21,7 +20,6 @@ export function mountPage(
       return reply;
     },
   });
-  refuseOtherMethods(app, url, METHODS);
   if (url === '/') return;
   // People type the slash, and other pages link with it.
   app.route({
@@ -29,7 +27,6 @@ export function mountPage(
     url: `${url}/`,
     handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
   });
-  refuseOtherMethods(app, `${url}/`, METHODS);
 }
 
 function queryOf(target: string): string {
@@ -50,5 +47,4 @@ export function mountAssets(app: FastifyInstance): void {
       return reply;
     },
   });
-  refuseOtherMethods(app, url, METHODS);
 }

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { PAGE_HEADERS } from './security.ts';
 
 const FOLDER = join(import.meta.dirname, 'assets');
@@ -36,6 +35,5 @@ export function mountSiteFiles(app: FastifyInstance): void {
         return reply;
       },
     });
-    refuseOtherMethods(app, url, ['GET', 'HEAD']);
   }
 }

@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import { type SearchParams, searchParams } from '../discovery/search-params.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 
 /** Mounts the search. It is free. It checks its own parameters strictly and, like every free route, ignores unknown ones. */
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
@@ -16,5 +15,4 @@ export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 
       return reply.header('cache-control', 'no-store').send(await discovery.search(params));
     },
   });
-  refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }

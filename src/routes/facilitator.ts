@@ -5,7 +5,6 @@ import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
 import { SUPPORTED } from '../facilitator/supported.ts';
 import { createAnswer, sendAnswer } from '../http/cache.ts';
 import { asAppError } from '../http/framework-errors.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -41,7 +40,6 @@ export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator)
       handler: (_request, reply) => sendJson(reply, 400, NO_VERIFY),
     });
   });
-  for (const url of [SETTLE_PATH, VERIFY_PATH]) refuseOtherMethods(app, url, ['POST']);
 }
 
 function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void {
@@ -58,7 +56,6 @@ function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void
       handler: async (_request, reply) => sendJson(reply, 200, JSON.stringify(await facilitator.descriptor())),
     });
   }
-  for (const url of [SUPPORTED_PATH, ...DESCRIPTOR_PATHS]) refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
 /** Checks size and limits before the body is read, so that a refused call costs next to nothing. */

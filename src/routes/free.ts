@@ -4,7 +4,6 @@ import { parseParams, type Query } from '../catalogue/params.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { Unavailable } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /** Free answers are summaries, so an answer may be one second old. That protects the source from bursts. */
@@ -26,7 +25,6 @@ export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
     const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
     for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });
-      refuseOtherMethods(app, url, ['GET', 'HEAD']);
     }
   }
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import { PREFIX } from '../catalogue/paths.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 
 /** The protocols in which a 402 asks for one invoice. The paid request has the proof in the form of one of them. */
 const PROTOCOLS = [
@@ -20,5 +19,4 @@ export function mountLightningDescriptor(app: FastifyInstance, describe: () => P
       return reply.header('cache-control', 'no-store').send(description);
     },
   });
-  refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }

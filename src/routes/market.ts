@@ -5,7 +5,6 @@ import type { Market } from '../discovery/market/market.ts';
 import { describeListing } from '../discovery/market/market-answer.ts';
 import { BadParameter } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 
@@ -57,7 +56,6 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
         .send({ isNew, listing: describeListing(listed) });
     },
   });
-  refuseOtherMethods(app, PATH, ['GET', 'HEAD', 'POST']);
 }
 
 function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit, offset }: Params) {

@@ -6,7 +6,6 @@ import { NotFound, Unavailable } from '../errors.ts';
 import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import { pricedOnly } from '../http/openapi/openapi-priced.ts';
 import { createPriceList } from '../http/price-list.ts';
@@ -100,7 +99,6 @@ function mountDocument(app: FastifyInstance, url: string, documentNow: () => Enc
       return reply;
     },
   });
-  refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
 /**
@@ -142,7 +140,6 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
         .send(await metrics.metrics());
     },
   });
-  for (const url of ['/livez', '/readyz', '/metrics']) refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
 const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import { acceptsHtml } from '../http/accepts-html.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 
@@ -25,5 +24,4 @@ export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: 
       return reply.headers({ 'cache-control': 'no-store', vary: 'accept' }).send(found);
     },
   });
-  refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }

@@ -1,7 +1,6 @@
 import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
-import { refuseOtherMethods } from '../http/methods.ts';
 import type { Gate } from '../payment/gate.ts';
 import { assertGated } from './gated.ts';
 
@@ -33,7 +32,6 @@ export function mountPriced<S>(
     const gated = gate.guard(endpoint);
     for (const url of servedPaths(endpoint, surface, chainSegment)) {
       app.route({ method: methods, url, exposeHeadRoute: false, ...gated });
-      refuseOtherMethods(app, url, methods);
     }
   }
 }

@@ -7,7 +7,8 @@ import { entrySchema } from '../../src/discovery/entry.ts';
 import { NO_LISTINGS } from '../../src/discovery/market/market-port.ts';
 import { searchParams } from '../../src/discovery/search-params.ts';
 import { installErrorHandlers } from '../../src/http/errors.ts';
-import { acceptEveryMethod } from '../../src/http/methods.ts';
+import { guardRequests } from '../../src/http/guard-requests.ts';
+import { createMethodRefusals } from '../../src/http/methods.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from '../../src/http/openapi/openapi-discovery.ts';
 import { serverOptions } from '../../src/http/server-options.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -38,7 +39,11 @@ const discovery = createDiscovery({
 });
 
 beforeAll(async () => {
-  acceptEveryMethod(app);
+  guardRequests(
+    app,
+    log,
+    createMethodRefusals(app, () => undefined),
+  );
   installErrorHandlers(
     app,
     log,

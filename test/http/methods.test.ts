@@ -1,6 +1,5 @@
 import { METHODS } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseOtherMethods } from '../../src/http/methods.ts';
 import { createTestApp } from './harness.ts';
 
 let t: Awaited<ReturnType<typeof createTestApp>>;
@@ -8,7 +7,6 @@ beforeAll(async () => {
   t = await createTestApp({
     extra(app) {
       app.post('/t/:id', async () => ({}));
-      refuseOtherMethods(app, '/t/:id', ['POST']);
     },
   });
 });
@@ -40,6 +38,21 @@ describe('other methods', () => {
   it('are refused on a pattern with a parameter, whatever its value', async () => {
     expect((await request('GET', '/t/anything')).headers.allow).toBe('POST, OPTIONS');
     expect((await t.app.inject({ method: 'POST', url: '/t/anything', payload: {} })).statusCode).toBe(200);
+  });
+
+  it('are refused on every spelling of a path that the router reads', async () => {
+    for (const url of ['/t/a%20b', '/t/a?x=1', '/v1/chain/%63ount?n=x']) {
+      const answer = await request('PROPFIND', url);
+      expect([url, answer.statusCode, answer.json().code]).toEqual([url, 405, 'method_not_allowed']);
+    }
+    for (const url of ['/t/a/b', '/T/a', '/v1/chain/count/'])
+      expect([url, (await request('PUT', url)).statusCode]).toEqual([url, 404]);
+  });
+
+  it('are counted under the pattern of the path', async () => {
+    await request('DELETE', '/t/counted');
+    const { body } = await request('GET', '/metrics');
+    expect(body).toContain('http_requests_total{route="/t/:id",method="DELETE",status="405"}');
   });
 
   it('are 404 on an unknown path', async () => {

@@ -4,7 +4,7 @@ import { loadConfig } from '../../../src/config.ts';
 import type { Facilitator } from '../../../src/facilitator/facilitator.ts';
 import { installErrorHandlers } from '../../../src/http/errors.ts';
 import { guardRequests } from '../../../src/http/guard-requests.ts';
-import { acceptEveryMethod } from '../../../src/http/methods.ts';
+import { createMethodRefusals } from '../../../src/http/methods.ts';
 import { createMetrics } from '../../../src/http/metrics.ts';
 import { observeRequests } from '../../../src/http/observe.ts';
 import { serverOptions } from '../../../src/http/server-options.ts';
@@ -30,9 +30,8 @@ export function buildFacilitatorApp(
   log: Logger,
 ): FastifyInstance {
   const app = Fastify(serverOptions(config, log));
-  acceptEveryMethod(app);
   const observer = observeRequests(app, log, createMetrics());
-  guardRequests(app, log);
+  guardRequests(app, log, createMethodRefusals(app, observer.unmatched));
   installErrorHandlers(app, log, observer.unmatched, () => 'There is no such route.');
   mountFacilitator(app, facilitator);
   return app;
