@@ -8,7 +8,7 @@ import {
   type Voucher,
 } from '../record/presentation.ts';
 import type { Route } from '../service/catalogue.ts';
-import { PUBLIC_ORIGIN, WITHDRAW_DELAY_SECONDS } from '../service/environment.ts';
+import { WITHDRAW_DELAY_SECONDS } from '../service/environment.ts';
 import type { ClientRequest, Instance, Received } from '../service/instance.ts';
 import type { SignedDeposit } from '../world/chain/channel-terms.ts';
 import { type Hex, toHex } from '../world/chain/keys.ts';
@@ -76,6 +76,7 @@ export const askedOf = (wanted: Wanted): string => `${wanted.route.path}?${query
 /** Sends requests to the service as clients do, and writes down what was presented. */
 export function createDesk(world: World) {
   const { instances, book, accounts, chain, scenario } = world;
+  const open = new Set<ClientRequest>();
   const instanceOf = (name: string): Instance =>
     instances.find((one) => one.name === name) ?? (instances[0] as Instance);
 
@@ -115,8 +116,9 @@ export function createDesk(world: World) {
 
   async function send(sent: ClientRequest, { at, abandonMs = null }: Way): Promise<Received> {
     const { received, abandon } = instanceOf(at).call(sent);
+    open.add(sent);
     if (abandonMs !== null) setTimeout(abandon, abandonMs);
-    return received;
+    return received.finally(() => open.delete(sent));
   }
 
   async function sendAndNote(presentation: Presentation, way: Way): Promise<Presentation> {
@@ -199,7 +201,8 @@ export function createDesk(world: World) {
     /** The same request once more, byte for byte, from the same client. */
     repeat: (before: Presentation, way: Way): Promise<Presentation> =>
       sendAndNote(book.add({ ...before, at: way.at, request: { ...before.request, from: way.from } }), way),
-    origin: PUBLIC_ORIGIN,
+    /** The requests that have no answer yet, each with its method and path. */
+    unanswered: (): string[] => [...open].map(({ method, url }) => `${method} ${url}`),
   };
 }
 

@@ -25,7 +25,7 @@ export interface Scheduler {
   after(ms: number, owner: Owner, label: string, run: () => void): Scheduled;
   /** Lets everything happen up to this time; time is there when it resolves. */
   runUntil(ms: number): Promise<void>;
-  /** Lets things happen until `isDone`, or until this time; whether it was done. */
+  /** Lets things happen while `isWaiting`, at most until this time. Returns whether the wait ended. */
   runWhile(isWaiting: () => boolean, untilMs: number): Promise<boolean>;
   /** Leaps: what is due between is late, as after a machine was suspended. */
   leap(ms: number): void;

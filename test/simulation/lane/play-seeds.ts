@@ -83,7 +83,8 @@ export async function playInParallel(
 /** A broken promise as a person reads it, with what plays it again. */
 export function tellBreach({ seed, scenario, breach, shortened = [], replay }: Played): string {
   if (!breach) return '';
-  const again = replay === undefined ? `--seeds ${seed} --shorten` : `--replay ${replay}`;
+  const what = replay === undefined ? `--seeds ${seed} --shorten` : `--replay ${replay}`;
+  const again = `node --import ./test/simulation/hooks.ts test/simulation/main.ts ${what}`;
   return [
     `seed ${seed} (${scenario}) breaks "${breach.promise}": ${breach.detail}`,
     ...shortened,

@@ -51,6 +51,7 @@ export function createPlayer(world: World, desk: Desk) {
     /** Performs one move and lets time pass as it says. */
     play: async (move: Move): Promise<void> => {
       const handler = handlers[move.do] as ((move: Move) => unknown) | undefined;
+      if (!handler && move.do !== 'wait' && move.do !== 'leap') throw new Error(`nothing performs "${move.do}"`);
       runAs(CLIENTS, () => handler?.(move));
       if (move.do === 'leap') {
         world.noteSuspended(move.ms);

@@ -57,6 +57,13 @@ const PLANTS: readonly Plant[] = [
     breaks: ['no deposit is made twice', 'no answer without its full price', 'the escrow covers what is charged'],
   },
   {
+    name: 'a call is charged above the ceiling that its payer signed',
+    file: CHARGES,
+    find: 'UPDATE channels SET charged = @voucherMax, signature',
+    replace: 'UPDATE channels SET charged = @voucherMax + 1, signature',
+    breaks: ['no charge above its ceiling'],
+  },
+  {
     name: 'a refund gives back what is charged',
     file: LIMITS,
     find: 'const left = state.balance - charged;',

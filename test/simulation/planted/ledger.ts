@@ -44,4 +44,26 @@ export const LEDGER_PLANTS: readonly Plant[] = [
     replace: "if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row && { ...row, state: 'settled' };",
     breaks: ['no answer without its full price'],
   },
+  {
+    name: 'a late look takes a payment that was made for one that failed',
+    file: 'src/payment/settlement.ts',
+    find: "    if (verdict.kind !== 'open') return verdict;",
+    replace:
+      "    if (verdict.kind === 'settled') return { kind: 'failed', reason: 'not seen' };\n    if (verdict.kind !== 'open') return verdict;",
+    breaks: ['what failed cost nothing'],
+  },
+  {
+    name: 'an error of a sale is answered by nobody',
+    file: 'src/payment/gate.ts',
+    find: 'answer(request, reply)?.catch(done);',
+    replace: 'answer(request, reply)?.catch(() => {});',
+    breaks: ['every call is answered'],
+  },
+  {
+    name: 'nobody hears that a delivery was not noted',
+    file: 'src/payment/gate.ts',
+    find: "onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));",
+    replace: 'void onSent();',
+    breaks: ['the process lives on'],
+  },
 ];

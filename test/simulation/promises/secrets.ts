@@ -71,8 +71,8 @@ export function checkFiles(world: World, tell: Tell): void {
   }
 }
 
-function filesOf({ folder, instances, ledger }: World): string[] {
+function filesOf({ folder, instances }: World): string[] {
   const folders = instances.map(({ name }) => join(folder, name));
   const inside = folders.flatMap((dir) => readdirSync(dir).map((file) => join(dir, file)));
-  return [...inside, ledger.file].filter((file) => existsSync(file));
+  return inside.filter((file) => existsSync(file));
 }

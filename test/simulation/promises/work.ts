@@ -9,7 +9,7 @@ import type { Tell } from './promise.ts';
 const POOR_MS = 10_000;
 const BLOCK_MS = 500;
 
-/** Nothing of ours is spent for somebody who could not pay: no endpoint runs for a USDC payment without funds behind it. */
+/** Nothing of ours is spent for somebody who could not pay: no endpoint runs for a request without a payment in USDC, nor for one without funds behind it. */
 export function createWorkCheck(world: World, tell: Tell) {
   const { catalogue, book, chain, evidence, gateway, startMs } = world;
   const byTag = new Map<string, Presentation[]>();
@@ -33,6 +33,7 @@ export function createWorkCheck(world: World, tell: Tell) {
     const ended = evidence.of(from, nonce);
     if (ended?.kind === 'paid' && ended.block <= newest) return false;
     const least = authorization.rail === 'channels' ? value : route.price;
+    // The world keeps no history of deposits. So only a payer that has never deposited is poor at the Gateway.
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
     for (let block = newest; block > newest - POOR_MS / BLOCK_MS; block--)
       if (unitsOf(chain.viewAt(block), from) >= least) return false;
@@ -48,6 +49,9 @@ export function createWorkCheck(world: World, tell: Tell) {
         const { path, tag, atMs } = run;
         const askers = (byTag.get(`${path} ${tag}`) ?? []).filter((one) => one.atMs <= atMs);
         const last = askers.at(-1);
+        // Over Lightning the answer is made before it is offered.
+        if (!last && world.scenario.lightning === 'off')
+          tell('nothing is done for who cannot pay', `${path} (${tag}) ran for a request without a payment`);
         if (last && askers.every((one) => one.rail !== 'lightning' && isPoor(one, run)))
           tell('nothing is done for who cannot pay', `${nameOf(last)}: its endpoint ran`);
       }

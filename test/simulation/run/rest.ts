@@ -1,3 +1,4 @@
+import type { Desk } from '../actors/desk.ts';
 import type { HonestBuyers } from '../actors/honest.ts';
 import { CLIENTS, runAs } from '../engine/owner.ts';
 import { mend } from '../moves/trouble-makers.ts';
@@ -62,7 +63,7 @@ export function openRows(world: World): string[] {
 }
 
 /** Lets the world come to rest: it heals, time passes, everything open ends. */
-export async function comeToRest(world: World, honest: HonestBuyers): Promise<void> {
+export async function comeToRest(world: World, desk: Desk, honest: HonestBuyers): Promise<void> {
   const { scheduler, instances } = world;
   honest.stop();
   heal(world);
@@ -71,7 +72,7 @@ export async function comeToRest(world: World, honest: HonestBuyers): Promise<vo
   const untilMs = scheduler.nowMs() + ENDS_MS;
   for (;;) {
     await scheduler.runUntil(scheduler.nowMs() + STEP_MS);
-    if (openRows(world).length === 0 && isAnswered(world)) return;
+    if (openRows(world).length === 0 && isAnswered(desk)) return;
     if (scheduler.nowMs() >= untilMs) return;
   }
 }
@@ -96,10 +97,11 @@ export async function claimAtStop(world: World, unclaimed: () => readonly string
   while (scheduler.nowMs() < latestMs && unclaimed().length > 0) await scheduler.runUntil(scheduler.nowMs() + 1000);
 }
 
-export const isAnswered = ({ book }: World): boolean => book.presentations().every(({ received }) => received !== null);
+/** Whether every request has its answer, those without a payment too. */
+export const isAnswered = (desk: Desk): boolean => desk.unanswered().length === 0;
 
-/** Runs something of the clients' and lets time pass until it is done. */
-export async function letHappen(world: World, work: () => Promise<void>, mostMs: number): Promise<void> {
+/** Runs something of the clients' and lets time pass until it is done. False when it was not done in time. */
+export async function letHappen(world: World, work: () => Promise<void>, mostMs: number): Promise<boolean> {
   let done = false;
   let failure: unknown = null;
   void runAs(CLIENTS, work)
@@ -111,4 +113,5 @@ export async function letHappen(world: World, work: () => Promise<void>, mostMs:
     });
   await world.scheduler.runWhile(() => !done, world.scheduler.nowMs() + mostMs);
   if (failure !== null) throw failure;
+  return done;
 }

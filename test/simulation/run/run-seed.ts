@@ -17,7 +17,7 @@ import { createChannelHistory } from '../record/channel-history.ts';
 import type { LoadedService } from '../seam.ts';
 import { createWorld, type World } from '../world/world.ts';
 import { figuresOf } from './figures.ts';
-import { claimAtStop, comeToRest, isAnswered, letHappen, openRows } from './rest.ts';
+import { claimAtStop, comeToRest, letHappen, openRows } from './rest.ts';
 import type { Scenario } from './scenario.ts';
 
 /** What became of a seed. */
@@ -47,7 +47,10 @@ interface SeedOptions {
 const START_MS = 40_000;
 const FETCH_MS = 600_000;
 
-/** Plays one seed: the moves in its world, the promises after every step, and all of them once it is at rest. */
+/**
+ * Plays one seed: the moves in its world. The promises of the relayer, of work and of channels are checked after every step, those of an answer when it
+ * leaves, all others once the world is at rest.
+ */
 export async function runSeed(options: SeedOptions): Promise<Outcome> {
   const began = process.cpuUsage();
   const world = createWorld(options);
@@ -60,7 +63,7 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
     tell('the process lives on', error instanceof Error ? (error.stack ?? error.message) : String(error));
   process.on('unhandledRejection', failed);
   try {
-    const played = await play(world, options.moves, () => breach !== null, tell);
+    const { played, judged } = await play(world, options.moves, () => breach !== null, tell);
     const events = world.scheduler.count();
     const virtualMs = world.scheduler.nowMs() - world.startMs;
     const digest = world.trace.digest();
@@ -71,7 +74,7 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
       digest,
       virtualMs,
       cpuMs: cpuSince(began),
-      figures: figuresOf(world, options.moves.slice(0, played)),
+      figures: figuresOf(world, options.moves.slice(0, played), judged),
     };
   } finally {
     process.off('unhandledRejection', failed);
@@ -79,7 +82,13 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
   }
 }
 
-async function play(world: World, moves: readonly Move[], isBroken: () => boolean, tell: Tell): Promise<number> {
+/** How many moves were played, and how many purchases of honest buyers were judged. */
+interface Done {
+  readonly played: number;
+  readonly judged: number;
+}
+
+async function play(world: World, moves: readonly Move[], isBroken: () => boolean, tell: Tell): Promise<Done> {
   const desk = createDesk(world);
   const player = createPlayer(world, desk);
   const honest = createHonestBuyers(world, desk, world.random('honest'));
@@ -97,10 +106,10 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
   for (const instance of world.instances) void instance.boot();
   await world.scheduler.runWhile(() => !world.instances.every((one) => one.isUp()), world.scheduler.nowMs() + START_MS);
   honest.start();
-  let played = 0;
+  const done = { played: 0, judged: 0 };
   for (const move of moves) {
-    if (isBroken()) return played;
-    played += 1;
+    if (isBroken()) return done;
+    done.played += 1;
     world.note(`MOVE ${JSON.stringify(move)}`);
     calm.note(move);
     await player.play(move);
@@ -108,9 +117,9 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
     work.afterMove();
     channels.afterMove();
   }
-  if (isBroken()) return played;
-  checkHonest(world, honest, tell);
-  await comeToRest(world, honest);
+  if (isBroken()) return done;
+  done.judged = checkHonest(world, honest, tell);
+  await comeToRest(world, desk, honest);
   await claimAtStop(world, channels.unclaimed);
   relayer.afterMove();
   channels.afterMove(true);
@@ -119,22 +128,20 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
       'the process lives on',
       `${name} does not start in a world that is well: ${world.troubles.at(-1) ?? 'it hangs'}`,
     );
-  if (!isAnswered(world))
-    tell(
-      'every call is answered',
-      `${world.book.presentations().filter(({ received }) => received === null).length} calls hang`,
-    );
+  const hanging = desk.unanswered();
+  if (hanging.length > 0) tell('every call is answered', `${hanging.length} hang: ${hanging.slice(0, 4).join(', ')}`);
   for (const row of [...openRows(world), ...channels.unclaimed()]) tell('every payment ends', row);
   charged.atRest();
   checkSums(world, tell);
-  if (isBroken()) return played;
-  await letHappen(world, fetchOwed, FETCH_MS);
+  if (isBroken()) return done;
+  if (!(await letHappen(world, fetchOwed, FETCH_MS)))
+    tell('who paid is served', `what is owed was not fetched within ${FETCH_MS / 1000} s`);
   channels.afterMove(true);
   charged.atRest();
   checkTexts(world, tell);
   for (const instance of world.instances) instance.kill();
   if (world.scenario.instances === 1) checkFiles(world, tell);
-  return played;
+  return done;
 }
 
 function cpuSince(began: NodeJS.CpuUsage): number {
