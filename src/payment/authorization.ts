@@ -9,6 +9,11 @@ export interface Authorization {
   readonly validBefore: bigint;
   readonly nonce: Uint8Array;
   readonly signature: Uint8Array;
+  /**
+   * The contract to which the recipient passes the money on in the same transaction, where the payment is a call of that contract. The authorization's
+   * fields can be signed for a plain transfer too, which any third party may send. That leaves the money with the recipient and pays nobody.
+   */
+  readonly passedTo?: Uint8Array;
 }
 
 /** The ledger's key of an authorization. */

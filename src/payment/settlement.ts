@@ -106,10 +106,12 @@ function isFresh({ state, transaction, reason }: Payment): boolean {
 function intentOf(payment: Payment): Intent | null {
   const { id, payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
   if (!signature) return null;
+  const call = payment.calldata ? { to: payment.contract, data: payment.calldata } : null;
+  const terms = { from, to, value, validAfter, validBefore, nonce, signature };
   return {
     id,
-    authorization: { from, to, value, validAfter, validBefore, nonce, signature },
-    call: payment.calldata ? { to: payment.contract, data: payment.calldata } : null,
+    authorization: { ...terms, ...(call && { passedTo: call.to }) },
+    call,
     fromBlock: payment.checkedBlock ?? 0,
     broadcast: payment.transaction !== null,
     // A row from before this column existed counts as an account with code, which may cost more.

@@ -64,7 +64,8 @@ const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('h
 /**
  * Returns what a mined transaction paid for an authorization, in USDC base units. Null when it did not pay. It paid when it holds
  * `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer
- * pays for one authorization. The logs are read once, for any number of authorizations.
+ * pays for one authorization. Where the authorization says `passedTo`, a `Transfer(to, passedTo, value)` must follow that one, under the same condition.
+ * The logs are read once, for any number of authorizations.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -77,13 +78,23 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
     } else if (log.topics[0] === TRANSFER) under.push(log);
   }
   return (authorization) => {
-    const [from, to] = [topic(authorization.from), topic(authorization.to)];
-    const used = transfers.get(`${from}${topic(authorization.nonce)}`) ?? [];
-    const transfer = used.find(({ topics }) => topics[1] === from && topics[2] === to);
-    if (transfer?.data.length !== 66) return null;
-    const paid = BigInt(transfer.data);
-    return paid === authorization.value ? paid : null;
+    const { from, to, nonce, value, passedTo } = authorization;
+    const used = transfers.get(`${topic(from)}${topic(nonce)}`) ?? [];
+    const at = used.findIndex((log) => isBetween(log, from, to));
+    if (amountOf(used[at]) !== value) return null;
+    if (passedTo === undefined) return value;
+    const isPassedOn = used.slice(at + 1).some((log) => isBetween(log, to, passedTo) && amountOf(log) === value);
+    return isPassedOn ? value : null;
   };
+}
+
+function isBetween({ topics }: Log, from: Uint8Array, to: Uint8Array): boolean {
+  return topics[1] === topic(from) && topics[2] === topic(to);
+}
+
+/** The amount of a transfer's log; null for data of another form. */
+function amountOf(transfer: Log | undefined): bigint | null {
+  return transfer?.data.length === 66 ? BigInt(transfer.data) : null;
 }
 
 /** Settled, when a mined transaction paid for the authorization; else null. */

@@ -4,6 +4,8 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
+import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { depositPayment } from '../../../src/payment/rails/usdc-channels/deposit.ts';
 import { readPayload } from '../../../src/payment/rails/usdc-channels/payload.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
@@ -161,6 +163,26 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     const { authorization } = depositOf(deposit);
     await (await newOutsider(network)).send(cancelCalldata(network, privateKey, authorization));
     expect(errorOf(await pay(deposit))).toEqual(refused('deposit_transaction_failed'));
+  });
+
+  test('whose money a third party leaves with the collector, by a plain transfer that the payer signed too, buys nothing', async () => {
+    const { address, channel, privateKey } = await payer();
+    const deposit = channel.deposit(DEPOSIT, PRICE);
+    const { authorization } = depositOf(deposit);
+    const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
+    const signature = signRecoverable(authorizationDigest(authorization, separator), privateKey);
+    latch.close();
+    const answer = pay(deposit);
+    await latch.started();
+    await (await newOutsider(network)).submit({ ...authorization, signature });
+    expect([await balanceOf(network, address), await balanceIn(channel)]).toEqual([0n, 0n]);
+    latch.open();
+    expect(errorOf(await answer)).toEqual(refused('deposit_transaction_failed'));
+    expect((await pay(deposit)).status).toBe(402);
+    const before = latch.runs();
+    expect((await pay(channel.voucher(2n * PRICE))).status).toBe(402);
+    expect(latch.runs()).toBe(before);
+    expect((await service.deps.payments.ledger.countByState()).unknown).toBe(0);
   });
 
   test('that the payer’s own contract would revert is refused with the scheme’s own name of the fault', async () => {

@@ -27,7 +27,7 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
   const authorization: Authorization = {
     ...{ from: config.payer, to: COLLECTOR, value: deposit.amount, signature: deposit.signature },
     ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore },
-    nonce: depositNonce(channelId, deposit.salt),
+    ...{ nonce: depositNonce(channelId, deposit.salt), passedTo: SETTLEMENT_BYTES },
   };
   const whole = [hashAuthorization(authorization, SETTLEMENT_BYTES), channelId, Buffer.from(`${max}`), signature];
   return {

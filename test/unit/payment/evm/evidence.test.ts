@@ -77,6 +77,38 @@ describe('a receipt', () => {
   });
 });
 
+describe('a receipt of a payment that its recipient passes on', () => {
+  const a = { ...authorization(), passedTo: randomBytes(20) };
+  const b = { ...authorization(), to: a.to, passedTo: a.passedTo };
+  const on = (value = a.value, to: Uint8Array = a.passedTo) => ({
+    address: USDC,
+    topics: [TRANSFER, word(a.to), word(to)],
+    data: amount(value),
+  });
+  const paid = (logs: Receipt['logs'], of = a) => paymentsIn(receipt(logs), USDC)(of);
+
+  test('pays when the same amount goes on to the contract, alone and in a batch', () => {
+    expect(paid([used(a), transfer(a), on()])).toBe(1000n);
+    const logs = [used(a), transfer(a), on(), used(b), transfer(b), on()];
+    expect([paid(logs), paid(logs, b)]).toEqual([1000n, 1000n]);
+  });
+
+  test.each<[string, Receipt['logs']]>([
+    ['stays with the recipient, as after a plain transfer', [used(a), transfer(a)]],
+    ['goes on before it came', [used(a), on(), transfer(a)]],
+    ['goes on under another authorization', [used(a), transfer(a), used(b), transfer(b), on()]],
+    ['goes on in part', [used(a), transfer(a), on(999n)]],
+    ['goes on to another account', [used(a), transfer(a), on(a.value, b.from)]],
+    [
+      'comes from another account',
+      [used(a), transfer(a), { ...on(), topics: [TRANSFER, word(b.from), word(a.passedTo)] }],
+    ],
+    ['goes on in a log of another form', [used(a), transfer(a), { ...on(), data: '0x' }]],
+  ])('pays for nothing when the money %s', (_, logs) => {
+    expect(paid(logs)).toBeNull();
+  });
+});
+
 describe('a node’s answer', () => {
   const good = receipt([used(authorization())]);
 

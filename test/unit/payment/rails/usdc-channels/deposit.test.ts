@@ -32,6 +32,8 @@ describe('a deposit as a payment', () => {
     expect(authorization).toEqual({
       ...{ from: config.payer, to: hexToBytes(DEPOSIT_COLLECTOR), value: 5000n, signature: deposit.signature },
       ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore, nonce: depositNonce(channelId, 7n) },
+      // A plain transfer to the collector, with the same nonce, would not be in the channel.
+      passedTo: SETTLEMENT_BYTES,
     });
     expect(channel).toEqual({ channelId, max: 500n, signature: voucher.signature });
   });
