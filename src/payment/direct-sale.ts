@@ -41,7 +41,7 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
         },
         asker: admission.asker(request, signal),
         admit: () => {
-          admission.checkFailures(proof.payer, client);
+          admission.checkFailures(proof.signer, client);
           admission.checkRoom();
         },
         run: () => {
@@ -51,8 +51,8 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
       });
       return sold.catch((error) => {
         if (!isBuyersDoing(error, isVerified)) throw error;
-        // Until the endpoint runs, any client could have named this payer.
-        if (isVerified) failures.note(bytesToHex(proof.payer), client);
+        // Until the endpoint runs, any client could have named this signer.
+        if (isVerified) failures.note(bytesToHex(proof.signer), client);
         else failures.noteUnproven(client);
         throw error;
       });
@@ -65,7 +65,7 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
       { credential, client, identity, signal }: Presentation,
     ): Promise<Delivery> => {
       const identifierHash = hashIdentifier(credential.extensions);
-      admission.checkFailures(command.payer, client);
+      admission.checkFailures(command.signer, client);
       const accepted = credential.accepted ?? requirement;
       const asker = { ...admission.asker({ client }, signal), identity, identifierHash };
       return command.run(accepted, requirement, asker).catch((error) => {

@@ -123,8 +123,8 @@ export interface SignedPayment {
 /** A decoded payment that needs no settlement. Its rail grants the answer and delivers it. */
 export interface PaidProof {
   readonly kind: 'paid';
-  /** 20 bytes. The limits count by it. */
-  readonly payer: Uint8Array;
+  /** 20 bytes: the account that signed the proof. The limits count by it. */
+  readonly signer: Uint8Array;
   /** Throws PaymentRefused when the proof buys nothing here. */
   redeem(order: PaidOrder): Promise<Delivery>;
 }
@@ -155,8 +155,8 @@ export interface PaidOrder extends Presenter {
 
 /** A message that buys nothing: the rail carries it out and answers with a receipt. No endpoint runs. */
 export interface PaymentCommand {
-  /** 20 bytes. The limits count by it. */
-  readonly payer: Uint8Array;
+  /** 20 bytes: the account that signed the proof. The limits count by it. */
+  readonly signer: Uint8Array;
   /** Throws PaymentRefused when the command is not carried out. */
   run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
 }

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
+import { createChannelStage } from '../../support/channels/channel-contract.ts';
+import { foreignChannel } from '../../support/channels/foreign-channel.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -13,13 +15,15 @@ const PRICE = 1000n;
 const DEPOSIT = 50_000n;
 
 let network: EmbeddedNetwork;
+let stage: ReturnType<typeof createChannelStage>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
+  stage = createChannelStage(network);
 });
 afterAll(() => network?.stop());
 
 describeServices('a payer whom another client names', (ledgerEnv) => {
-  const { endpoint } = moodyEndpoint('/test/moody', '0.001');
+  const moody = moodyEndpoint('/test/moody', '0.001');
   const path = '/v1/paid/test/moody';
   let service: Service;
   beforeAll(async () => {
@@ -28,7 +32,7 @@ describeServices('a payer whom another client names', (ledgerEnv) => {
       ...{ PAYER_FAILURES_PER_MINUTE: '5', CLIENT_FAILURES_PER_MINUTE: '0', ...(await ledgerEnv()) },
       ...{ RECEIPT_POLL_MS: '50' },
     };
-    service = await startService(network, { env, catalogue: [endpoint] });
+    service = await startService(network, { env, catalogue: [moody.endpoint] });
     await untilChannelsAreOffered(service.origin + path);
   });
   afterAll(() => service?.stop());
@@ -55,5 +59,21 @@ describeServices('a payer whom another client names', (ledgerEnv) => {
     }
     const bought = await show(channelBuyer(privateKey, entry).deposit(DEPOSIT, PRICE), '127.0.0.2');
     expect([bought.status, bought.body]).toEqual([200, expect.stringContaining('run')]);
+  });
+
+  test('in a channel that this client has funded and whose calls fail buys as before, by a deposit and exactly', async () => {
+    const named = await newBuyer(network, 2n * DEPOSIT);
+    const entry = channelEntry(await challenge());
+    const foreign = await foreignChannel(network, stage, { payer: named.address, entry, units: PRICE });
+    moody.fail();
+    for (let time = 0; time < 5; time++) expect((await show(foreign.voucher(PRICE), '127.0.0.9')).status).toBe(502);
+    // It is the failures of the key that signs for the channel that count.
+    expect((await show(foreign.voucher(PRICE), '127.0.0.10')).status).toBe(429);
+    moody.recover();
+    const exact = await named.sign(service.origin, path);
+    expect((await present(service.origin, path, exact, '127.0.0.2')).status).toBe(200);
+    const own = channelBuyer(named.privateKey, entry);
+    expect((await show(own.deposit(DEPOSIT, PRICE), '127.0.0.2')).status).toBe(200);
+    expect((await show(own.voucher(2n * PRICE), '127.0.0.2')).status).toBe(200);
   });
 });

@@ -7,6 +7,7 @@ import { depositPayment } from '../../../src/payment/rails/usdc-channels/deposit
 import { readPayload } from '../../../src/payment/rails/usdc-channels/payload.ts';
 import { type ChannelBuyer, channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
+import { foreignChannel } from '../../support/channels/foreign-channel.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -79,6 +80,20 @@ describeServices('a refund of a payment channel', (ledgerEnv) => {
     for (const channel of channels) asked.push((await show(channel.refund(PRICE), '127.0.0.31')).status);
     expect(asked).toEqual([200, 200, 200, 429]);
     expect((await show(channels[3]!.refund(PRICE))).status).toBe(200);
+  });
+
+  test('of channels that another client has funded in the payer’s name leaves the payer’s own refunds of the day', async () => {
+    const [own] = (await bought(1)) as [ChannelBuyer];
+    const entry = channelEntry(await challenge());
+    for (let channel = 0; channel < 3; channel++) {
+      // Just enough for a call, and for a refund.
+      const terms = { payer: own.address, entry, units: PRICE + 10_000n };
+      const foreign = await foreignChannel(network, stage, terms);
+      expect((await show(foreign.voucher(PRICE), '127.0.0.51')).status).toBe(200);
+      expect((await show(foreign.refund(PRICE), '127.0.0.51')).status).toBe(200);
+    }
+    expect((await show(own.refund(PRICE))).status).toBe(200);
+    expect(await balanceOf(network, own.address)).toBe(DEPOSIT - PRICE + 30_000n);
   });
 
   test('goes back to a buyer who asks from another address', async () => {

@@ -65,10 +65,16 @@ function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAcce
   checkAccepted(accepted, requirement);
 }
 
+/**
+ * Whose failures and refunds count: the key that signs the channel's vouchers. Any account can fund a channel in the name of a payer who has signed
+ * nothing. Stock clients sign with the payer's own key.
+ */
+const signerOf = ({ config }: ChannelPayload): Uint8Array => config.payerAuthorizer;
+
 function proofOf(payload: ChannelPayload, { terms, scheme, sellVoucher }: ChannelRailOptions): PaidProof {
   return {
     kind: 'paid',
-    payer: payload.config.payer,
+    signer: signerOf(payload),
     redeem: async (order) => {
       checkTerms(order.accepted, order.requirement);
       return sellVoucher({ payload, channelId: checkVoucher(payload, terms, scheme) }, order);
@@ -78,7 +84,7 @@ function proofOf(payload: ChannelPayload, { terms, scheme, sellVoucher }: Channe
 
 function commandOf(payload: ChannelPayload, { terms, scheme, refund }: ChannelRailOptions): PaymentCommand {
   return {
-    payer: payload.config.payer,
+    signer: signerOf(payload),
     run: async (accepted, requirement, asker) => {
       checkTerms(accepted, requirement);
       return refund(payload, checkVoucher(payload, terms, scheme), asker);

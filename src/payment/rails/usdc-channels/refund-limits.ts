@@ -14,10 +14,10 @@ import { reason } from './payload.ts';
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
 /**
- * Refunds that one process begins in a day. Of one payer and of one client where the client is the channel's last buyer. `thirdParties`: the part of
- * `all` that other clients may have, and what one payer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
+ * Refunds that one process begins in a day. Of one signer and of one client where the client is the channel's last buyer. `thirdParties`: the part of
+ * `all` that other clients may have, and what one signer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
  */
-const A_DAY = { payer: 3, client: 20, all: 100, thirdParties: { payer: 1, client: 3, all: 25 } };
+const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
 /** The least refund in base units of USDC: 0.1 USDC for a part, 0.01 USDC for all that is left. A refund's gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
 const ALL = 'all';
@@ -58,15 +58,15 @@ export function checkPause(
   throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
-/** Who asks for a refund. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
+/** Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
 interface Asking {
-  readonly payer: string;
+  readonly signer: string;
   readonly client: string;
   readonly isBuyer: boolean;
 }
 
 /**
- * Counts the refunds of a day, for each payer, each client, each IPv6 /48 and for all. A day begins with its first refund. The counts are in this
+ * Counts the refunds of a day, for each key that signs for channels, each client, each IPv6 /48 and for all. A day begins with its first refund. The counts are in this
  * process's memory and lost at a restart, because they protect gas and not sales.
  */
 export function createRefundLimits(clock: Clock) {
@@ -78,13 +78,13 @@ export function createRefundLimits(clock: Clock) {
 
   return {
     /**
-     * Counts a refund, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when the payer, the
+     * Counts a refund, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when the signer, the
      * client, or all together have had their refunds of the day. What others ask for does not count for the payer's own refunds.
      */
-    take({ payer, client, isBuyer }: Asking): () => void {
+    take({ signer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
       return takeAll([
-        ...(isBuyer ? ofBuyers : ofThirdParties)(payer, client),
+        ...(isBuyer ? ofBuyers : ofThirdParties)(signer, client),
         ...(isBuyer ? [] : [{ windows: thirdParties, key: ALL, limit: A_DAY.thirdParties.all, refusal: ofAll }]),
         { windows: all, key: ALL, limit: A_DAY.all, refusal: ofAll },
       ]);
@@ -92,15 +92,16 @@ export function createRefundLimits(clock: Clock) {
   };
 }
 
-/** The limits of a payer, of a client and of its site. `who` asks under them. */
-function openCounts(open: () => ReadableWindows, most: { payer: number; client: number }, who: string) {
-  const payers = open();
+/** The limits of a signer, of a client and of its site. `who` asks under them. */
+function openCounts(open: () => ReadableWindows, most: { signer: number; client: number }, who: string) {
+  const signers = open();
   const clients = openClientWindows(open, 'refunds');
-  return (payer: string, client: string): Take[] => {
-    const ofPayer = (seconds: number) => tooSoon(`this payer has had ${most.payer} refunds for ${who} today`, seconds);
+  return (signer: string, client: string): Take[] => {
+    const ofSigner = (seconds: number) =>
+      tooSoon(`this payer has had ${most.signer} refunds for ${who} today`, seconds);
     const ofClient = (seconds: number) => tooSoon('this client has asked for too many refunds today', seconds);
     return [
-      { windows: payers, key: payer, limit: most.payer, refusal: ofPayer },
+      { windows: signers, key: signer, limit: most.signer, refusal: ofSigner },
       ...clientTakes(clients, client, most.client, ofClient),
     ];
   };

@@ -57,7 +57,8 @@ export function createRefund(options: RefundOptions) {
     checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());
     const sale = await store.findSale(id, charged);
     const isBuyer = sale !== null && isSaleOf(sale, asker);
-    return limits.take({ payer: bytesToHex(channel.payer), client: asker.client, isBuyer });
+    // By the key that signs for the channel: any account can fund a channel in another payer's name.
+    return limits.take({ signer: bytesToHex(channel.payerAuthorizer), client: asker.client, isBuyer });
   }
 
   async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {

@@ -82,9 +82,9 @@ const more = { asker, isAgain: false, price: PRICE };
 const look = { used: false, balance: 1_000_000n, hasCode: false, block: 7 };
 
 describe('a voucher', () => {
-  test('is a proof of its payer, sold under the entry of the offer', async () => {
+  test('is a proof of the key that signs for its channel, sold under the entry of the offer', async () => {
     const proof = rail.read(shown('voucher', PRICE)) as PaidProof;
-    expect([proof.kind, bytesToHex(proof.payer)]).toEqual(['paid', bytesToHex(channel.config.payer)]);
+    expect([proof.kind, bytesToHex(proof.signer)]).toEqual(['paid', bytesToHex(channel.config.payerAuthorizer)]);
     await proof.redeem(order(requirement));
     expect(carriedOut).toEqual([`sold ${channel.hex}`]);
   });
@@ -106,9 +106,9 @@ describe('a voucher', () => {
 });
 
 describe('a request for a refund', () => {
-  test('is a command of its payer, and a voucher or a deposit is none', async () => {
+  test('is a command of the key that signs for its channel, and a voucher or a deposit is none', async () => {
     const command = rail.readCommand?.(shown('refund', 0n));
-    expect(bytesToHex(command!.payer)).toBe(bytesToHex(channel.config.payer));
+    expect(bytesToHex(command!.signer)).toBe(bytesToHex(channel.config.payerAuthorizer));
     await command?.run({ ...requirement }, requirement, presenter);
     expect(carriedOut).toEqual([`refund ${channel.hex}`]);
     for (const type of ['voucher', 'deposit']) expect(rail.readCommand?.(shown(type, 0n))).toBeNull();

@@ -12,8 +12,8 @@ const DAY_SECONDS = 86_400;
 const tooSoon = (retryAfterSeconds: number) =>
   expect.objectContaining({ status: 429, code: 'refund_too_soon', retryAfterSeconds });
 
-const by = (payer: string, client = '10.9.9.9') => ({ payer, client, isBuyer: true });
-const other = (payer: string, client = '10.9.9.9') => ({ payer, client, isBuyer: false });
+const by = (signer: string, client = '10.9.9.9') => ({ signer, client, isBuyer: true });
+const other = (signer: string, client = '10.9.9.9') => ({ signer, client, isBuyer: false });
 
 describe('refunds of a day', () => {
   test('are three for a payer, and each is given again a day after the first', () => {
