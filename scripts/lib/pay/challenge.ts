@@ -22,6 +22,19 @@ export function challengeErrorOf(headers: Headers): string | null {
   return challenge.success ? (challenge.data.error ?? null) : null;
 }
 
+const provenSchema = z.looseObject({
+  extra: z.looseObject({ voucherState: z.looseObject({ signedMaxClaimable: z.string() }) }),
+});
+
+/** The ceilings of the vouchers with which a 402 proves what it has charged in a payment channel, in base units. */
+export function chargesProvenBy(headers: Headers): string[] {
+  const challenge = challengeSchema.safeParse(decode(headers.get('payment-required') ?? ''));
+  return (challenge.data?.accepts ?? []).flatMap((entry) => {
+    const proven = provenSchema.safeParse(entry);
+    return proven.success ? [proven.data.extra.voucherState.signedMaxClaimable] : [];
+  });
+}
+
 function decode(header: string): unknown {
   try {
     return decodePaymentRequiredHeader(header);

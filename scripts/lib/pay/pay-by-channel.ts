@@ -4,6 +4,7 @@ import { computeChannelId } from '@x402/evm/batch-settlement/client';
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { x402HTTPClient } from '@x402/fetch';
 import { reasonOf } from './answer-receipt.ts';
+import { chargesProvenBy } from './challenge.ts';
 import { createChannelClient } from './channel-client.ts';
 import type { BuyableOffer } from './offer.ts';
 import { presentPayment } from './present-payment.ts';
@@ -22,6 +23,9 @@ interface ChannelTerms {
   readonly rpcUrl: string | null;
 }
 
+const CHARGED_ALREADY =
+  'the seller says that it has charged the voucher that this command signed, and it gave no answer; nothing more was signed. ' +
+  'Another device with this channel may have bought a call with the same voucher: then repeat the command';
 /** In milliseconds: a refund takes a few blocks. */
 const REFUND_WITHIN_MS = 60_000;
 
@@ -54,6 +58,7 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
     const { recovered, receipt } = await note(http, payload, answer, say);
     if (recovered && !isRetry) {
       await answer.body?.cancel();
+      if (isChargedBy(answer.headers, payload)) throw new Error(CHARGED_ALREADY);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
@@ -134,6 +139,15 @@ async function note(http: x402HTTPClient, payload: PaymentPayload, answer: Respo
     say(`warning: the receipt was refused, and the channel's record is as before: ${printable(String(error))}`);
     return { recovered: false, receipt: null };
   }
+}
+
+/**
+ * Whether a correction proves the seller's charges by the voucher of this very payment. A second voucher after it would be signed on top of the first, and
+ * the ceiling would hold for each of them alone.
+ */
+function isChargedBy(headers: Headers, { payload }: PaymentPayload): boolean {
+  const { voucher } = payload as { voucher?: { maxClaimableAmount: string } };
+  return voucher !== undefined && chargesProvenBy(headers).includes(voucher.maxClaimableAmount);
 }
 
 function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null): string {

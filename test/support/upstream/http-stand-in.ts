@@ -13,8 +13,8 @@ export interface Asked {
   readonly body: any;
 }
 
-/** A status with JSON or text; null hangs until the stand-in stops. */
-export type Answered = { status?: number; json?: unknown; text?: string } | null;
+/** A status with headers, and JSON or text; null hangs until the stand-in stops. */
+export type Answered = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string } | null;
 
 /** A third party's service over real HTTP on 127.0.0.1. It keeps the requests that it gets. */
 export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) {
@@ -35,9 +35,10 @@ export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) 
         body,
       };
       asked.push(one);
-      const got = await answer(one).catch((error: unknown) => ({ status: 500, text: String(error) }));
+      const got = await answer(one).catch((error: unknown): Answered => ({ status: 500, text: String(error) }));
       if (got === null || response.destroyed) return;
       response.statusCode = got.status ?? 200;
+      for (const [name, value] of Object.entries(got.headers ?? {})) response.setHeader(name, value);
       if ('json' in got) response.setHeader('content-type', 'application/json');
       response.end('json' in got ? JSON.stringify(got.json) : got.text);
     });
