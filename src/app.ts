@@ -12,6 +12,7 @@ import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createRouteAdvice } from './http/route-advice.ts';
 import { serverOptions } from './http/server-options.ts';
+import { presentsPayment } from './payment/presented.ts';
 import { mountDiscovery } from './routes/discovery.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';
@@ -95,5 +96,5 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
 
 /** Limits a group of routes before anything else runs, the 402 included. 0 is off and adds no hook. */
 function limit(group: FastifyInstance, { clock }: { clock: MetaDeps['clock'] }, perMinute: number): void {
-  if (perMinute > 0) group.addHook('onRequest', createRateLimit({ perMinute, clock }));
+  if (perMinute > 0) group.addHook('onRequest', createRateLimit({ perMinute, clock, presentsPayment }));
 }

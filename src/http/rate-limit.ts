@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -9,6 +10,8 @@ interface RateLimitOptions {
   /** Requests that one client may make a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */
   perMinute: number;
   clock: Clock;
+  /** Whether a request presents a payment, in any protocol. */
+  presentsPayment(message: IncomingMessage): boolean;
   maxClients?: number;
 }
 
@@ -17,7 +20,8 @@ interface RateLimitOptions {
  * A synchronous hook over one Map: @fastify/rate-limit does the same through promises and costs about twice as much a request
  * (figures in README.md beside this). With trusted proxies `request.ip` is the client's address that they report.
  */
-export function createRateLimit({ perMinute, clock, maxClients }: RateLimitOptions): onRequestHookHandler {
+export function createRateLimit(options: RateLimitOptions): onRequestHookHandler {
+  const { perMinute, clock, presentsPayment, maxClients } = options;
   const windows = openClientWindows(() => createMinuteWindows(clock, maxClients), 'requests');
   const ofClient = String(perMinute);
   return (request, reply, done) => {
@@ -26,7 +30,7 @@ export function createRateLimit({ perMinute, clock, maxClients }: RateLimitOptio
     reply.header('ratelimit-remaining', String(Math.max(0, standing.left)));
     reply.header('ratelimit-reset', String(standing.resetSeconds));
     if (standing.left >= 0) return done();
-    done(rateLimited(standing, request.headers['payment-signature'] !== undefined));
+    done(rateLimited(standing, presentsPayment(request.raw)));
   };
 }
 

@@ -1,15 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../errors.ts';
 import { acceptsHtml } from '../http/accepts-html.ts';
-import { paymentLines } from '../payment/presented.ts';
+import { presentsPayment } from '../payment/presented.ts';
 import { html } from './html.ts';
 import { sendOnce } from './send.ts';
 import { renderPage } from './shell.ts';
 import { type SiteSettings, siteOf } from './site.ts';
 
 const NOT_FOUND = 404;
-/** Request headers that hold a payment, under its present name and its earlier ones. `Authorization` may hold a payment or a proxy's own token. */
-const PAYMENT_HEADERS = ['payment-signature', 'x-payment', 'x-payment-signature'];
 
 /**
  * Answers a browser's 404 with a page. The page says that the request cost nothing. So it is made only for a request that presents no payment and
@@ -20,7 +18,7 @@ export function createProblemPage(config: SiteSettings) {
   const site = siteOf(config);
   return (request: FastifyRequest, reply: FastifyReply, error: AppError): boolean => {
     if (error.status !== NOT_FOUND || error.charged !== false) return false;
-    if (!acceptsHtml(request) || presentsPayment(request)) return false;
+    if (!acceptsHtml(request) || presentsPayment(request.raw)) return false;
     const page = renderPage({
       site,
       title: 'Not found',
@@ -33,8 +31,4 @@ export function createProblemPage(config: SiteSettings) {
     sendOnce(reply.code(NOT_FOUND), page);
     return true;
   };
-}
-
-function presentsPayment({ headers, raw }: FastifyRequest): boolean {
-  return PAYMENT_HEADERS.some((name) => headers[name] !== undefined) || paymentLines(raw).length > 0;
 }

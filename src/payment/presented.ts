@@ -5,6 +5,8 @@ import type { RequestMessage } from './protocol.ts';
 const AUTHORIZATION = /^([A-Za-z0-9]+) +(.+)$/;
 /** The auth schemes that present a payment. LSAT is the old name of L402. */
 const AUTH_SCHEMES: readonly string[] = ['payment', 'l402', 'lsat'];
+/** Header fields that hold a payment of x402, under the present name and the earlier ones. */
+const PAYMENT_FIELDS = ['payment-signature', 'x-payment', 'x-payment-signature'];
 
 /** A line of Authorization that presents a payment. */
 interface PaymentLine {
@@ -28,6 +30,11 @@ export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES
     const line = { authScheme: authScheme.toLowerCase(), text, rest };
     return authSchemes.includes(line.authScheme) ? [line] : [];
   });
+}
+
+/** Whether a request presents a payment in any protocol. `Authorization` may also hold a proxy's own token, which is none. */
+export function presentsPayment(message: RequestMessage): boolean {
+  return PAYMENT_FIELDS.some((name) => message.headers[name] !== undefined) || paymentLines(message).length > 0;
 }
 
 /** 400: a request presents two payments. None was looked at, and either may have been paid before. So the answer does not say that nothing is charged. */

@@ -42,6 +42,22 @@ describe('a limit', () => {
     expect(await statuses([from('::1', '/livez'), from('::1', '/readyz')])).toEqual([200, 200]);
   });
 
+  it.each([
+    ['x402', { 'payment-signature': 'e30=' }],
+    ['x402 of version 1', { 'x-payment': 'e30=' }],
+    ['MPP', { authorization: 'Payment e30' }],
+    ['L402', { authorization: `L402 AAAA:${'0'.repeat(64)}` }],
+  ])('says of a payment over %s that it was not looked at, and not that nothing was charged', async (_, headers) => {
+    t = await createTestApp({ env: { RATE_LIMIT_PRICED_PER_MINUTE: '1' } });
+    await from('::1', PAID);
+    const refused = await t.app.inject({ url: PAID, remoteAddress: '::1', headers });
+    expect([refused.statusCode, refused.json().charged]).toEqual([429, 'unknown']);
+    expect(refused.json().detail).toContain('present the same one again');
+    const other = { authorization: 'Basic YTpi' };
+    const unpaid = await t.app.inject({ url: PAID, remoteAddress: '::1', headers: other });
+    expect([unpaid.statusCode, unpaid.json().charged]).toEqual([429, false]);
+  });
+
   it('is off at 0, and adds no header', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '0', RATE_LIMIT_PRICED_PER_MINUTE: '0' } });
     const answers = await Promise.all(Array.from({ length: 50 }, () => from('192.0.2.1')));
