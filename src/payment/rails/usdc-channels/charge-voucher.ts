@@ -37,7 +37,7 @@ export async function chargeVoucher(
 }
 
 /** A voucher's nonce in the ledger's key. No two vouchers of one payer have the same. */
-function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
+export function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
   return keccak256(Buffer.concat([channelId, word(payload.voucher.maxClaimableAmount)]));
 }
 

@@ -3,7 +3,7 @@ import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
-import { type Delivery, handOut } from '../../receipt.ts';
+import { answerGone, type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { RailStatus } from '../../settling.ts';
 import { channelReceipt } from './channel-answers.ts';
@@ -30,13 +30,18 @@ export interface JudgeVoucherOptions {
 export function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
-  /** The answer that this voucher has bought for this very request; null when it has bought none, or none that is kept. */
+  /**
+   * The answer that this voucher has bought for this very request; null when it has bought none, or has been delivered as often as it may be. Throws 410
+   * (`answer_gone`) when it was never delivered and is kept no more: a refusal would make the client sign and pay again.
+   */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
     if (!isSaleOf(sale, order)) return null;
     const body = await ledger.redeliver(sale.id);
-    return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
+    if (body) return handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
+    if (sale.deliveredAt === null) throw answerGone();
+    return null;
   }
 
   /**

@@ -1,12 +1,13 @@
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { channelReceipt } from './channel-answers.ts';
-import { type ChargeVoucherOptions, chargeVoucher, type PresentedVoucher } from './charge-voucher.ts';
+import { type ChargeVoucherOptions, chargeVoucher, nonceOf, type PresentedVoucher } from './charge-voucher.ts';
 import { createCorrections } from './corrections.ts';
 import { createJudgeVoucher, type JudgeVoucherOptions } from './judge-voucher.ts';
 import { reason } from './payload.ts';
@@ -67,7 +68,7 @@ function createTurn(options: SellVoucherOptions) {
 
 /**
  * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again.
+ * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more.
  * 2. The request waits for its turn in the channel.
  * 3. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
  *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
@@ -90,7 +91,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
     if (channel && max <= channel.state.totalClaimed)
       throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-    await checkIdentifier(options, order);
+    await checkIdentifier(options, voucher, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
@@ -118,10 +119,14 @@ async function readChannel(
   return { channel, inTurn: (hasWaited: boolean): Channel | null => (counts(hasWaited) ? channel : null) };
 }
 
-/** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */
+/** Throws 409 when another payment holds the identifier, or this voucher for another request. */
 async function checkIdentifier(
   { ledger }: Pick<SellVoucherOptions, 'ledger'>,
-  { identifierHash }: PaidOrder,
+  voucher: PresentedVoucher,
+  order: PaidOrder,
 ): Promise<void> {
-  if (identifierHash && (await ledger.findByIdentifier(identifierHash))) throw identifierConflict(false);
+  const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
+  if (!holder) return;
+  const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
+  if (!isSameVoucher || !isSameRequest(holder, order)) throw identifierConflict(isSameVoucher);
 }

@@ -152,6 +152,10 @@ describe('a voucher is refused', () => {
     await expect(present(2n * PRICE, orderOf('b', { identifierHash }))).rejects.toMatchObject({
       ...{ status: 409, code: 'payment_identifier_conflict', charged: false },
     });
+    // This voucher is charged: the answer does not say that nothing is.
+    await expect(present(PRICE, orderOf('b', { identifierHash }))).rejects.toMatchObject({
+      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+    });
     expect(runs).toBe(1);
     expect(await textOf(present(2n * PRICE, orderOf('b', { identifierHash: hash32('other') })))).toBe('answer 2');
   });
@@ -242,6 +246,28 @@ describe('an answer comes again', () => {
     expect(await textOf(present(PRICE))).toBe('answer 1');
     const { receipt } = await present(PRICE);
     expect(receipt.extra).toMatchObject({ chargedAmount: '500', channelState: { chargedCumulativeAmount: '500' } });
+  });
+
+  test('as often as it may, and then its voucher is told the charges, with an identifier as without one', async () => {
+    for (const [at, identifierHash] of [null, hash32('identifier')].entries()) {
+      const [max, order] = [BigInt(at + 1) * PRICE, orderOf(`request ${at}`, { identifierHash })];
+      const bought = await present(max, order);
+      await bought.onSent?.();
+      for (let again = 0; again < 5; again++) expect(await textOf(present(max, order))).toBe(`answer ${at + 1}`);
+      await expect(present(max, order)).rejects.toEqual(refused('cumulative_amount_mismatch'));
+      await bed.clock.advance(500);
+    }
+    expect(runs).toBe(2);
+  });
+
+  test('or is 410 when it was never delivered and is kept no more, so that the client does not pay again', async () => {
+    for (const [at, identifierHash] of [null, hash32('identifier')].entries()) {
+      const [max, order] = [BigInt(at + 1) * PRICE, orderOf(`request ${at}`, { identifierHash })];
+      await present(max, order);
+      await bed.clock.advance(8 * 86_400_000);
+      await expect(present(max, order)).rejects.toMatchObject({ status: 410, code: 'answer_gone', charged: true });
+    }
+    expect(runs).toBe(2);
   });
 
   test('by the payment identifier from another address', async () => {
