@@ -6,6 +6,10 @@ import type { OperationEnd } from './ports/channels.ts';
 export const OPEN_SALE = `EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = @channelId AND state IN ${OPEN})`;
 export const OPEN_REFUND = "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND state = 'open')";
 
+/** Whether a refund of the channel is done since `@pausedSince`; false where that is null. */
+export const RECENT_REFUND =
+  "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done' AND ended_at > @pausedSince)";
+
 /** What of a channel is open, in SQL over `@channelId`. */
 export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
 

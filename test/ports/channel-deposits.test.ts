@@ -87,7 +87,7 @@ describeLedgers('a deposit into a channel', (adapter) => {
     expect(await deposit('d', 100n)).toBe(true);
     await refuses(() => deposit('d2', 200n));
     await payments.release('d', ['reserved']);
-    await channels.begin(refundOf('r', 'a'), 0n);
+    await channels.begin(refundOf('r', 'a'), { charged: 0n });
     await refuses(() => deposit('d3', 100n));
   });
 

@@ -13,7 +13,7 @@ describeLedgers('an operation on a channel', (adapter) => {
     await seen();
     const claim = operation('1', { amount: 2n ** 62n + 1n });
     const refund = refundOf('2', 'a');
-    expect([await channels.begin(claim), await channels.begin(refund, 0n)]).toEqual([true, true]);
+    expect([await channels.begin(claim), await channels.begin(refund, { charged: 0n })]).toEqual([true, true]);
     const open = { state: 'open', transaction: null, reason: null, endedAt: null };
     expect(await channels.operation('1')).toEqual({ ...claim, ...open });
     expect(await channels.operation('2')).toEqual({ ...refund, ...open });
@@ -21,18 +21,33 @@ describeLedgers('an operation on a channel', (adapter) => {
   });
 
   test('that is a refund begins only when its channel has no open deposit, no open refund and the given charges', async () => {
-    await refuses(() => channels.begin(refundOf('r', 'a'), 0n));
+    await refuses(() => channels.begin(refundOf('r', 'a'), { charged: 0n }));
     await seen();
     await pay('s1', 100n);
-    for (const wrong of [0n, 99n, 101n, undefined]) await refuses(() => channels.begin(refundOf('r', 'a'), wrong));
+    for (const wrong of [0n, 99n, 101n, null])
+      await refuses(() => channels.begin(refundOf('r', 'a'), { charged: wrong }));
     await deposit('d', 200n);
-    await refuses(() => channels.begin(refundOf('r', 'a'), 100n));
+    await refuses(() => channels.begin(refundOf('r', 'a'), { charged: 100n }));
     await payments.release('d', ['reserved']);
-    const both = [channels.begin(refundOf('r', 'a'), 100n), channels.begin(refundOf('r2', 'a'), 100n)];
+    const both = [
+      channels.begin(refundOf('r', 'a'), { charged: 100n }),
+      channels.begin(refundOf('r2', 'a'), { charged: 100n }),
+    ];
     expect(await Promise.all(both)).toEqual([true, false]);
-    await refuses(() => channels.begin(refundOf('r3', 'a'), 100n));
+    await refuses(() => channels.begin(refundOf('r3', 'a'), { charged: 100n }));
     await channels.end('r', { state: 'failed', reason: 'reverted', endedAt: 1 });
-    expect(await channels.begin(refundOf('r3', 'a'), 100n)).toBe(true);
+    expect(await channels.begin(refundOf('r3', 'a'), { charged: 100n })).toBe(true);
+  });
+
+  test('that is a refund does not begin after another one of its channel that was done since the given time', async () => {
+    await seen();
+    await channels.begin(refundOf('r', 'a'), { charged: 0n });
+    await channels.end('r', { state: 'done', amount: 1n, transaction: hash32('t'), endedAt: 1000 });
+    await refuses(() => channels.begin(refundOf('r2', 'a'), { charged: 0n, pausedSince: 999 }));
+    expect(await channels.begin(refundOf('r2', 'a'), { charged: 0n, pausedSince: 1000 })).toBe(true);
+    // One that moved nothing is no reason to wait.
+    await channels.end('r2', { state: 'failed', reason: 'reverted', endedAt: 2000 });
+    expect(await channels.begin(refundOf('r3', 'a'), { charged: 0n, pausedSince: 1000 })).toBe(true);
   });
 
   test('ends once: as done with the amount and the transaction of the evidence, and without its calldata', async () => {
@@ -93,14 +108,14 @@ describeLedgers('an operation on a channel', (adapter) => {
       ['r2', 10],
       ['r1', 20],
     ] as const) {
-      await channels.begin(refundOf(id, 'a'), 0n);
+      await channels.begin(refundOf(id, 'a'), { charged: 0n });
       await channels.end(id, done(endedAt));
     }
-    await channels.begin(refundOf('other', 'b'), 0n);
+    await channels.begin(refundOf('other', 'b'), { charged: 0n });
     await channels.end('other', done(30));
-    await channels.begin(refundOf('failed', 'a'), 0n);
+    await channels.begin(refundOf('failed', 'a'), { charged: 0n });
     await channels.end('failed', { state: 'failed', reason: 'x', endedAt: 40 });
-    await channels.begin(refundOf('open', 'a'), 0n);
+    await channels.begin(refundOf('open', 'a'), { charged: 0n });
     expect((await channels.lastRefund(ID))?.id).toBe('r1');
   });
 
@@ -111,11 +126,11 @@ describeLedgers('an operation on a channel', (adapter) => {
       ['2', 40n],
       ['3', 300n],
     ] as const) {
-      await channels.begin(refundOf(id, 'a'), 0n);
+      await channels.begin(refundOf(id, 'a'), { charged: 0n });
       const done = { state: 'done', amount, transaction: hash32(id), endedAt: SEEN_AT } as const;
       await channels.end(id, id === '3' ? { state: 'failed', reason: 'reverted', endedAt: SEEN_AT } : done);
     }
-    await channels.begin(refundOf('4', 'a'), 0n);
+    await channels.begin(refundOf('4', 'a'), { charged: 0n });
     expect([await channels.getRefunded(ID), await channels.getRefunded(hash32('other'))]).toEqual([45n, 0n]);
   });
 

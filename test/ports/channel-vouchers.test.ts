@@ -93,7 +93,7 @@ describeLedgers('a voucher of a channel', (adapter) => {
 
   test('is refused while a refund of its channel is open', async () => {
     await seen();
-    expect(await channels.begin(refundOf('r', 'a'), 0n)).toBe(true);
+    expect(await channels.begin(refundOf('r', 'a'), { charged: 0n })).toBe(true);
     await refuses(() => pay('s1', 100n));
     await channels.end('r', { state: 'failed', reason: 'reverted', endedAt: 1 });
     expect(await pay('s1', 100n)).toBe(true);

@@ -96,7 +96,11 @@ function refundStep({ stores, model, pick, at }: World, name: string): Step {
   }
   const charged = (model.channels.get(name)?.charged ?? 0n) + pick([0n, 0n, 1n]);
   const should = model.refund(name, `r${at}`, charged);
-  return { what: `refund ${should}`, is: stores.channels.begin(refundOf(`r${at}`, name), charged), should };
+  return {
+    what: `refund ${should}`,
+    is: stores.channels.begin(refundOf(`r${at}`, name), { charged: charged }),
+    should,
+  };
 }
 
 function writeOffStep({ stores, model, pick }: World, name: string): Step {

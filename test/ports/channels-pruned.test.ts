@@ -46,7 +46,7 @@ describeLedgers('the row of a payment channel', (adapter) => {
 
   test('that is being refunded stays until the refund has ended', async () => {
     await seen('a', {}, 1);
-    await channels.begin(refundOf('r', 'a'), 0n);
+    await channels.begin(refundOf('r', 'a'), { charged: 0n });
     expect(await channels.prune(OLD, 5)).toBe(0);
     await channels.end('r', { state: 'failed', reason: 'x', endedAt: 2 });
     expect(await channels.prune(OLD, 5)).toBe(1);

@@ -88,7 +88,7 @@ async function writeChannel(channels: LedgerStores['channels']): Promise<void> {
   const { id: channelId } = rows.channelTerms;
   await channels.note(rows.channelTerms, rows.channelState, rows.AT);
   const refund = { id: 'o1-refund', network: rows.USDC, kind: 'refund', channelId, amount: 10n } as const;
-  await must(channels.begin({ ...refund, calldata: Buffer.from('refund'), createdAt: rows.AT }, 0n));
+  await must(channels.begin({ ...refund, calldata: Buffer.from('refund'), createdAt: rows.AT }, { charged: 0n }));
   const end = { state: 'done', amount: 10n, transaction: rows.hashOf('refund'), endedAt: rows.AT + 1 } as const;
   await must(channels.end('o1-refund', end));
   const sale = rows.reservationOf(rows.VOUCHER_SALE, { amount: 700n, price: 700n });

@@ -90,10 +90,10 @@ export interface ChannelStore {
   /** What is charged and neither claimed nor written off in channels whose oldest unclaimed charge is from before `beforeMs`, in base units. */
   totalsOverdue(network: string, beforeMs: number): Promise<bigint>;
   /**
-   * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, or charges other than `charged`. From then on
-   * the channel takes no voucher and no deposit until the refund has ended.
+   * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, charges other than `charged`, or a refund that
+   * was done after `pausedSince`. From then on the channel takes no voucher and no deposit until the refund has ended.
    */
-  begin(operation: NewOperation, charged?: bigint): Promise<boolean>;
+  begin(operation: NewOperation, terms?: RefundTerms): Promise<boolean>;
   operation(id: string): Promise<ChannelOperation | null>;
   /** Operations that have not ended, oldest first. */
   openOperations(limit: number): Promise<ChannelOperation[]>;
@@ -118,6 +118,12 @@ export interface ChannelStore {
   getRefunded(channelId: Uint8Array): Promise<bigint>;
   /** The oldest operation that ended as `done` with this transaction; null without one. */
   findDone(transaction: Uint8Array): Promise<ChannelOperation | null>;
+}
+
+/** Under which conditions a refund begins. `charged`: in base units. `pausedSince`: Unix milliseconds; without it a refund may follow another at once. */
+export interface RefundTerms {
+  readonly charged?: bigint | null;
+  readonly pausedSince?: number | null;
 }
 
 export type NewOperation = Pick<ChannelOperation, 'id' | 'network' | 'kind' | 'channelId' | 'amount' | 'createdAt'> & {

@@ -1,7 +1,15 @@
-import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, PRUNE, voucherValues } from '../channel-columns.ts';
+import {
+  channelValues,
+  endValues,
+  OPEN_REFUND,
+  OPEN_SALE,
+  PRUNE,
+  RECENT_REFUND,
+  voucherValues,
+} from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
-import type { Channel, NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
+import type { Channel, NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
 import type { ChannelAfter } from '../ports/sales.ts';
 import { afterWith } from './channel-sql.ts';
 import { HOLDS_LEASE } from './holds-lease.ts';
@@ -63,12 +71,12 @@ const WRITE_OFF = statement<{ id: Uint8Array; amount: bigint; upTo: bigint }>(`
 
 const PRUNE_UNUSED = statement<{ beforeMs: number; limit: number }>(PRUNE);
 
-const BEGIN = statement<NewOperation & { charged: bigint | null }>(`
+const BEGIN = statement<NewOperation & { charged: bigint | null; pausedSince: number | null }>(`
   INSERT INTO channel_operations (id, network, kind, channel_id, amount, calldata, state, created_at)
   SELECT @id::text, @network::text, @kind::text, @channelId::bytea, @amount::numeric, @calldata::bytea, 'open', @createdAt::bigint
    WHERE @kind::text <> 'refund'
       OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId AND charged = @charged::numeric)
-          AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND})`);
+          AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND} AND NOT ${RECENT_REFUND})`);
 const END = statement<ReturnType<typeof endValues>>(`
   UPDATE channel_operations
      SET state = @state, amount = coalesce(@amount::numeric, amount), transaction_hash = coalesce(@transaction::bytea, transaction_hash),
@@ -104,8 +112,8 @@ export const channelWrites = {
     statements: [PRUNE_UNUSED({ beforeMs, limit })],
     read: ([pruned]) => pruned?.rowCount ?? 0,
   }),
-  begin: (operation: NewOperation, charged: bigint | undefined): Write<boolean> => ({
-    statements: [BEGIN({ ...operation, charged: charged ?? null })],
+  begin: (operation: NewOperation, { charged = null, pausedSince = null }: RefundTerms): Write<boolean> => ({
+    statements: [BEGIN({ ...operation, charged, pausedSince })],
     read: changedOne,
   }),
   noteBroadcast: (

@@ -1,7 +1,15 @@
-import { channelValues, endValues, OPEN_REFUND, OPEN_SALE, PRUNE, voucherValues } from '../channel-columns.ts';
+import {
+  channelValues,
+  endValues,
+  OPEN_REFUND,
+  OPEN_SALE,
+  PRUNE,
+  RECENT_REFUND,
+  voucherValues,
+} from '../channel-columns.ts';
 import { parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
-import type { NewOperation, OperationEnd, VoucherSale } from '../ports/channels.ts';
+import type { NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
 import type { ChannelAfter } from '../ports/sales.ts';
 import { AFTER } from './channel-sql.ts';
 import type { Sqlite } from './database.ts';
@@ -53,7 +61,8 @@ const BEGIN = `
   INSERT INTO channel_operations (id, network, kind, channel_id, amount, calldata, state, created_at)
   SELECT @id, @network, @kind, @channelId, @amount, @calldata, 'open', @createdAt
    WHERE @kind <> 'refund'
-      OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId AND charged = @charged) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND})`;
+      OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId AND charged = @charged) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
+          AND NOT ${RECENT_REFUND})`;
 const END = `
   UPDATE channel_operations SET state = @state, amount = coalesce(@amount, amount), transaction_hash = coalesce(@transaction, transaction_hash),
                                 reason = @reason, ended_at = @endedAt, calldata = NULL
@@ -83,8 +92,8 @@ export function createChannelWrites(db: Sqlite) {
     writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): boolean =>
       sql(WRITE_OFF).run({ id, amount, upTo }).changes === 1,
     prune: (beforeMs: number, limit: number): number => sql(PRUNE).run({ beforeMs, limit }).changes,
-    begin: (operation: NewOperation, charged: bigint | undefined): boolean =>
-      sql(BEGIN).run({ ...operation, charged: charged ?? null }).changes === 1,
+    begin: (operation: NewOperation, { charged = null, pausedSince = null }: RefundTerms): boolean =>
+      sql(BEGIN).run({ ...operation, charged, pausedSince }).changes === 1,
     noteBroadcast: (entries: readonly { id: string; transaction: Uint8Array }[]): ReadonlySet<string> => {
       const noted = entries.filter(({ id, transaction }) => sql(NOTE_BROADCAST).run(transaction, id).changes === 1);
       return new Set(noted.map(({ id }) => id));

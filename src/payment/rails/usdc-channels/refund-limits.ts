@@ -58,6 +58,9 @@ export function checkPause(
   throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
+/** The time, in Unix milliseconds, since which no refund of a channel may be done when another one begins at `nowMs`. */
+export const pausedSince = (nowMs: number): number => nowMs - PAUSE_MS;
+
 /** Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
 interface Asking {
   readonly signer: string;

@@ -140,7 +140,9 @@ describe('a claim that was left open', () => {
 
   test('does not touch a refund that is open too', async () => {
     const { channels } = await left();
-    await bed.store.begin(operation('two', { kind: 'refund', channelId: channels[0]!.id, amount: 5n }), 0n);
+    await bed.store.begin(operation('two', { kind: 'refund', channelId: channels[0]!.id, amount: 5n }), {
+      charged: 0n,
+    });
     await open().resume(signal);
     expect(operated.map(({ id }) => id)).toEqual(['one']);
     expect(await bed.store.operation('two')).toMatchObject({ state: 'open' });

@@ -212,7 +212,7 @@ describe('a deposit', () => {
     expect(await why()).toEqual(refused('channel_busy'));
     await bed.charge(channel, PRICE);
     expect(await why()).toMatchObject({ charged: PRICE });
-    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id }), PRICE);
+    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id }), { charged: PRICE });
     expect(await rail.whyNotReserved?.(deposit(PRICE + 1n))).toEqual(refused('channel_busy'));
     expect(await rail.whyNotReserved?.({ ...deposit(PRICE), channel: undefined } as never)).toBeNull();
   });

@@ -88,7 +88,7 @@ describe('the end of a refund', () => {
   test('is not the event of an earlier refund that the ledger has ended', async () => {
     const first = refund(40n);
     const calldata = Buffer.from('call');
-    await bed.store.begin(operation('first', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    await bed.store.begin(operation('first', { kind: 'refund', channelId: channel.id, calldata }), { charged: 0n });
     await bed.store.end('first', { state: 'done', amount: 40n, transaction: first.transaction, endedAt: 1 });
     bed.contract.put(channel.id, { balance: 0n });
     refund(50n);

@@ -68,7 +68,9 @@ function open() {
 async function begin(id = 'one', of = channel) {
   const calldata = refundCalldata(of.config, 4000n, bed.contract.of(of.id).refundNonce, Buffer.alloc(65, 1));
   const { charged } = await bed.noted(of.id);
-  expect(await bed.store.begin(operation(id, { kind: 'refund', channelId: of.id, calldata }), charged)).toBe(true);
+  expect(
+    await bed.store.begin(operation(id, { kind: 'refund', channelId: of.id, calldata }), { charged: charged }),
+  ).toBe(true);
   return calldata;
 }
 const row = (id = 'one') => bed.store.operation(id);
@@ -321,7 +323,7 @@ describe('a refund that claims too', () => {
     const refund = refundCalldata(config, 4000n, 0n, Buffer.alloc(65, 1));
     calldata = Buffer.from(multicallCalldata([claimCalldata([row], Buffer.alloc(65, 3)), refund]));
     swept = withCall(calldata, settleCalldata(CHANNEL_TERMS.receiver, CHANNEL_TERMS.token));
-    await bed.store.begin(operation('one', { kind: 'refund', channelId: channel.id, calldata }), 3000n);
+    await bed.store.begin(operation('one', { kind: 'refund', channelId: channel.id, calldata }), { charged: 3000n });
   });
 
   test('pays the seller out in the same transaction, after a simulation as the relayer', async () => {
@@ -401,7 +403,7 @@ describe('a round', () => {
 
   test('leaves an operation alone whose calldata holds no refund', async () => {
     const calldata = claimCalldata([], Buffer.alloc(65));
-    await bed.store.begin(operation('odd', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    await bed.store.begin(operation('odd', { kind: 'refund', channelId: channel.id, calldata }), { charged: 0n });
     const { length } = bed.contract.asked;
     await refunds.run();
     expect([operated, bed.contract.asked.length, (await row('odd'))?.state]).toEqual([[], length, 'open']);

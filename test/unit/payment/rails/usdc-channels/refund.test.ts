@@ -42,15 +42,14 @@ beforeEach(async () => {
 });
 afterEach(() => bed.close());
 
-function open(store: typeof bed.store = bed.store) {
-  const { clock, reader } = bed;
-  const read = async (id: Uint8Array) => (await reader.read([id]))[0]!;
+function open(store: typeof bed.store = bed.store, read = async (id: Uint8Array) => (await bed.reader.read([id]))[0]!) {
+  const { clock } = bed;
   const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
   const spied: typeof store = {
     ...store,
-    begin: async (operation, charged) => {
+    begin: async (operation, terms) => {
       begun.push(operation.id);
-      return store.begin(operation, charged);
+      return store.begin(operation, terms);
     },
   };
   return createRefund({
@@ -194,6 +193,28 @@ describe('a refund is refused', () => {
     for (let again = 0; again < 4; again++)
       await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
     expect(begun).toHaveLength(5);
+  });
+
+  test('as busy when another one has ended while the channel was read', async () => {
+    end = null;
+    const first = ask().catch(() => {});
+    await expect.poll(() => begun.length).toBe(1);
+    // The second one reads the channel, and meanwhile the first one ends.
+    const held = Promise.withResolvers<void>();
+    let isReading = false;
+    const slow = open(bed.store, async (id) => {
+      isReading = true;
+      await held.promise;
+      return (await bed.reader.read([id]))[0]!;
+    });
+    await bed.clock.advance(2000);
+    const second = ask(payloadOf(BOUGHT), slow);
+    await expect.poll(() => isReading).toBe(true);
+    await bed.store.end(begun[0]!, { state: 'done', amount: 40n, transaction: HASH, endedAt: bed.clock.nowMs() });
+    await first;
+    held.resolve();
+    await expect(second).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
+    expect((await bed.store.openOperations(10)).length).toBe(0);
   });
 
   test('as busy when the buyer leaves before its turn, and nothing is begun', async () => {

@@ -162,7 +162,7 @@ describe('a voucher is refused', () => {
 
   test('while a refund of its channel is open, and no endpoint runs', async () => {
     const calldata = Buffer.from('call');
-    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), { charged: 0n });
     await expect(present(PRICE)).rejects.toEqual(refused('channel_busy'));
     expect([runs, (await bed.noted(channel.id)).charged]).toEqual([0, 0n]);
   });

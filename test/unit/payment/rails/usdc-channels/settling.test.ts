@@ -149,7 +149,7 @@ test('the command claims every charge, however small', async () => {
 describe('refunds', () => {
   const begin = async () => {
     const calldata = refundCalldata(channel.config, 4000n, 0n, Buffer.alloc(65, 1));
-    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), 0n);
+    await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id, calldata }), { charged: 0n });
   };
   const state = async () => (await bed.store.operation('r'))?.state;
 
