@@ -40,6 +40,8 @@
 #define DEPOSIT_ONCE 9
 #define FRESH_STATE 10
 #define CLAIM_IN_TIME 11
+#define SIGNED 12
+#define PASSED_ON 13
 #define ON(guard) (OFF != guard)
 
 /* The contract. `balance` is all that was put in, less what went back; it includes what is claimed. */
@@ -65,7 +67,6 @@ byte answers = 0;       /* answers that were charged for */
 byte ceiling = 0;       /* the highest that the payer has signed */
 byte public = 0;        /* the highest voucher that a claim has published */
 byte topUps = 0;
-bit deposited = 0;      /* a deposit is mined */
 byte depositBlock = 0;
 
 #define BUYER 0
@@ -114,7 +115,7 @@ proctype Call() {
       :: max > ceiling -> ceiling = max
       :: else
       fi
-    :: max <= public -> who = THIRD
+    :: !ON(SIGNED) || max <= public -> who = THIRD
     fi
   }
 
@@ -206,13 +207,24 @@ proctype Refund() {
   atomic { readChannel(); refunding = 0 }
 }
 
-/* A deposit of one unit: a sale that holds the channel until it ends. The ledger adds it, unless it has read it already. */
+/*
+ * A deposit of one unit: a sale that holds the channel until it ends. The payer can sign a plain transfer to the collector with the same nonce. Whoever
+ * sends that leaves the money there. Otherwise the ledger adds the deposit, unless it has read it already.
+ */
 proctype Deposit() {
+  bit stray;
   atomic { !refunding && !depositing && topUps < TOP_UPS -> depositing = 1; topUps++ }
-  atomic { balance++; block++; deposited = 1; depositBlock = block }
   atomic {
     if
-    :: !ON(DEPOSIT_ONCE) || knownBlock < depositBlock -> knownBalance++
+    :: balance++; block++; depositBlock = block
+    :: stray = 1
+    fi
+  }
+  atomic {
+    if
+    :: stray && ON(PASSED_ON) /* it has failed */
+    :: stray && !ON(PASSED_ON) -> knownBalance++
+    :: !stray && (!ON(DEPOSIT_ONCE) || knownBlock < depositBlock) -> knownBalance++
     :: else
     fi;
     depositing = 0

@@ -26,6 +26,11 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
     expect(guards.filter(({ code }) => !existsSync(code))).toEqual([]);
   });
 
+  test('has a guard for each invariant, without which it breaks', () => {
+    const broken = guards.flatMap(({ breaks, breaksToo = breaks }) => [breaks, breaksToo]);
+    expect(invariants.filter((each) => !broken.includes(each))).toEqual([]);
+  });
+
   test('numbers its invariants and its guards as the list does', () => {
     const lists = [invariants, guards.map((guard) => guard.name)];
     const numbered = lists.flatMap((list) => list.map((each, at) => `\n#define ${each} ${at + 1}\n`));
@@ -53,14 +58,16 @@ describe.each(MODELS.map((model) => [model.name, model] as const))('the model %s
       },
     );
 
-    test.each(guards.map((guard) => [guard.breaks, guard.name, guard] as const))(
-      'breaks %s without its guard %s',
-      async (_breaks, _name, guard) => {
-        const run = runWithout(model, guard);
-        expect((await checker.check(run)).isViolated).toBe(true);
-        // A second line is not needed while the guard before it stands.
-        if (guard.behind) expect((await checker.check({ bounds: run.bounds, off: guard.name })).isViolated).toBe(false);
-      },
+    const broken = guards.flatMap((guard) =>
+      [guard.breaks, ...(guard.breaksToo ? [guard.breaksToo] : [])].map(
+        (breaks) => [breaks, guard.name, guard] as const,
+      ),
     );
+    test.each(broken)('breaks %s without its guard %s', async (breaks, _name, guard) => {
+      const run = runWithout(model, guard, breaks);
+      expect((await checker.check(run)).isViolated).toBe(true);
+      // A second line is not needed while the guard before it stands.
+      if (guard.behind) expect((await checker.check({ bounds: run.bounds, off: guard.name })).isViolated).toBe(false);
+    });
   });
 });

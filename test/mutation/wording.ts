@@ -16,7 +16,7 @@ interface Path {
 }
 
 const LOGGED = 'what a log line says is read by an operator, and no promise hangs on it; that it is written is mutated';
-// Also the name of what a node answered, with which such a sentence begins.
+// The name of a node's answer, with which such a sentence begins, counts as wording too.
 const SENTENCE = 'the wording of a sentence for a person; the code, the status and the numbers beside it are mutated';
 
 /** The names of members and constants that hold a sentence for a person. */
@@ -26,7 +26,7 @@ function shouldIgnore(path: Path): string | undefined {
   for (let at: Path | null = path; at?.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
     if (isLogCall(node) && at.node !== node.callee) return LOGGED;
-    // Functions are not looked out of: what they do is no wording.
+    // The search stops at a function or a statement: what these do is no wording.
     if (/Function|Statement/.test(node.type)) break;
   }
   const reader = path.parentPath?.node.callee?.name ?? '';
@@ -55,5 +55,5 @@ function tellsWhy(parent: Path | null): boolean {
   return NAMED.has((node.id ?? node.key)?.name ?? '');
 }
 
-/** The one rule by which a mutant is left out: the wording of log lines and of sentences for people. Stryker's form of a plug-in. */
+/** Leaves out mutants of wording: of log lines and of sentences for people. Stryker's form of a plug-in. */
 export const strykerPlugins = [{ kind: 'Ignore', name: 'wording', value: { shouldIgnore } }];

@@ -49,9 +49,7 @@ async function find({ name, breaks, inChannels }: Plant): Promise<void> {
     process.exitCode = 1;
     return;
   }
-  // Seeds that were left out count: whoever plays all of them needs so many.
-  const seed = Number(last.seed);
-  const row: Found = { plant: name, promise: last.breach.promise, seed, seeds: seed };
+  const row: Found = { plant: name, promise: last.breach.promise, seed: Number(last.seed) };
   found.set(name, row);
   say(`${name}: "${row.promise}" in seed ${row.seed}`);
   write();

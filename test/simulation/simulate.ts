@@ -4,7 +4,7 @@ import { type Played, playInParallel, tellBreach } from './lane/play-seeds.ts';
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-// The slow lane. Says after each round how far it is, and with which --from it goes on.
+// The long lane. Says after each round how far it is, and with which --from it goes on.
 
 const USAGE = `npm run simulate -- [--from N] [--count N] [--processes N]
 

@@ -65,9 +65,14 @@ const MUST_HAPPEN = [
   ].map((name) => `move: ${name}`),
   ...['deposited', 'claimed', 'refunded', 'withdrawn', 'claimed by a third party'].map((name) => `channels: ${name}`),
   'move: poison',
-  ...['moves the balance', 'grows code', 'turns the wallet', 'cancels', 'spends elsewhere', 'sends it himself'].map(
-    (trap) => `move: trap, ${trap}`,
-  ),
+  ...[
+    'moves the balance',
+    'grows code',
+    'turns the wallet',
+    'cancels',
+    'spends elsewhere',
+    'is sent by a third party',
+  ].map((trap) => `move: trap, ${trap}`),
   'honest: judged',
   'answer: channels 200',
   'answer: channels 402 invalid_batch_settlement_evm_cumulative_amount_mismatch',

@@ -41,7 +41,7 @@ const AGAIN = new Set([0, 409, 429, 502, 503]);
  * the last answer was one, calls go one after another, each after the time that Retry-After asked for.
  */
 export function buyEvenly(calls: number, everyMs: number, purchase: () => Purchase): Promise<Call[]> {
-  const present = createPatience();
+  const present = createPacing();
   return Promise.all(
     Array.from({ length: calls }, async (_, index) => {
       await delay(index * everyMs);
@@ -51,7 +51,7 @@ export function buyEvenly(calls: number, everyMs: number, purchase: () => Purcha
 }
 
 /** Presents for all calls of one client. */
-function createPatience() {
+function createPacing() {
   let refusal: Answer | null = null;
   let restUntilMs = 0;
   let line: Promise<unknown> = Promise.resolve();

@@ -40,7 +40,7 @@ export function signedPayment(requirement: Requirement, privateKey: Uint8Array):
   return headerOf(requirement, fields, signRecoverable(digest, privateKey));
 }
 
-/** The same for a new account: the terms are right, the signature is 65 random bytes. */
+/** The same for any account: the terms are right, the signature is 65 random bytes. */
 export function claimedPayment(requirement: Requirement, from: Uint8Array): string {
   return headerOf(requirement, freshFields(requirement, from), randomBytes(65));
 }

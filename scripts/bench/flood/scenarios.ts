@@ -58,7 +58,7 @@ function flood(kind: FloodKind, clients: number, perSecondEach: number): Flood {
   return { kind, clients, perSecondEach };
 }
 
-/** Every flood of the bench, those without one first. */
+/** Every scenario of the bench. Those without a flood come first. */
 export const SCENARIOS: readonly Scenario[] = [
   { name: 'none', flood: null, ...relayed },
   { name: 'none-facilitator', flood: null, ...remote },

@@ -3,6 +3,7 @@ import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { inOwnFolder } from './in-own-folder.ts';
 import type { Bounds, Guard, Model } from './models.ts';
 
 const run = promisify(execFile);
@@ -51,10 +52,11 @@ export async function canCheck(): Promise<boolean> {
 
 /** Compiles a model. `large` takes longer, and its runs are quicker and keep their states in less memory. Rejects when Spin or the compiler fails. */
 export async function openChecker(model: Model, { large = false } = {}): Promise<Checker> {
-  const folder = await folderOf(model);
+  const folder = await mkdtemp(join(tmpdir(), 'percall-model-'));
   const close = () => rm(folder, { recursive: true });
   const names = Object.keys(settingsOf(model, { bounds: model.small[0] }));
   try {
+    await copyModel(model, folder);
     await writeFile(join(folder, 'settings.h'), settingsHeader(names));
     const flags = ['-include', 'settings.h', ...(large ? ['-O2', '-DCOLLAPSE'] : ['-Og'])];
     const macros = names.map((name) => `-D${name}=c_expr{setting_${name}}`);
@@ -81,9 +83,9 @@ async function check(folder: string, model: Model, wanted: Run): Promise<Checked
 }
 
 /** The shortest way to the fault without this guard, a line a step: the process, the line of the model, and its statement. */
-export async function trace(model: Model, guard: Guard): Promise<readonly string[]> {
-  const folder = await folderOf(model);
-  try {
+export function trace(model: Model, guard: Guard): Promise<readonly string[]> {
+  return inOwnFolder(async (folder) => {
+    await copyModel(model, folder);
     // Spin follows the steps itself, and it runs no C: the settings are constants.
     const settings = Object.entries(settingsOf(model, runWithout(model, guard)));
     const macros = settings.map(([name, value]) => `-D${name}=${value}`);
@@ -94,9 +96,7 @@ export async function trace(model: Model, guard: Guard): Promise<readonly string
       const step = /proc +\d+ \((\w+):\d+\) model\.pml:(\d+) .*?\[(.*)\]/.exec(line);
       return step ? [`${step[1]}:${step[2]}  ${step[3]}`] : [];
     });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 }
 
 /** The run that finds the fault without this guard, or, with `invariant`, that looks for another fault. */
@@ -139,9 +139,5 @@ async function build(folder: string, macros: readonly string[], flags: readonly 
   await run('cc', ['-w', '-DSAFETY', '-DVECTORSZ=2048', ...flags, '-o', 'pan', 'pan.c'], { cwd: folder, ...OUTPUT });
 }
 
-/** A new folder that holds the model: Spin writes files where it runs. */
-async function folderOf({ name }: Model): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'percall-model-'));
-  await copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));
-  return folder;
-}
+const copyModel = ({ name }: Model, folder: string): Promise<void> =>
+  copyFile(join('docs/model', `${name}.pml`), join(folder, 'model.pml'));

@@ -13,6 +13,8 @@ export interface Guard {
   readonly name: string;
   /** The invariant that fails without it. */
   readonly breaks: string;
+  /** Another invariant that fails without it. */
+  readonly breaksToo?: string;
   /** The file of the code that holds it. */
   readonly code: string;
   /** The bounds of the run that finds the fault. By default the model's first small run. */
@@ -63,7 +65,12 @@ const AUTHORIZATION: Model = {
     { name: 'FIRST_PRESENTER', breaks: 'OWN_ANSWER', code: 'src/payment/known-payment.ts' },
     { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-answers.ts' },
     { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/takeover.ts' },
-    { name: 'ONE_INSERT', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts' },
+    {
+      name: 'ONE_INSERT',
+      breaks: 'PAID_IS_SERVED',
+      breaksToo: 'ONE_ANSWER',
+      code: 'src/store/sqlite/ledger-writes.ts',
+    },
     { name: 'OWN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-moves.ts', bounds: PAUSE },
     { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/serve.ts' },
     { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/doubt.ts' },
@@ -106,6 +113,8 @@ const CHANNEL: Model = {
     { name: 'DEPOSIT_ONCE', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/ledger-moves.ts' },
     { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel-book.ts` },
     { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawal-watch.ts` },
+    { name: 'SIGNED', breaks: 'NO_MORE_THAN_SIGNED', code: `${RAIL}/voucher.ts` },
+    { name: 'PASSED_ON', breaks: 'ESCROW_COVERS', code: 'src/payment/evm/evidence.ts' },
   ],
 };
 

@@ -23,7 +23,7 @@ export function bannedPayers(bans: Bans, nowMs: number): string[] {
 }
 
 /**
- * Bans payers for a day whose settlements moved nothing or used up all their gas. Kept in memory: a restart drops the bans, which costs one
+ * Bans payers for a day whose settlements moved nothing or used most of their gas limit. Kept in memory: a restart drops the bans, which costs one
  * transaction for each payer.
  */
 export function createPayerBans(clock: Clock) {

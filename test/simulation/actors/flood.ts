@@ -33,7 +33,7 @@ export function createFlooding(world: World, desk: Desk, random: Random) {
     // An offer is made of an answer: its endpoint runs.
     if (kind === 'unpaid offers') return void desk.ask({ route, tag: 'an offer' }, way, 'lightning');
     const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
-    const payer = payers.stranger();
+    const payer = payers.newAccount();
     const terms = {
       ...{ from: payer.address, to: accounts.seller.address, value: route.price, nonce: toHex(random.bytes(32)) },
       ...{ validAfter: now - 600n, validBefore: now + 600n },

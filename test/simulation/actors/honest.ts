@@ -31,7 +31,7 @@ interface Held {
   present(): Promise<Presentation>;
 }
 
-/** Buyers with a plain client: they pay what a 402 asks, present again after `Retry-After` on 409, 429 and 503, and sign anew on 402 alone. */
+/** Buyers with a plain client: they pay what a 402 asks, present again after `Retry-After` on every answer but 200 and 402, and sign anew on 402 alone. */
 export function createHonestBuyers(world: World, desk: Desk, random: Random) {
   const { scenario, scheduler, payers, chain, gateway, lightning, catalogue } = world;
   const purchases: Purchase[] = [];

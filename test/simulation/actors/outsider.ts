@@ -68,7 +68,7 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
       program({ payer: payer.name, turnsWhen: 'always', turnsTo: 'burns some, then no', trusting: true }),
     cancels: (_armed, sale) => sale && send(cancellation(sale), 9),
     'spends elsewhere': (_armed, sale) => sale && sendOf({ authorization: adversary.elsewhere(sale, 'usdc') }, 9),
-    'sends it himself': (_armed, sale) => sale && sendOf(sale, 9),
+    'is sent by a third party': (_armed, sale) => sale && sendOf(sale, 9),
   };
 
   /** The service has just let an authorization out: an outsider that waits for this payer acts before it is mined. */
@@ -81,7 +81,7 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
     else springs[armed.trap](armed, sale);
   }
 
-  /** The same for a deposit: it is cancelled, or sent by its payer. */
+  /** The same for a deposit: it is cancelled, or sent by a third party. */
   function springDeposit(armed: Armed, nonce: Hex): void {
     const found = channels.byNonce(nonce);
     if (!found) return;
@@ -89,7 +89,7 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
     const { address, account } = channel.payer;
     if (armed.trap === 'cancels')
       send(cancelCalldata(address, nonce, signDigest(cancelDigest(chain.token.domain, address, nonce), account)), 9);
-    else if (armed.trap === 'sends it himself')
+    else if (armed.trap === 'is sent by a third party')
       sendFrom(world, accounts.outsider, { to: SETTLEMENT, data: depositCall(channel.config, deposit), tipGwei: 9 });
     else springs[armed.trap](armed, undefined);
   }

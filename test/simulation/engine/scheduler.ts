@@ -35,8 +35,6 @@ export interface Scheduler {
   callOff(): void;
   /** How many events have happened. */
   count(): number;
-  /** Events of an owner that wait. */
-  waitingOf(owner: Owner): number;
   forget(owner: Owner): void;
 }
 
@@ -155,7 +153,6 @@ export function createScheduler(startMs: number, random: Random, trace: Trace): 
     },
     callOff: () => countdowns.clear(),
     count: () => count,
-    waitingOf: (owner) => queueOf(owner).events.size(),
     forget: (owner) => {
       queues.delete(owner);
     },

@@ -100,7 +100,7 @@ function drawChain(name: MoveName, sketch: Sketch): Drawn | null {
         'turns the wallet',
         'cancels',
         'spends elsewhere',
-        'sends it himself',
+        'is sent by a third party',
       ] as const);
       return { do: 'trap', payer: trap === 'turns the wallet' ? sketch.wallet() : sketch.payer(), trap, backMs };
     }

@@ -145,7 +145,12 @@ export function frontRunDeposit(sketch: Sketch): Drawn[] {
   const id = sketch.newId('channel');
   const who = presenter(sketch);
   const payer = sketch.rich();
-  const trap = random.pick(['sends it himself', 'sends it himself', 'cancels', 'moves the balance'] as const);
+  const trap = random.pick([
+    'is sent by a third party',
+    'is sent by a third party',
+    'cancels',
+    'moves the balance',
+  ] as const);
   const open: Drawn = {
     ...{
       do: 'open channel',

@@ -38,7 +38,7 @@ export type ChannelChange =
   | 'another channel';
 
 /** A presentation's own circumstances. */
-interface Presented {
+export interface Presented {
   /** The client's address. */
   readonly from: string;
   /** The instance that the load balancer chooses. */
@@ -56,7 +56,7 @@ export type Trap =
   | 'turns the wallet'
   | 'cancels'
   | 'spends elsewhere'
-  | 'sends it himself';
+  | 'is sent by a third party';
 
 /**
  * One move of a seed: plain data, so that a list of them can be written down, shortened and played again. `id` names what a move makes; later moves

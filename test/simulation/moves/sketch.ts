@@ -53,7 +53,7 @@ export function createSketch(random: Random, scenario: Scenario) {
     payer: () => random.pick(PAYER_NAMES),
     wallet: () => random.pick(['wallet0', 'wallet1', 'wallet2']),
     rich: () => random.pick(['rich0', 'rich1', 'rich2']),
-    /** Any but the one that must fail, which is rare. */
+    /** Any route. In 8 % of the draws it is the one that always fails. */
     route: () =>
       random.chance(0.08)
         ? '/selftest/fail'

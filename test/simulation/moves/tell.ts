@@ -1,4 +1,4 @@
-import type { Move } from './move.ts';
+import type { Move, Presented, Trap } from './move.ts';
 import { tellChannelMove } from './tell-channels.ts';
 
 const seconds = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`);
@@ -7,13 +7,8 @@ const faultOf = (mood: object): string =>
     .map(([name, value]) => `${name}: ${value}`)
     .join(', ');
 
-interface Presented {
-  readonly from: string;
-  readonly at: string;
-  readonly identifier: string | null;
-  readonly abandonMs: number | null;
-  readonly viaTools: boolean;
-}
+/** A trap as it is told: what the payer does, or what becomes of the payment. */
+const told = (trap: Trap): string => (trap.startsWith('is ') ? `it ${trap}` : `its payer ${trap}`);
 
 function way({ from, at, identifier, abandonMs, viaTools }: Presented): string {
   return [
@@ -49,7 +44,7 @@ function sentence(move: Move): string {
     case 'third party sends':
       return `a third party sends ${move.of} to the chain`;
     case 'trap':
-      return `as soon as a payment of ${move.payer} leaves the service, its payer ${move.trap}${move.backMs === null ? '' : ` for ${seconds(move.backMs)}`}`;
+      return `as soon as a payment of ${move.payer} leaves the service, ${told(move.trap)}${move.backMs === null ? '' : ` for ${seconds(move.backMs)}`}`;
     case 'move balance':
       return `${move.payer} moves its balance away${move.backMs === null ? '' : ` for ${seconds(move.backMs)}`}`;
     case 'program':

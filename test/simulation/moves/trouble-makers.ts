@@ -7,7 +7,7 @@ import type { World } from '../world/world.ts';
 import type { Handlers, MoveOf } from './move.ts';
 
 const GWEI = 1_000_000_000n;
-const WEI = 10n ** 18n;
+const WEI_PER_USDC = 10n ** 18n;
 
 /** Everything that the world does to the service by itself; each trouble ends after its time. */
 export function createTroubles(world: World): Handlers {
@@ -57,7 +57,7 @@ export function createTroubles(world: World): Handlers {
   function relayerGas({ usdc, ms }: MoveOf<'relayer gas'>): void {
     const set = (wei: bigint) => chain.change((view) => view.set(`balance ${accounts.relayer.address}`, wei));
     set(BigInt(Math.round(usdc * 1e6)) * 10n ** 12n);
-    later(ms, 'gas for the relayer', () => set(100n * WEI));
+    later(ms, 'gas for the relayer', () => set(100n * WEI_PER_USDC));
   }
 
   return {

@@ -89,7 +89,10 @@ const PLANTS: readonly Plant[] = [
     file: 'src/payment/rails/usdc-channels/refund.ts',
     find: '    checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());\n',
     replace: '',
-    and: [{ file: LIMITS, find: 'limit: most.payer,', replace: 'limit: 1000 * most.payer,' }],
+    and: [
+      { file: LIMITS, find: 'limit: most.signer,', replace: 'limit: 1000 * most.signer,' },
+      { file: LIMITS, find: 'pausedSince: nowMs - PAUSE_MS', replace: 'pausedSince: null' },
+    ],
     breaks: ['the relayer keeps its bounds'],
   },
   {

@@ -35,7 +35,7 @@ export const LEDGER_PLANTS: readonly Plant[] = [
     file: 'src/store/sqlite/ledger-writes.ts',
     find: 'const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;',
     replace: 'const where = `WHERE id = ? AND state IN (${marks(from)})`;',
-    breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged was true', 'who paid is served'],
+    breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged said the truth', 'who paid is served'],
   },
   {
     name: 'a follower does not look at the row',

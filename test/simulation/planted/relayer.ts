@@ -33,8 +33,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'payee of a transfer not compared',
     file: 'src/payment/evm/evidence.ts',
-    find: 'used.find(({ topics }) => topics[1] === from && topics[2] === to)',
-    replace: 'used.find(({ topics }) => topics[1] === from || topics[2] === to)',
+    find: 'return topics[1] === topic(from) && topics[2] === topic(to);',
+    replace: 'return topics[1] === topic(from) || topics[2] === topic(to);',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
@@ -58,7 +58,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
     file: 'src/payment/purchase.ts',
     find: "if (ended?.state !== 'failed') throw settlementUnknown();",
     replace: "if (ended?.state !== 'failed' && ended?.state !== 'unknown') throw settlementUnknown();",
-    breaks: ['charged was true'],
+    breaks: ['charged said the truth'],
   },
   {
     name: 'redelivered to anybody',
@@ -80,7 +80,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
     find: 'return { kind, effect, answer: await note(options, effect.flights) };',
     replace:
       'setTimeout(() => void note(options, effect.flights).catch(() => {}), 300);\n          return { kind, effect, answer: new Set(entriesOf(effect.flights).map(({ id }) => id)) };',
-    breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
+    breaks: ['the ledger equals the chain', 'charged said the truth', 'who paid is served', 'what failed cost nothing'],
   },
   {
     name: 'the day’s gas is no bound',

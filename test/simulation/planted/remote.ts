@@ -16,14 +16,14 @@ export const REMOTE_PLANTS: readonly Plant[] = [
     find: 'const waiting = await noteBroadcast([{ id, transaction: HANDED_OVER }]);',
     replace:
       'const waiting = new Set([id]);\n    setTimeout(() => void noteBroadcast([{ id, transaction: HANDED_OVER }]), 2000);',
-    breaks: ['the ledger equals the chain', 'charged was true', 'what failed cost nothing', 'who paid is served'],
+    breaks: ['the ledger equals the chain', 'charged said the truth', 'what failed cost nothing', 'who paid is served'],
   },
   {
     name: 'an unclear reply is a refusal',
     file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "if (reply.kind === 'refused' && broadcast === false) {",
     replace: "if ((reply.kind === 'refused' || reply.kind === 'unclear') && broadcast === false) {",
-    breaks: ['what failed cost nothing', 'charged was true', 'the ledger equals the chain'],
+    breaks: ['what failed cost nothing', 'charged said the truth', 'the ledger equals the chain'],
   },
   {
     name: 'what was handed over is logged',
@@ -38,7 +38,12 @@ export const REMOTE_PLANTS: readonly Plant[] = [
     file: 'src/payment/rails/usdc-gateway/evidence.ts',
     find: "if (now < validBefore + EXPIRY_MARGIN_SECONDS) return { kind: 'open' };",
     replace: "if (now < EXPIRY_MARGIN_SECONDS) return { kind: 'open' };",
-    breaks: ['what failed cost nothing', 'charged was true', 'the ledger equals the chain', 'honest buyers are served'],
+    breaks: [
+      'what failed cost nothing',
+      'charged said the truth',
+      'the ledger equals the chain',
+      'honest buyers are served',
+    ],
   },
   {
     name: 'payee at the Gateway not compared',

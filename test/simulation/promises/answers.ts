@@ -56,7 +56,7 @@ export function watchAnswers(
   function checkRefunded(presentation: Presentation): void {
     const { voucher } = presentation;
     if (voucher && history.of(voucher.channelId).some(({ kind }) => kind === 'refunded')) return;
-    tell('charged was true', `${nameOf(presentation)}: it was told of a refund, and the chain shows none`);
+    tell('charged said the truth', `${nameOf(presentation)}: it was told of a refund, and the chain shows none`);
   }
 
   /** A settled authorization stands on the chain for anyone to copy. */
@@ -82,7 +82,7 @@ export function watchAnswers(
         `lightning ${paymentHash.slice(0, 8)}: sold here, and claimed through the facilitator`,
       );
   });
-  book.onPlayed((presentation) => {
+  book.onAnswered((presentation) => {
     if (presentation.reported?.status !== 200) return;
     const { authorization, voucher, paymentHash } = presentation;
     if (voucher?.kind === 'refund') return checkRefunded(presentation);

@@ -53,7 +53,7 @@ export function createChannelCheck(world: World, history: ChannelHistory, calm: 
     }
   }
 
-  book.onPlayed(({ voucher, reported, route }) => {
+  book.onAnswered(({ voucher, reported, route }) => {
     if (!voucher || voucher.kind === 'refund' || reported?.status !== 200) return;
     const known = promisedOf(voucher.channelId);
     if (voucher.max > known.sold) known.sold = voucher.max;

@@ -87,7 +87,7 @@ export function createChargedCheck(world: World, tell: Tell) {
     const said = `${nameOf(presentation)} got ${reported.status} ${reported.code}`;
     const knownMs = overlaps(presentation, key) ? atMs : reported.atMs;
     if (moved.ours && moved.sinceMs <= knownMs)
-      tell('charged was true', `${said}, and the service has taken the money`);
+      tell('charged said the truth', `${said}, and the service has taken the money`);
     const isPublic = handings.of(key).some((one) => one.atMs < atMs);
     // A deposit that a third party sends is the payer's money still, in the payer's channel.
     if (
@@ -97,10 +97,10 @@ export function createChargedCheck(world: World, tell: Tell) {
       moved.doneMs + lateMs < atMs &&
       !USED.test(reported.code)
     )
-      tell('charged was true', `${said}, and the money had gone to the seller before`);
+      tell('charged said the truth', `${said}, and the money had gone to the seller before`);
   }
 
-  book.onPlayed(check);
+  book.onAnswered(check);
   return {
     /** Once everything has ended, what was on its way is known. */
     atRest: (): void => {

@@ -25,7 +25,7 @@ export function checkHonest({ scenario }: World, honest: HonestBuyers, tell: Tel
 /** What one payer's authorization did is no fault of the rail: while nothing is wrong with who settles, honest buyers are not told that nobody does. */
 export function watchRails({ scenario, book }: World, tell: Tell): void {
   if (!scenario.fair) return;
-  book.onPlayed(({ by, rail, reported }) => {
+  book.onAnswered(({ by, rail, reported }) => {
     const isRemote = rail === 'gateway' || (rail === 'usdc' && scenario.settler !== 'relayer');
     if (isRemote && HONEST_NAMES.includes(by) && reported?.code === 'settlement_unavailable')
       tell('honest buyers are served', `${by} was told that payments over ${rail} cannot be settled, and they can`);

@@ -4,7 +4,7 @@ export const PROMISES = [
   'no answer without its full price',
   'who paid is served',
   'what failed cost nothing',
-  'charged was true',
+  'charged said the truth',
   'the ledger equals the chain',
   'the relayer keeps its bounds',
   'nothing is done for who cannot pay',

@@ -11,7 +11,7 @@ const KEPT_MS = 900_000 - 60_000;
 /** An invoice's own life and the scheme's skew. */
 const PROOF_MS = (300 + 60) * 1000;
 /** Longer than the lease of a process that began to serve and died. */
-const PATIENCE_MS = 120_000;
+const FETCH_TIMEOUT_MS = 120_000;
 
 interface Owed {
   readonly name: string;
@@ -64,7 +64,7 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   }
 
   async function fetch(way: Presentation): Promise<string> {
-    for (const untilMs = scheduler.nowMs() + PATIENCE_MS; ; ) {
+    for (const untilMs = scheduler.nowMs() + FETCH_TIMEOUT_MS; ; ) {
       const at = instances.find(({ name }) => name === way.at)?.isUp() ? way.at : (instances[0]?.name ?? way.at);
       const { reported, received } = await desk.repeat(way, { from: way.request.from, at });
       const status = received && 'status' in received ? (reported?.status ?? 0) : 0;

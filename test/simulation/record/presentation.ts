@@ -111,7 +111,6 @@ export function createBook(nowMs: () => number) {
     presentations: (): readonly Presentation[] => presentations,
     /** Those of one payment. */
     of: (key: string): readonly Presentation[] => byKey.get(key) ?? [],
-    keys: (): IterableIterator<string> => byKey.keys(),
     add(given: Given): Presentation {
       const made: Presentation = {
         ...given,
@@ -126,7 +125,7 @@ export function createBook(nowMs: () => number) {
       return made;
     },
     /** Calls back with every presentation whose answer leaves. */
-    onPlayed: (listener: (presentation: Presentation) => void) => void listeners.push(listener),
+    onAnswered: (listener: (presentation: Presentation) => void) => void listeners.push(listener),
     answered(request: ClientRequest, reported: Reported): Presentation | null {
       const found = byRequest.get(request) ?? null;
       if (!found) return null;

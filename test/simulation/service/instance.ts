@@ -67,14 +67,14 @@ export function createInstance({ name, scheduler, random, start, onAnswer, onFai
       running = started;
     } catch (error) {
       if (isDead(born)) return;
-      bury(born);
+      markDead(born);
       onFailed(error);
       // The supervisor of the processes starts it again.
       scheduler.after(RESTART_MS, WORLD, `start ${name}`, () => void boot());
     }
   }
 
-  function bury(dead: Owner): void {
+  function markDead(dead: Owner): void {
     dead.state = 'dead';
     scheduler.forget(dead);
     closeAll(dead);
@@ -120,7 +120,7 @@ export function createInstance({ name, scheduler, random, start, onAnswer, onFai
     boot,
     /** Ends it at once, whatever it does. */
     kill: () => {
-      if (!isDead(owner)) bury(owner);
+      if (!isDead(owner)) markDead(owner);
     },
     sleep: () => {
       if (owner.state === 'running') owner.state = 'asleep';
@@ -133,7 +133,7 @@ export function createInstance({ name, scheduler, random, start, onAnswer, onFai
       const [ending, stopping] = [owner, running];
       if (!stopping || ending.state !== 'running') return;
       await runAs(ending, () => stopping.close()).catch(onFailed);
-      if (!isDead(ending)) bury(ending);
+      if (!isDead(ending)) markDead(ending);
     },
     /** Sends a request; `abandon` ends the connection from the client's side. */
     call(request: ClientRequest): { received: Promise<Received>; abandon(): void } {

@@ -142,7 +142,6 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
     mood,
     address: account.address,
     /** Whether it may still take this authorization's money. */
-    isWorking: (): boolean => jobs.size > 0,
     /** When the authorization arrived for which it sent this transaction; undefined for a transaction of somebody else. */
     beganMs: (hash: Hex): number | undefined => begun.get(hash),
     heal: () => void Object.assign(mood, PLAIN_DEALING),

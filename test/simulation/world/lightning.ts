@@ -25,7 +25,7 @@ export interface NodeInvoice {
 export interface NodeMood {
   fault: WireFault | null;
   faultPercent: number;
-  /** Wrong invoices: of another amount, for another request, by another key. */
+  /** Wrong invoices: of another amount, for another request, or one that was given before. */
   makes: 'right ones' | 'another amount' | 'another request' | 'the last one again';
 }
 

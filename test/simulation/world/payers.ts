@@ -51,14 +51,13 @@ export function createPayers(random: Random) {
       if (!found) throw new Error(`nobody is called ${name}`);
       return found;
     },
-    byAddress: (address: Hex): Payer | null => [...all.values()].find((payer) => payer.address === address) ?? null,
     /** Somebody nobody has heard of, with nothing. */
-    stranger: (): Payer => {
+    newAccount: (): Payer => {
       const account = accountOf(random.bytes(32));
-      return { name: 'a stranger', account, address: account.address, isWallet: false, units: 0n };
+      return { name: 'a new account', account, address: account.address, isWallet: false, units: 0n };
     },
     /** Their balances and wallets, before the first block. */
-    settle(view: View): void {
+    fund(view: View): void {
       for (const { address, units, isWallet, account } of all.values()) {
         view.set(`balance ${address}`, units * WEI_PER_UNIT);
         if (!isWallet) continue;

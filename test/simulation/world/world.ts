@@ -72,7 +72,7 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
   chain.begin((view) => {
     for (const { address } of Object.values(accounts)) view.set(`balance ${address}`, 10n ** 20n);
     view.set(`balance ${accounts.seller.address}`, 0n);
-    payers.settle(view);
+    payers.fund(view);
   });
   const handings = createHandings(scheduler.nowMs, chain, accounts.relayer.address);
   const providers = createProviders({
@@ -167,7 +167,7 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
     /** Whether one failed, at some time between: what was learnt then may be gone after the next start. */
     hadSpoiltDisk: (fromMs: number, toMs: number): boolean =>
       spoiltDisks.some((one) => one.fromMs <= toMs && one.toMs >= fromMs),
-    /** What the service itself may not survive. */
+    /** Writes a line into the trace. */
     note: (what: string) => trace.note(scheduler.nowMs(), WORLD.name, what),
     end(): void {
       for (const instance of instances) instance.kill();

@@ -3,7 +3,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { openClientWindows } from '../../../lib/limits/client-limit.ts';
 import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../../lib/limits/minute-windows.ts';
 import { clientTakes, type Take, takeAll } from '../../../lib/limits/take-all.ts';
-import type { Channel, ChannelOperation } from '../../../store/ports/channels.ts';
+import type { Channel, ChannelOperation, RefundTerms } from '../../../store/ports/channels.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { reason } from './payload.ts';
 
@@ -58,8 +58,10 @@ export function checkPause(
   throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
-/** The time, in Unix milliseconds, since which no refund of a channel may be done when another one begins at `nowMs`. */
-export const pausedSince = (nowMs: number): number => nowMs - PAUSE_MS;
+/** What must still hold when a refund is stored: another one may have ended, and a call been charged, since the checks. */
+export const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): RefundTerms => ({
+  ...{ charged, pausedSince: nowMs - PAUSE_MS },
+});
 
 /** Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
 interface Asking {

@@ -12,7 +12,7 @@ import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts'
 import { refundReceipt } from './channel-answers.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { type ChannelPayload, reason } from './payload.ts';
-import { amountOf, checkBought, checkPause, createRefundLimits, pausedSince } from './refund-limits.ts';
+import { amountOf, checkBought, checkPause, createRefundLimits, refundTerms } from './refund-limits.ts';
 import { isSaleOf } from './same-buyer.ts';
 import type { Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
@@ -70,9 +70,7 @@ export function createRefund(options: RefundOptions) {
       const amount = amountOf(channel, askedIn(payload));
       const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
       const calldata = callOf(options, channel, amount);
-      // Another refund may have ended since the pause was checked.
-      const terms = { charged: channel.charged, pausedSince: pausedSince(operation.createdAt) };
-      const hasBegun = await store.begin({ ...operation, calldata }, terms);
+      const hasBegun = await store.begin({ ...operation, calldata }, refundTerms(channel, operation.createdAt));
       if (!hasBegun) throw new PaymentRefused(reason('channel_busy'));
       onBegun();
       return operation.id;

@@ -4,7 +4,7 @@ import type { Job } from './job.ts';
 import { judgeLookUp, judgePayer } from './judge.ts';
 import type { Reading } from './plan.ts';
 import type { After, Sorting } from './state.ts';
-import { apply, banPayer, finish, holdUnresolved, isPending, requeue } from './turn.ts';
+import { apply, banPayer, finish, holdUnresolved, isPending, requeue } from './verdicts.ts';
 
 /** Lookups that run at once: as many as a public node accepts. */
 const AT_ONCE = 8;

@@ -18,7 +18,7 @@ export interface Moment {
 }
 
 /** The two parts that work step by step: the sender's round, and the resend of late transactions. */
-export type Worker = 'round' | 'resend';
+export type Procedure = 'round' | 'resend';
 
 /** What a wait is for. */
 export type Timer =
@@ -40,9 +40,9 @@ interface Asks {
   /** 0 ms is the event loop's next turn. */
   wait: { effect: { ms: number; timer: Timer }; answer: null };
   /** The number of the relayer's mined transactions. */
-  countTransactions: { effect: { for: Worker }; answer: number };
+  countTransactions: { effect: { for: Procedure }; answer: number };
   /** For a round: prices that are recent enough. For a resend: fresh prices. The prices come with the answer's moment. */
-  readFees: { effect: { for: Worker }; answer: null };
+  readFees: { effect: { for: Procedure }; answer: null };
   /** Reads the payers and simulates their groups. */
   tryOut: { effect: { plan: Plan }; answer: Trial };
   /** Simulates an operation. */
@@ -53,7 +53,7 @@ interface Asks {
     answer: OperationDone | OperationFailed | null | 'unreadable';
   };
   /** Writes the hashes to disk. The answer is the ids of the payments and operations that still await their end. */
-  note: { effect: { flights: readonly Flight[]; for: Worker }; answer: ReadonlySet<string> };
+  note: { effect: { flights: readonly Flight[]; for: Procedure }; answer: ReadonlySet<string> };
   send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };
   fetchReceipts: {
     effect: { sent: readonly Sent[]; for: 'look' | 'late' | { refused: readonly Flight[] } };

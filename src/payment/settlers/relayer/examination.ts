@@ -3,13 +3,7 @@ import type { Turn } from './events.ts';
 import type { Job } from './job.ts';
 import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './judge.ts';
 import type { Sorting } from './state.ts';
-import { apply, banPayer, holdUnresolved, isPending } from './turn.ts';
-
-/** Frees the sender for the next round. */
-export function endRound({ state }: Turn): void {
-  state.sender = 'idle';
-  state.round = null;
-}
+import { apply, banPayer, endRound, holdUnresolved, isPending } from './verdicts.ts';
 
 /** Decides the jobs of a round whose simulation failed. An unused job ends without a transaction, or is sent alone in the next round. */
 export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {

@@ -1,22 +1,8 @@
 import type { Verdict as Found } from '../../settler.ts';
 import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
 import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
-import { endExamined, endRound, examine } from './examination.ts';
+import { endExamined, examine } from './examination.ts';
 import type { Job, OperationJob } from './job.ts';
-import {
-  fetchPast,
-  giveBackLost,
-  giveUpLook,
-  look,
-  replace,
-  resendLate,
-  resendNoted,
-  sentIn,
-  startWatch,
-  takeHead,
-  takeLost,
-  takeReceipts,
-} from './looks.ts';
 import { dropNotes, takeNoted } from './notes.ts';
 import { mayOperate, resume, takeOperationFound, takeOperationTrial } from './operations.ts';
 import type { Reading } from './plan.ts';
@@ -33,7 +19,21 @@ import {
   takeTrial,
 } from './round.ts';
 import type { Sorting, State } from './state.ts';
-import { banPayer, finish, finishOperation, requeue } from './turn.ts';
+import { banPayer, endRound, finish, finishOperation, requeue } from './verdicts.ts';
+import {
+  fetchPast,
+  giveBackLost,
+  giveUpLook,
+  look,
+  replace,
+  resendLate,
+  resendNoted,
+  sentIn,
+  startWatch,
+  takeHead,
+  takeLost,
+  takeReceipts,
+} from './watch.ts';
 
 /**
  * Makes every decision of the relayer: changes the state by one event and returns the effects to carry out. It has no clock and no promise. The same

@@ -1,10 +1,10 @@
-import type { Turn, Worker } from './events.ts';
+import type { Procedure, Turn } from './events.ts';
 import { type Flight, newest } from './flight.ts';
-import { finish, finishOperation } from './turn.ts';
+import { finish, finishOperation } from './verdicts.ts';
 
 /** Asks for the newest transactions of these flights to be written to disk. They must not be sent before. */
-export function note({ effects }: Turn, flights: readonly Flight[], worker: Worker): void {
-  effects.push({ kind: 'note', flights, for: worker });
+export function note({ effects }: Turn, flights: readonly Flight[], procedure: Procedure): void {
+  effects.push({ kind: 'note', flights, for: procedure });
 }
 
 /**
@@ -14,14 +14,14 @@ export function note({ effects }: Turn, flights: readonly Flight[], worker: Work
 export function takeNoted(
   turn: Turn,
   flights: readonly Flight[],
-  worker: Worker,
+  procedure: Procedure,
   waiting: ReadonlySet<string>,
 ): readonly Flight[] | null {
   const changed = flights.filter((flight) => idsOf(flight).some((id) => !waiting.has(id)));
   if (changed.length === 0) return flights;
   const empty = changed.filter((flight) => !leaveOut(turn, flight, waiting));
   const going = flights.filter((flight) => !empty.includes(flight));
-  note(turn, going, worker);
+  note(turn, going, procedure);
   return null;
 }
 

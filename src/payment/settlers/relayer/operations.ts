@@ -3,17 +3,16 @@ import type { Receipt } from '../../evm/evidence.ts';
 import { isRevert } from '../../evm/is-revert.ts';
 import type { OperationDone, OperationFailed } from '../../operation.ts';
 import type { Turn } from './events.ts';
-import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
 import type { Doubt, OperationJob } from './job.ts';
 import { UNRESOLVED_MS } from './judge.ts';
 import { note } from './notes.ts';
 import type { State } from './state.ts';
-import { finishOperation, isPending, RETRY_MS } from './turn.ts';
+import { endRound, finishOperation, isPending, RETRY_MS } from './verdicts.ts';
 
 /** In milliseconds. An operation that is queued for longer goes before waiting payments. A steady stream of payments would hold it up for ever. */
 const OVERDUE_MS = 5000;
-const REVERTED = 'the transaction reverted';
+const TRANSACTION_REVERTED = 'the transaction reverted';
 const NO_EVENT = 'the transaction was mined without the event';
 
 /** Whether an operation may go to the sender. One is in flight at a time, so that operations never fill a block before payments. */
@@ -58,7 +57,7 @@ function launch(turn: Turn, job: OperationJob): void {
 export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void {
   const done = job.operation.readReceipt(receipt);
   if (done) finishOperation(turn, job, done);
-  else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : REVERTED });
+  else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
 }
 
 /** Looks up the operations of flights that were closed without a receipt. */

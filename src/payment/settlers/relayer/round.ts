@@ -4,14 +4,13 @@ import { isBanned } from '../../evm/payer-bans.ts';
 import { REVERTED } from '../../settler.ts';
 import { startExpiry, startSorting } from './doubts.ts';
 import type { Turn } from './events.ts';
-import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
 import { splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
 import { doubtLost, takeOperation, tryOperation } from './operations.ts';
 import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type RoundLimits, type Trial } from './plan.ts';
-import { finish, RETRY_MS, requeue, requeueLater } from './turn.ts';
+import { endRound, finish, RETRY_MS, requeue, requeueLater } from './verdicts.ts';
 
 /** Jobs that one round takes from the queue at the most. */
 const ROUND = 1000;

@@ -84,3 +84,9 @@ export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
     jobs.map((job) => judgeUnresolved(job, turn.now.nowMs)),
   );
 }
+
+/** Frees the sender for the next round. */
+export function endRound({ state }: Turn): void {
+  state.sender = 'idle';
+  state.round = null;
+}

@@ -9,7 +9,7 @@ import { costOf, railCostsOf } from './mined-cost.ts';
 import { markSent, note } from './notes.ts';
 import { doubtLost, endMined } from './operations.ts';
 import type { Sorting } from './state.ts';
-import { apply } from './turn.ts';
+import { apply } from './verdicts.ts';
 
 /** In milliseconds: six blocks on Arc. A transaction that has no receipt after that is looked up and sent to every provider. */
 const LATE_MS = 3000;
