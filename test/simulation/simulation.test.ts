@@ -72,6 +72,7 @@ const MUST_HAPPEN = [
     'cancels',
     'spends elsewhere',
     'is sent by a third party',
+    'is sent past its channel',
   ].map((trap) => `move: trap, ${trap}`),
   'honest: judged',
   'answer: channels 200',

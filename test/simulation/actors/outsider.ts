@@ -1,9 +1,9 @@
 import { WORLD } from '../engine/owner.ts';
 import type { Handlers, MoveOf, Trap } from '../moves/move.ts';
-import { depositCall, SETTLEMENT } from '../world/chain/channel-terms.ts';
+import { depositCall, depositTerms, SETTLEMENT } from '../world/chain/channel-terms.ts';
 import { type Account, type Hex, signDigest } from '../world/chain/keys.ts';
 import { balanceOf, moveWei, type View } from '../world/chain/state.ts';
-import { cancelCalldata, cancelDigest, transferCalldata, USDC } from '../world/chain/token.ts';
+import { cancelCalldata, cancelDigest, transferCalldata, transferDigest, USDC } from '../world/chain/token.ts';
 import { signTransaction } from '../world/chain/transactions.ts';
 import { GATEWAY_WALLET } from '../world/gateway.ts';
 import type { Handing } from '../world/handings.ts';
@@ -69,6 +69,8 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
     cancels: (_armed, sale) => sale && send(cancellation(sale), 9),
     'spends elsewhere': (_armed, sale) => sale && sendOf({ authorization: adversary.elsewhere(sale, 'usdc') }, 9),
     'is sent by a third party': (_armed, sale) => sale && sendOf(sale, 9),
+    // What is no deposit has no channel: it is sent as it is.
+    'is sent past its channel': (_armed, sale) => sale && sendOf(sale, 9),
   };
 
   /** The service has just let an authorization out: an outsider that waits for this payer acts before it is mined. */
@@ -81,7 +83,7 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
     else springs[armed.trap](armed, sale);
   }
 
-  /** The same for a deposit: it is cancelled, or sent by a third party. */
+  /** The same for a deposit: it is cancelled, or sent by a third party, who can leave its money with the collector where the payer has signed for that too. */
   function springDeposit(armed: Armed, nonce: Hex): void {
     const found = channels.byNonce(nonce);
     if (!found) return;
@@ -91,7 +93,10 @@ export function createOutsider(world: World, adversary: Adversary, channels: Cha
       send(cancelCalldata(address, nonce, signDigest(cancelDigest(chain.token.domain, address, nonce), account)), 9);
     else if (armed.trap === 'is sent by a third party')
       sendFrom(world, accounts.outsider, { to: SETTLEMENT, data: depositCall(channel.config, deposit), tipGwei: 9 });
-    else springs[armed.trap](armed, undefined);
+    else if (armed.trap === 'is sent past its channel') {
+      const terms = depositTerms(channel.channelId, channel.config, deposit);
+      send(transferCalldata(terms, signDigest(transferDigest(chain.token.domain, terms), account)), 9);
+    } else springs[armed.trap](armed, undefined);
   }
   handings.listen(onHanding);
 

@@ -139,7 +139,7 @@ export function killedWithChannel(sketch: Sketch): Drawn[] {
   return [...(random.chance(0.4) ? [{ ...start, pauseMs: 0 }, kill(40), again] : [start]), ...rounds.flat()];
 }
 
-/** A deposit that a third party sends, or that is cancelled or without money when the service sends it. */
+/** A deposit that a third party sends, into its channel or past it, or that is cancelled or without money when the service sends it. */
 export function frontRunDeposit(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const id = sketch.newId('channel');
@@ -148,6 +148,7 @@ export function frontRunDeposit(sketch: Sketch): Drawn[] {
   const trap = random.pick([
     'is sent by a third party',
     'is sent by a third party',
+    'is sent past its channel',
     'cancels',
     'moves the balance',
   ] as const);

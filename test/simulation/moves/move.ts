@@ -56,7 +56,8 @@ export type Trap =
   | 'turns the wallet'
   | 'cancels'
   | 'spends elsewhere'
-  | 'is sent by a third party';
+  | 'is sent by a third party'
+  | 'is sent past its channel';
 
 /**
  * One move of a seed: plain data, so that a list of them can be written down, shortened and played again. `id` names what a move makes; later moves

@@ -64,6 +64,13 @@ const PLANTS: readonly Plant[] = [
     breaks: ['no charge above its ceiling'],
   },
   {
+    name: 'a deposit counts that stays with the collector',
+    file: 'src/payment/evm/evidence.ts',
+    find: 'if (passedTo === undefined) return value;',
+    replace: 'if (passedTo !== null) return value;',
+    breaks: ['no answer without its full price', 'no deposit is made twice', 'the escrow covers what is charged'],
+  },
+  {
     name: 'a refund gives back what is charged',
     file: LIMITS,
     find: 'const left = state.balance - charged;',

@@ -31,7 +31,7 @@ export function createWorkCheck(world: World, tell: Tell) {
     const { from, value, nonce } = authorization.terms;
     // Somebody else may have sent it: then the payer is poor because it has paid.
     const ended = evidence.of(from, nonce);
-    if (ended?.kind === 'paid' && ended.block <= newest) return false;
+    if (ended && ended.kind !== 'canceled' && ended.block <= newest) return false;
     const least = authorization.rail === 'channels' ? value : route.price;
     // The world keeps no history of deposits. So only a payer that has never deposited is poor at the Gateway.
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
