@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstream/packages.ts';
+import { afterWholeSuite } from '../../support/whole-suite.ts';
 
 const { serve, sources, open } = usePackages();
 const { sample, unused } = samplesOf('pypi');
@@ -94,7 +95,5 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI’s source over recorded answers (skippe
     });
   });
 
-  test('has a test for every recorded answer', () => {
-    expect(unused()).toEqual([]);
-  });
+  afterWholeSuite(() => expect(unused(), 'every recorded answer has a test').toEqual([]));
 });
