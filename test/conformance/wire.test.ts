@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { until } from '../support/service/workers.ts';
+import { buyOnce } from '../support/usdc/buyer.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
 import type { Transcript } from '../support/wire/transcript.ts';
 import { recordDocuments, recordManifest, recordMetrics, recordReadiness } from './wire/documents.ts';
@@ -18,8 +20,7 @@ import { recordUsdcFailures, recordUsdcSales } from './wire/usdc-sales.ts';
 import { recordChallenges, recordUsdcUnpaid } from './wire/usdc-unpaid.ts';
 
 // Every answer to buyers, byte for byte except for placeholders. A change that should not change the wire is shown to change nothing. An intended change
-// is recorded by `npx vitest run -u` on this file, and its diff is reviewed. The tests run in this order, because a metric has labels only after it has
-// counted something.
+// is recorded by `npx vitest run -u` on this file, and its diff is reviewed.
 
 let network: EmbeddedNetwork;
 let shop: Shop;
@@ -34,20 +35,39 @@ afterAll(async () => {
 async function unchanged(name: string, record: (transcript: Transcript, shop: Shop) => Promise<void>): Promise<void> {
   const transcript = openTranscript(network);
   await record(transcript, shop);
+  await isRecorded(name, transcript);
+}
+
+async function isRecorded(name: string, transcript: Transcript): Promise<void> {
   await expect(transcript.text()).toMatchFileSnapshot(`wire/${name}.txt`);
 }
 
+/** Sells a call before the metrics are read. A metric has labels only after it has counted something. */
+async function recordMetricsOfASale(transcript: Transcript, seller: Shop): Promise<void> {
+  const { answer } = await buyOnce(network, seller.origin, '/v1/paid/test/usdc');
+  expect(answer.status).toBe(200);
+  await until('the cost of a sale is counted', async () =>
+    /^relayer_cost_per_payment_usdc_count\{/m.test((await seller.service.get('/metrics')).body),
+  );
+  await recordMetrics(transcript, seller);
+}
+
 describe('with the Gateway off', () => {
+  let documents: Transcript;
   beforeAll(async () => {
     // One open payment per payer, so that a second one is refused.
     shop = await openShop(network, { PAYER_MAX_OPEN: '1' });
+    // The facilitator's descriptor counts the claims of the tests.
+    documents = openTranscript(network);
+    await recordDocuments(documents, shop);
   });
   afterAll(async () => {
     await shop.service.stop();
   });
 
+  test('the documents for machines are the recorded ones', () => isRecorded('documents', documents));
+
   test.each([
-    ['the documents for machines are the recorded ones', 'documents', recordDocuments],
     ['the manifest lists the recorded routes', 'manifest', recordManifest],
     ['/readyz names the recorded checks', 'readiness', recordReadiness],
     ['an unpaid request of a USDC route gets the recorded challenge', 'usdc-unpaid', recordUsdcUnpaid],
@@ -65,7 +85,7 @@ describe('with the Gateway off', () => {
     ['the tools are listed as recorded', 'mcp-tools', recordTools],
     ['a tool call in USDC gets the recorded results', 'mcp-usdc', recordUsdcTools],
     ['a tool call over Lightning gets the recorded results', 'mcp-lightning', recordLightningTools],
-    ['/metrics has the recorded names and labels', 'metrics', recordMetrics],
+    ['/metrics has the recorded names and labels', 'metrics', recordMetricsOfASale],
   ] as const)('%s', (_title, name, record) => unchanged(name, record));
 });
 
@@ -103,5 +123,5 @@ describe('with the Gateway on', () => {
   test('a settlement that is not known in time gets the recorded answers', () =>
     unchanged('usdc-unknown', recordUnknown));
 
-  test('/metrics has the same names and labels as without it', () => unchanged('metrics', recordMetrics));
+  test('/metrics has the same names and labels as without it', () => unchanged('metrics', recordMetricsOfASale));
 });
