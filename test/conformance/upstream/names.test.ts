@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
-import { FAULTS } from '../../support/upstream/replay.ts';
+import { FAULTS, type Fault } from '../../support/upstream/replay.ts';
 import { balanceOf, buyOnce, newBuyer, present } from '../../support/usdc/buyer.ts';
 
 // The seven routes as a buyer sees them: the mounted service, paid on the embedded network, over stand-ins for every source.
 
+/** Longer than a source is left alone after it has failed too often. */
+const REST_MS = 6000;
+
+const clock = createAheadClock();
 let network: EmbeddedNetwork;
 let world: NamesWorld;
 let service: Service;
@@ -22,7 +27,7 @@ beforeAll(async () => {
     UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
     UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
   };
-  service = await startService(network, { env });
+  service = await startService(network, { env, clock });
 });
 afterAll(async () => {
   await service?.stop();
@@ -30,13 +35,24 @@ afterAll(async () => {
   await world?.stop();
 });
 beforeEach(async () => {
-  await world.first.setFault(null);
-  await world.second.setFault(null);
   world.answers.clear();
   serveFixtures(world);
 });
 
 const buy = (path: string) => buyOnce(network, service.origin, path);
+
+async function setFault(fault: Fault | null): Promise<void> {
+  await world.first.setFault(fault);
+  await world.second.setFault(fault);
+}
+
+/** Ends the faults and the rest of each source. A source that has rested gets one request at a time, until it has answered one. */
+async function recover(): Promise<void> {
+  await setFault(null);
+  clock.aheadMs += REST_MS;
+  const paths = ['/domains/dns?name=example.com&type=A', '/domains/whois?domain=example.com', '/wiki/search?q=jupiter'];
+  for (const path of paths) expect([path, (await buy(`/v1/paid${path}`)).answer.status]).toEqual([path, 200]);
+}
 
 describe('a call that is answered', () => {
   test.each([
@@ -80,17 +96,20 @@ describe('a call that fails', () => {
     const buyer = await newBuyer(network);
     const payments = await Promise.all(paths.map((path) => buyer.sign(service.origin, path)));
     const before = await balanceOf(network, buyer.address);
-    for (const fault of FAULTS) {
-      await world.first.setFault(fault);
-      await world.second.setFault(fault);
-      // Presents the same payments again and again, because a failure leaves them valid.
-      const answers = await Promise.all(paths.map((path, at) => present(service.origin, path, payments[at]!)));
-      const statuses = answers.map(({ status }) => status);
-      expect([fault, statuses.every((status) => status === 502 || (fault === '404' && status === 404))]).toEqual([
-        fault,
-        true,
-      ]);
-      for (const { body } of answers) expect(JSON.parse(body)).toMatchObject({ charged: false });
+    try {
+      for (const fault of FAULTS) {
+        await setFault(fault);
+        // Presents the same payments again and again, because a failure leaves them valid.
+        const answers = await Promise.all(paths.map((path, at) => present(service.origin, path, payments[at]!)));
+        const statuses = answers.map(({ status }) => status);
+        expect([fault, statuses.every((status) => status === 502 || (fault === '404' && status === 404))]).toEqual([
+          fault,
+          true,
+        ]);
+        for (const { body } of answers) expect(JSON.parse(body)).toMatchObject({ charged: false });
+      }
+    } finally {
+      await recover();
     }
     expect(await balanceOf(network, buyer.address)).toBe(before);
   });
