@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -48,47 +48,53 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-test("an instance on a copy serves what another instance collected, free and paid, and states the copy's age", async () => {
-  const first = await collected(reading);
-  expect(first).toBeGreaterThan(0);
-  await until('newer copies are followed', async () => (await collected(reading)) > first + 2);
-  const upTo = await collected(collecting);
-  expect(await collected(reading)).toBeLessThanOrEqual(Math.max(upTo, await collected(collecting)));
-  await until('it is as healthy as its copies are young', async () => (await reading.get('/v1/health')).status === 200);
-  const { freshness, hours } = await json(reading, '/v1/activity');
-  expect(freshness.collected).toBeGreaterThan(first);
-  expect(hours.some(({ transactions }: { transactions: number | null }) => Number(transactions) > 0)).toBe(true);
-  const buyer = await newBuyer(network);
-  const paid = '/v1/paid/fees/forecast';
-  const answer = await present(reading.origin, paid, await buyer.sign(reading.origin, paid));
-  expect([answer.status, JSON.parse(answer.body).freshness?.collected]).toEqual([200, expect.any(Number)]);
-});
+// The copier runs, is killed, and does not run: another one for each test would take longer.
+describe('the life of a copier', { shuffle: false }, () => {
+  test("an instance on a copy serves what another instance collected, free and paid, and states the copy's age", async () => {
+    const first = await collected(reading);
+    expect(first).toBeGreaterThan(0);
+    await until('newer copies are followed', async () => (await collected(reading)) > first + 2);
+    const upTo = await collected(collecting);
+    expect(await collected(reading)).toBeLessThanOrEqual(Math.max(upTo, await collected(collecting)));
+    await until(
+      'it is as healthy as its copies are young',
+      async () => (await reading.get('/v1/health')).status === 200,
+    );
+    const { freshness, hours } = await json(reading, '/v1/activity');
+    expect(freshness.collected).toBeGreaterThan(first);
+    expect(hours.some(({ transactions }: { transactions: number | null }) => Number(transactions) > 0)).toBe(true);
+    const buyer = await newBuyer(network);
+    const paid = '/v1/paid/fees/forecast';
+    const answer = await present(reading.origin, paid, await buyer.sign(reading.origin, paid));
+    expect([answer.status, JSON.parse(answer.body).freshness?.collected]).toEqual([200, expect.any(Number)]);
+  });
 
-test('a killed copier leaves nothing that disturbs the next one', async () => {
-  const gone = once(copying, 'exit');
-  copying.kill('SIGKILL');
-  await gone;
-  writeFileSync(join(replicas(), `chain.db.${copying.pid}.next.part`), 'half a copy');
-  const before = statSync(join(replicas(), 'chain.db')).ino;
-  const args = ['--chain', '--to', replicas(), '--data-dir', collecting.dataDir];
-  const ran = await runCommand('backup', args, { cwd: folder, env: {} });
-  expect([ran.code, ran.stdout]).toEqual([0, `${join(replicas(), 'chain.db')}\n`]);
-  expect(readdirSync(replicas())).toEqual(['chain.db']);
-  expect(statSync(join(replicas(), 'chain.db')).ino).not.toBe(before);
-});
+  test('a killed copier leaves nothing that disturbs the next one', async () => {
+    const gone = once(copying, 'exit');
+    copying.kill('SIGKILL');
+    await gone;
+    writeFileSync(join(replicas(), `chain.db.${copying.pid}.next.part`), 'half a copy');
+    const before = statSync(join(replicas(), 'chain.db')).ino;
+    const args = ['--chain', '--to', replicas(), '--data-dir', collecting.dataDir];
+    const ran = await runCommand('backup', args, { cwd: folder, env: {} });
+    expect([ran.code, ran.stdout]).toEqual([0, `${join(replicas(), 'chain.db')}\n`]);
+    expect(readdirSync(replicas())).toEqual(['chain.db']);
+    expect(statSync(join(replicas(), 'chain.db')).ino).not.toBe(before);
+  });
 
-test('when no more copies come, the lag grows and health reports it, while the data stays correct', async () => {
-  await until('its health is bad', async () => (await reading.get('/v1/health')).status === 503);
-  const { status, readings } = await json(reading, '/v1/health');
-  expect(['stalled', 'lagging']).toContain(status);
-  expect(readings.lagSeconds).toBeGreaterThanOrEqual(OLD_SECONDS);
-  const held = await collected(reading);
-  await until('the chain goes on without it', async () => (await collected(collecting)) > held + 3);
-  expect(await collected(reading)).toBe(held);
-  const { freshness } = await json(reading, '/v1/network');
-  expect(freshness).toMatchObject({ collected: held });
-  expect(freshness.lagBlocks).toBeGreaterThan(0);
-  expect((await reading.get('/readyz')).status).toBe(200);
+  test('when no more copies come, the lag grows and health reports it, while the data stays correct', async () => {
+    await until('its health is bad', async () => (await reading.get('/v1/health')).status === 503);
+    const { status, readings } = await json(reading, '/v1/health');
+    expect(['stalled', 'lagging']).toContain(status);
+    expect(readings.lagSeconds).toBeGreaterThanOrEqual(OLD_SECONDS);
+    const held = await collected(reading);
+    await until('the chain goes on without it', async () => (await collected(collecting)) > held + 3);
+    expect(await collected(reading)).toBe(held);
+    const { freshness } = await json(reading, '/v1/network');
+    expect(freshness).toMatchObject({ collected: held });
+    expect(freshness.lagBlocks).toBeGreaterThan(0);
+    expect((await reading.get('/readyz')).status).toBe(200);
+  });
 });
 
 test.each([
