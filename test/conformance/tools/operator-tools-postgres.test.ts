@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
-import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
+import { describePostgresSteps } from '../../support/ledger/ledger-adapters.ts';
 import { seedLedger } from '../../support/ledger/seed-ledger.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
@@ -21,7 +21,8 @@ const PRICE = 500n;
 
 type Rows = Record<string, unknown>[];
 
-describePostgres('a ledger that outgrows its machine', () => {
+// One move: a service is killed once, and its ledger is copied, looked at, reconciled and served from.
+describePostgresSteps('a ledger that outgrows its machine', () => {
   let network: EmbeddedNetwork;
   let postgres: Postgres;
   let folder: string;

@@ -55,6 +55,11 @@ export function describePostgres(title: string, suite: () => void): void {
   describe.skipIf(missing !== null)(title, suite);
 }
 
+/** The same for tests that build on each other. They keep their order where others are shuffled. */
+export function describePostgresSteps(title: string, suite: () => void): void {
+  describe.skipIf(missing !== null)(title, { shuffle: false }, suite);
+}
+
 /** Runs tests of the ledger's ports for every adapter that this machine has, or for the one of this name. */
 export function describeLedgers(title: string, suite: (adapter: Adapter) => void, only?: Adapter['name']): void {
   for (const adapter of adapters.filter(({ name }) => name === (only ?? name))) {
