@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { commandsOf, readText } from '../../support/documents.ts';
+import { ask } from '../../support/ledger/kill-ledger.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
+import { buyOnce } from '../../support/usdc/buyer.ts';
 
 // Takes the commands from docs/ and runs them unchanged, with the addresses and keys of a local service.
 
@@ -93,8 +95,13 @@ describe('docs/operating.md', () => {
   const environment = () => ({ DATA_DIR: examples.service.dataDir });
 
   test('shows how to look at the ledger while the service runs', async () => {
+    const { network, service } = examples;
+    expect((await buyOnce(network, service.origin, '/v1/paid/fees/estimate')).answer.status).toBe(200);
+    const settled = "SELECT count(*) FROM usdc_payments WHERE state = 'settled'";
+    const count = ask<number>(join(service.dataDir, 'ledger.db'), settled);
+    expect(count).toBeGreaterThan(0);
     const status = await run(shown(operating, /ledger -- status/), {}, environment());
-    expect([status.code, status.stdout]).toEqual([0, expect.stringMatching(/usdc +settled +1\b/)]);
+    expect([status.code, status.stdout]).toEqual([0, expect.stringMatching(`usdc +settled +${count}\\b`)]);
     const list = await run(shown(operating, /ledger -- list/), {}, environment());
     expect([list.code, list.stdout]).toEqual([0, expect.not.stringContaining('settled')]);
     const sales = join(examples.folder, 'sales.csv');
