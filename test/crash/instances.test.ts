@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
@@ -11,7 +11,7 @@ import {
   untilAllAreReady,
   untilNothingIsOpen,
 } from '../support/service/instances-checks.ts';
-import { presentUntilServed, until } from '../support/service/workers.ts';
+import { isAlive, presentUntilServed, until } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 /** How many instances. When the leader of three dies, one lives that takes over and one that follows it. */
@@ -47,6 +47,11 @@ describePostgres('instances that are killed', () => {
       service = await startInstances(network, postgres.url('ledger'), count);
     });
     afterAll(() => service?.stop());
+    beforeEach(async () => {
+      // One test leaves an instance dead.
+      for (const instance of service.instances) if (!isAlive(instance.pid())) await instance.start();
+      await untilAllAreReady(service);
+    });
 
     /** Each function kills one part during paid calls, and returns a function that starts it again. */
     const kills: Record<string, () => Promise<() => Promise<void>>> = {
@@ -124,7 +129,6 @@ describePostgres('instances that are killed', () => {
     );
 
     test('a restarted instance marks its last run as ended; a stopping instance releases the lease first', async () => {
-      await untilAllAreReady(service);
       const killed = pick(service.instances);
       await killed.kill();
       await killed.start();
@@ -139,7 +143,7 @@ describePostgres('instances that are killed', () => {
     });
 
     test('when a killed instance never comes back, the others finish its payments', async () => {
-      await untilAllAreReady(service);
+      await until('one leads', async () => (await leaderOf(service)) >= 0);
       const at = await leaderOf(service);
       await network.pauseMining();
       const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
+import { createAccount } from '../../src/embedded/accounts.ts';
 import { freePort } from '../../src/embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
@@ -61,6 +62,8 @@ describe.skipIf(missing !== null)('an upgrade', () => {
       const [port, name] = [String(await freePort()), commit ?? 'today'];
       const env = {
         LEDGER_URL: postgres.url(ledger),
+        // The balance of the network's seller is compared with one ledger.
+        SELLER_ADDRESS: ledger === 'rolling' ? network.seller : createAccount().address,
         PORT: port,
         PUBLIC_ORIGIN: 'http://127.0.0.1:1',
         PAYER_MAX_OPEN: '0',
