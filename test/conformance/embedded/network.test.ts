@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAccount } from '../../../src/embedded/accounts.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { send } from '../../../src/embedded/contracts.ts';
 import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
@@ -153,11 +154,12 @@ describe('in the embedded network', () => {
   });
 
   test('funding adds to an account’s balance in both interfaces of USDC', async () => {
-    await Promise.all([network.fundUsdc(network.seller, 5n), network.fundUsdc(network.seller, 6n)]);
-    const data = balanceOf(network.seller);
+    const { address } = createAccount();
+    await Promise.all([network.fundUsdc(address, 5n), network.fundUsdc(address, 6n)]);
+    const data = balanceOf(address);
     expect(BigInt(await network.rpc<Hex>('eth_call', [{ to: network.usdc, data }, 'latest']))).toBe(11n);
-    await Promise.all([network.fundNative(network.seller, 1n), network.fundNative(network.seller, 2n)]);
-    expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.seller, 'latest']))).toBe(3n);
+    await Promise.all([network.fundNative(address, 1n), network.fundNative(address, 2n)]);
+    expect(BigInt(await network.rpc<Hex>('eth_getBalance', [address, 'latest']))).toBe(3n);
     expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.buyer.address, 'latest']))).toBe(0n);
   });
 
@@ -175,22 +177,27 @@ describe('in the embedded network', () => {
   });
 });
 
-test('a transaction is mined although the node expected a lower fee when it was sent', async () => {
-  await network.pauseMining();
-  // Mined without the miner. From here until Arc's fee is set, the node expects EIP-1559's fee, which falls by an eighth per block.
-  await network.rpc('evm_mine');
-  await network.rpc('evm_mine');
-  await network.rpc('anvil_impersonateAccount', [network.relayer.address]);
-  const hash = await send(network.rpc, { from: network.relayer.address, to: network.seller, value: '0x1' });
-  await network.rpc('anvil_setNextBlockBaseFeePerGas', ['0x4a817c800']);
-  await network.mine();
-  expect(await network.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
-  await network.resumeMining();
-});
+describe('a network without traffic', () => {
+  let plain: EmbeddedNetwork;
+  beforeAll(async () => {
+    plain = await startEmbeddedNetwork();
+  });
+  afterAll(() => plain?.stop());
 
-test('EURC and the project token have their names, and pools exist only when asked for', async () => {
-  const plain = await startEmbeddedNetwork();
-  try {
+  test('a transaction is mined although the node expected a lower fee when it was sent', async () => {
+    await plain.pauseMining();
+    // Mined without the miner. From here until Arc's fee is set, the node expects EIP-1559's fee, which falls by an eighth per block.
+    await plain.rpc('evm_mine');
+    await plain.rpc('evm_mine');
+    await plain.rpc('anvil_impersonateAccount', [plain.relayer.address]);
+    const hash = await send(plain.rpc, { from: plain.relayer.address, to: plain.seller, value: '0x1' });
+    await plain.rpc('anvil_setNextBlockBaseFeePerGas', ['0x4a817c800']);
+    await plain.mine();
+    expect(await plain.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
+    await plain.resumeMining();
+  });
+
+  test('EURC and the project token have their names, and pools exist only when asked for', async () => {
     expect(plain.pools).toBeNull();
     const read = async (to: Hex, functionName: string) => {
       const data = encodeFunctionData({ abi: artifacts.Token.abi, functionName });
@@ -203,11 +210,9 @@ test('EURC and the project token have their names, and pools exist only when ask
     ] as const) {
       expect([await read(token, 'symbol'), await read(token, 'decimals')]).toEqual([symbol, decimals]);
     }
-  } finally {
-    await plain.stop();
-  }
-  // As in Arc's own pool of EURC and USDC: the same tokens, fee and tick spacing.
-  expect(network.pools?.v4PoolId).toBe('0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae');
+    // As in Arc's own pool of EURC and USDC: the same tokens, fee and tick spacing.
+    expect(network.pools?.v4PoolId).toBe('0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae');
+  });
 });
 
 test('a free port is one that no process uses', async () => {
