@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf } from '../../../scripts/lib/child-processes.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
@@ -52,8 +52,9 @@ async function start(env: Record<string, string> = {}): Promise<void> {
   const all = { WORKERS: String(WORKERS), FACILITATOR_PER_MINUTE: String(PER_MINUTE), PAYER_MAX_OPEN: '0', ...env };
   service = await createProcess(network, folder, { REDELIVERY_MAX: '100', ...all });
   await service.start();
-  await until('every API process serves', async () => (await metric('api_processes')) === WORKERS);
+  await untilAllServe();
 }
+const untilAllServe = () => until('every API process serves', async () => (await metric('api_processes')) === WORKERS);
 async function end(): Promise<void> {
   await service.kill();
   rmSync(folder, { recursive: true, force: true });
@@ -173,6 +174,7 @@ describe('two API processes', () => {
   });
 
   test('read the same collected data, and each reports the figures of all', async () => {
+    expect((await show(await sign())).status).toBe(200);
     const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
     const before = await call(service.origin, '/v1/fees');
     await network.mine(3);
@@ -196,8 +198,12 @@ describe('two API processes', () => {
 });
 
 describe('kill -9', () => {
-  // Each test but the last leaves it running.
   beforeAll(() => start({ LIGHTNING_RECEIVER: '' }));
+  beforeEach(async () => {
+    // One test leaves it stopped.
+    if (!isAlive(service.pid())) await service.start();
+    await untilAllServe();
+  });
   afterAll(end);
 
   test('of an API process stops no other process; it is replaced, and every charged payment is answered', async () => {
