@@ -48,10 +48,7 @@ beforeAll(async () => {
   await chainNode.rpc('anvil_impersonateAccount', [holder]);
   await chainNode.fundNative(holder, 5_000_000_000_000_000_001n);
   await chainNode.fundUsdc(holder, 123_456_789n);
-  await send({
-    to: token,
-    data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [holder, 250_000_000n] }),
-  });
+  await send({ to: token, data: mint(holder, 250_000_000n) });
   sources = {
     ...{
       chain,
@@ -78,7 +75,7 @@ async function ask<T>(path: string, query: Record<string, string> = {}): Promise
   return endpoint.result.parse(reply) as T;
 }
 
-async function send(transaction: { to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
+async function send(transaction: { from?: Hex; to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
   const hash = await chainNode.rpc<Hex>('eth_sendTransaction', [{ from: holder, ...AMPLE_FEE, ...transaction }]);
   await chainNode.mine();
   return hash;
@@ -97,6 +94,8 @@ function units(text: string, decimals: number): bigint {
   if (fraction.length > decimals) throw new Error(`${text} has more than ${decimals} decimals`);
   return BigInt(whole + fraction.padEnd(decimals, '0'));
 }
+const mint = (to: Hex, amount: bigint) =>
+  encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [to, amount] });
 const transfer = (to: Hex, amount: bigint) =>
   encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'transfer', args: [to, amount] });
 
@@ -172,15 +171,20 @@ describe('chain/wallet', () => {
   const read = async (address: Hex) => await ask<Wallet>('/v1/paid/chain/wallet', { address });
 
   test('shows a wallet as it was at the named block, and not at a later one', async () => {
-    const reply = await read(holder);
-    await send({ to: chainNode.usdc, data: transfer(recipient, 1_000_000n) });
+    const [owner, paid] = [createAccount().address, createAccount().address];
+    await chainNode.rpc('anvil_impersonateAccount', [owner]);
+    await chainNode.fundNative(owner, 10n ** 18n + 1n);
+    await chainNode.fundUsdc(owner, 123_456_789n);
+    await send({ from: owner, to: token, data: mint(owner, 250_000_000n) });
+    const reply = await read(owner);
+    await send({ from: owner, to: chainNode.usdc, data: transfer(paid, 1_000_000n) });
     const at = `0x${reply.asOfBlock.toString(16)}`;
-    expect(units(reply.usdc, 6)).toBe(await view(chainNode.usdc, 'balanceOf', [holder], reply.asOfBlock));
-    expect(units(reply.nativeUsdc, 18)).toBe(await quantity('eth_getBalance', [holder, at]));
-    expect(BigInt(reply.transactionsSent)).toBe(await quantity('eth_getTransactionCount', [holder, at]));
+    expect(units(reply.usdc, 6)).toBe(await view(chainNode.usdc, 'balanceOf', [owner], reply.asOfBlock));
+    expect(units(reply.nativeUsdc, 18)).toBe(await quantity('eth_getBalance', [owner, at]));
+    expect([reply.transactionsSent, await quantity('eth_getTransactionCount', [owner, at])]).toEqual([1, 1n]);
     expect(reply).toMatchObject({ type: 'wallet', codeBytes: 0, usdc: '123.456789' });
     expect(reply.projectToken).toEqual({ address: token.toLowerCase(), symbol: 'TST', balance: '2.5' });
-    expect(units((await read(recipient)).usdc, 6)).toBe(1_000_000n);
+    expect(units((await read(paid)).usdc, 6)).toBe(1_000_000n);
   });
 
   test('shows the length of a contract’s code, and calls a delegated wallet a wallet', async () => {
