@@ -93,9 +93,10 @@ test('usyc shows the last 35 rounds, the growth and the supply as the contracts 
 });
 
 test('usyc shows a new round in its next answer, and moves the others back by one', async () => {
-  const before = await ask();
-  await publish(usyc.oracle, 2n * E18, before.updatedAt + DAY);
-  const after = await ask();
+  const own = await deployUsyc(network);
+  const before = await ask(own);
+  await publish(own.oracle, 2n * E18, before.updatedAt + DAY);
+  const after = await ask(own);
   expect(after).toMatchObject({ priceUsd: '2', round: '46', updatedAt: before.updatedAt + DAY });
   expect(after.history.slice(1)).toEqual(before.history.slice(0, -1));
   expect(after.asOfBlock).toBeGreaterThan(before.asOfBlock);
