@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, type SuiteOptions, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
@@ -18,6 +18,9 @@ const READY_WITHIN_MS = 3000;
 /** Free routes that do not depend on the ledger. */
 const FREE = ['/livez', '/v1/paid', '/openapi.json', '/facilitator/supported', '/.well-known/x402', '/metrics', '/'];
 
+/** The last test ends the outage that the others meet. */
+const ONE_OUTAGE: SuiteOptions = { shuffle: false };
+
 const moody = moodyEndpoint();
 const problem = ({ status, body }: Answer) => {
   const { code, charged } = JSON.parse(body) as { code: string; charged: unknown };
@@ -28,7 +31,6 @@ describePostgres('while the ledger is away', () => {
   let network: EmbeddedNetwork;
   let proxy: DatabaseProxy;
   let service: Service;
-  let buyer: Awaited<ReturnType<typeof newBuyer>>;
   beforeAll(async () => {
     network = await startEmbeddedNetwork({ lightning: true });
     proxy = await startDatabaseProxy(await freshDatabase());
@@ -39,7 +41,6 @@ describePostgres('while the ledger is away', () => {
         ...{ LIGHTNING_INVOICES_PER_MINUTE: '1000', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '1000' },
       },
     });
-    buyer = await newBuyer(network);
     await until('it is ready', async () => (await service.get('/readyz')).status === 200);
   });
   afterAll(async () => {
@@ -54,9 +55,10 @@ describePostgres('while the ledger is away', () => {
       .map(([name]) => name);
 
   const lightning = () => network.lightning!;
-  const sign = (tag: string): Promise<Payment> => buyer.sign(service.origin, `${PATH}?tag=${tag}`);
+  const sign = async (tag: string): Promise<Payment> =>
+    (await newBuyer(network)).sign(service.origin, `${PATH}?tag=${tag}`);
 
-  describe.each(['away', 'swallow'] as const)('(%s)', (how) => {
+  describe.each(['away', 'swallow'] as const)('(%s)', ONE_OUTAGE, (how) => {
     let payment: Payment;
     let proof: Awaited<ReturnType<typeof payFor>>;
     beforeAll(async () => {
@@ -101,6 +103,8 @@ describePostgres('while the ledger is away', () => {
 
     test('the facilitator claims nothing and gives the reason in its own terms', async () => {
       expect(await settleOver(service.origin, [proofNow()], 1)).toEqual(['replay_store_unavailable']);
+      // Earlier figures are served for a second.
+      await until('its descriptor is gone', async () => (await service.get('/facilitator')).status !== 200);
       expect(problem(await service.get('/facilitator'))[0]).toBe(503);
     });
 
@@ -115,7 +119,7 @@ describePostgres('while the ledger is away', () => {
       await until('it is ready again', async () => (await service.get('/readyz')).status === 200);
       await presentUntilServed(service.origin, `${PATH}?tag=${how}`, payment);
       expect(await usesOf(network, payment)).toBe(1);
-      expect(await transfersOf(network, payment)).toBe(how === 'away' ? 1 : 2);
+      expect(await transfersOf(network, payment)).toBe(1);
       await until('the proof is served', async () => {
         const answer = await presentProof(service.origin, `${moody.path}?tag=${how}`, proof);
         return answer.status === 200;
