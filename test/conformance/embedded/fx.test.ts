@@ -67,6 +67,10 @@ beforeAll(async () => {
     await network.mine();
   }
   head = Number(await network.rpc<Hex>('eth_blockNumber'));
+  const scanner = scannerOn(db);
+  // As at a first start: the filters contain the pools only after they were asked for.
+  await collect(scanner, db, head, head);
+  await collect(scanner, db, 1, head);
 });
 afterAll(async () => {
   await chain?.close();
@@ -156,13 +160,6 @@ async function recount(hash: Hex) {
 }
 
 describe('of the trades that the collector stores', () => {
-  beforeAll(async () => {
-    const scanner = scannerOn(db);
-    // As at a first start: the filters contain the pools only after they were asked for.
-    await collect(scanner, db, head, head);
-    await collect(scanner, db, 1, head);
-  });
-
   test('each swap is one row, with the amounts of the tokens’ own logs', async () => {
     const rows = storedTrades();
     expect(rows).toHaveLength(SWAPS);
