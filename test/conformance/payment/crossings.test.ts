@@ -179,8 +179,9 @@ test(
     const all: Credential[] = [];
     for (const target of targets) all.push(...(await payFor(target)));
     const before = await balanceOf(network, network.seller);
+    const [payments = 0, claims = 0] = rows();
     await cross(CROSSINGS / 2, all, random, false);
-    expect(rows()).toEqual([0, 0]);
+    expect(rows()).toEqual([payments, claims]);
     expect(await balanceOf(network, network.seller)).toBe(before);
 
     const bodies = new Map<string, string>();
@@ -190,7 +191,7 @@ test(
       expect([status, body], target).toEqual([200, bodies.get(target) ?? body]);
       bodies.set(target, body);
     }
-    expect(rows()).toEqual([8, 4]);
+    expect(rows()).toEqual([payments + 8, claims + 4]);
     const paid = await balanceOf(network, network.seller);
     expect(paid - before).toBe(2n * 2n * (500n + 2000n));
 
