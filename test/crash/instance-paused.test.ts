@@ -86,22 +86,37 @@ async function expectTruthfulAnswer(
   if (charged === false) expect(await usesOf(network, payment), summary).toBe(0);
 }
 
+/** Payments in every state at one instance, and their answers to come. */
+interface Open {
+  /** The instance. */
+  readonly at: number;
+  readonly payments: readonly Payment[];
+  readonly answers: readonly Promise<Answer | null>[];
+}
+
 /**
- * Pauses one instance. At that moment its payments are in every state: sent and not mined, stored and not sent, reserved with the handler to run.
- * Every second buyer presents the payment again to the other instance meanwhile.
+ * Presents payments to one instance until they are in every state: sent and not mined, stored and not sent, reserved with the handler to run. Null when
+ * the service refused one. It sells no more once a payment has been open for SETTLE_WAIT_MS (20 s), and on a busy machine that comes too early.
  */
-async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boolean, context: string): Promise<string> {
+async function presentInEveryState({ network, ways, service, buyers }: Stage, leads: boolean): Promise<Open | null> {
   await untilAllAreReady(service);
   await until('one leads', async () => (await leaderOf(service)) >= 0);
   const leader = await leaderOf(service);
   const at = leads ? leader : 1 - leader;
-  const [paused, other] = [service.origins[at] as string, service.origins[1 - at] as string];
-  const payments = await Promise.all(buyers.map((buyer) => buyer.sign(other, PATH)));
+  const paused = service.origins[at] as string;
+  const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origins[1 - at] as string, PATH)));
   const answers: Promise<Answer | null>[] = [];
+  let isRefused = false;
+  const ask = async (payment: Payment): Promise<Answer | null> => {
+    const answer = await present(paused, PATH, payment).catch(() => null);
+    if (answer?.status === 503) isRefused = true;
+    return answer;
+  };
   const begin = async (what: string, where: string): Promise<void> => {
-    const some = payments.slice(answers.length, answers.length + EACH);
-    answers.push(...some.map((payment) => present(paused, PATH, payment).catch(() => null)));
-    await until(what, async () => (await service.ask(`SELECT id FROM usdc_payments WHERE ${where}`)).length === EACH);
+    if (isRefused) return;
+    answers.push(...payments.slice(answers.length, answers.length + EACH).map(ask));
+    const rows = () => service.ask(`SELECT id FROM usdc_payments WHERE ${where}`);
+    await until(what, async () => isRefused || (await rows()).length === EACH);
   };
   await network.pauseMining();
   await begin('some are sent', "state = 'settling' AND transaction_hash IS NOT NULL");
@@ -109,6 +124,30 @@ async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boole
   await begin('some are stored', "state = 'settling' AND transaction_hash IS NULL");
   ways[at]?.hold('heads');
   await begin('some are reserved', "state = 'reserved'");
+  if (!isRefused) return { at, payments, answers };
+  await network.resumeMining();
+  for (const way of ways) way.letGo();
+  await Promise.all(answers);
+  await untilNothingIsOpen(service);
+  return null;
+}
+
+/** How often payments are brought into every state before the test gives up. */
+const MOST_TRIES = 10;
+
+async function openPayments(stage: Stage, leads: boolean): Promise<Open> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const open = await presentInEveryState(stage, leads);
+    if (open) return open;
+  }
+  throw new Error(`of ${MOST_TRIES} tries none had payments in every state`);
+}
+
+/** Pauses one instance while its payments are in every state. Every second buyer presents the payment again to the other instance meanwhile. */
+async function pauseOnce(stage: Stage, leads: boolean, context: string): Promise<string> {
+  const { network, ways, service } = stage;
+  const { at, payments, answers } = await openPayments(stage, leads);
+  const other = service.origins[1 - at] as string;
   const pid = service.instances[at]?.pid() ?? 0;
   const [{ boot } = { boot: '' }] = await service.ask<{ boot: string }>(
     "SELECT DISTINCT boot_id AS boot FROM usdc_payments WHERE state = 'reserved'",
