@@ -91,3 +91,44 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   ]);
   expect(answers.get('relayer_gas_failed_today_usdc')).toBe(0);
 });
+
+test('a rail is in the counters before its first transaction', async () => {
+  const registry = new Registry();
+  createRelayerMetrics(registry).watchRail('b');
+  const got = await samples(registry);
+  expect([got.get('relayer_payments_total{rail="b"}'), got.get('relayer_cost_usdc_total{rail="b"}')]).toEqual([0, 0]);
+});
+
+test('a figure is read at each scrape, and has no sample where there is none or it cannot be read', async () => {
+  const registry = new Registry();
+  const metrics = createRelayerMetrics(registry);
+  let read = async (): Promise<number | null> => 7;
+  metrics.publish('figure', 'of a test', () => read());
+  expect((await samples(registry)).get('figure')).toBe(7);
+  read = async () => 0;
+  expect((await samples(registry)).get('figure')).toBe(0);
+  for (const nothing of [async () => null, () => Promise.reject(new Error('the store is away'))]) {
+    read = nothing;
+    expect((await samples(registry)).has('figure')).toBe(false);
+  }
+  // An instance that leads again publishes it anew.
+  metrics.publish('figure', 'of a test', async () => 9);
+  expect((await samples(registry)).get('figure')).toBe(9);
+});
+
+test('the budget of an instance that leads again replaces the one before', async () => {
+  const registry = new Registry();
+  const metrics = createRelayerMetrics(registry);
+  const budget = (wei: bigint, limit: bigint | null) => ({
+    ...{ spentWei: () => wei, failedWei: () => wei / 2n, dailyWei: limit, dailyFailuresWei: limit },
+  });
+  metrics.watchBudget(budget(4n * 10n ** 18n, 8n * 10n ** 18n));
+  const names = ['spent_today', 'budget', 'failed_today', 'failed_budget'].map((name) => `relayer_gas_${name}_usdc`);
+  const shown = async () => {
+    const got = await samples(registry);
+    return names.map((name) => got.get(name));
+  };
+  expect(await shown()).toEqual([4, 8, 2, 8]);
+  metrics.watchBudget(budget(10n ** 18n, null));
+  expect(await shown()).toEqual([1, undefined, 0.5, undefined]);
+});

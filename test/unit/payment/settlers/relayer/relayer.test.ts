@@ -5,6 +5,7 @@ import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
+import { CALL_GAS } from '../../../../../src/payment/evm/settle-call.ts';
 import { type Intent, type Outcome, REVERTED } from '../../../../../src/payment/settler.ts';
 import type { MinedCost } from '../../../../../src/payment/settlers/relayer/mined-cost.ts';
 import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
@@ -304,6 +305,17 @@ describe('the relayer', () => {
     );
     for (const outcome of outcomes) await ended(bed, outcome);
     expect(bed.relayer.expectedWei()).toBe(0n);
+  });
+
+  test('expects to pay for calls and operations by their own gas', async () => {
+    const bed = await bench();
+    const call = { to: Buffer.alloc(20, 7), data: Buffer.alloc(4) };
+    bed.settle(randomIntent(), randomIntent({ call }));
+    void bed.relayer.operate(randomOperation({ gas: 500_000n }));
+    await bed.pool.arrived(1);
+    // A transfer as above; four fifths of the gas limit of a call.
+    const gas = 120_000n + (CALL_GAS * 4n) / 5n + 500_000n;
+    expect(bed.relayer.expectedWei()).toBe(gas * 20_100_000_000n);
   });
 
   test('simulates each payment before it sends it once failures have cost enough', async () => {
