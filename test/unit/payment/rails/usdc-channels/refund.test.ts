@@ -170,12 +170,14 @@ describe('a refund', () => {
 });
 
 describe('a refund is refused', () => {
-  test('with a voucher that is not the channel’s last, and the payer learns which is', async () => {
+  test('with a voucher that is not the channel’s last, without a read, and the payer learns which is', async () => {
+    await bed.clock.advance(2000);
+    bed.contract.asked.length = 0;
     for (const max of [499n, 501n, 0n])
       await expect(ask(payloadOf(max))).rejects.toMatchObject({
         ...{ reason: `${PREFIX}cumulative_amount_mismatch`, charged: 500n },
       });
-    expect(begun).toEqual([]);
+    expect([begun, bed.contract.asked]).toEqual([[], []]);
   });
 
   test('within ten minutes of the last one, also where the payer asks after another start', async () => {
@@ -193,6 +195,21 @@ describe('a refund is refused', () => {
     for (let again = 0; again < 4; again++)
       await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}channel_busy` });
     expect(begun).toHaveLength(5);
+  });
+
+  test('with a voucher that is not the last any more once the channel was read', async () => {
+    let isCharged = false;
+    const slow = open(bed.store, async (id) => {
+      if (!isCharged) await bed.charge(channel, 1000n);
+      isCharged = true;
+      return (await bed.reader.read([id]))[0]!;
+    });
+    await bed.clock.advance(2000);
+    await expect(ask(payloadOf(BOUGHT), slow)).rejects.toMatchObject({
+      reason: `${PREFIX}cumulative_amount_mismatch`,
+      charged: 1000n,
+    });
+    expect([isCharged, begun]).toEqual([true, []]);
   });
 
   test('as busy when another one has ended while the channel was read', async () => {
@@ -276,6 +293,13 @@ describe('a refund is refused', () => {
     end = 'failed';
     await expect(ask()).rejects.toMatchObject({ reason: `${PREFIX}refund_transaction_failed` });
   });
+});
+
+test('a refund of a channel whose sales only a lost ledger knew is one of a third party', async () => {
+  channel = await bed.open(100_000n);
+  bed.contract.put(channel.id, { totalClaimed: 300n });
+  await bed.store.note(await bed.noted(channel.id), (await bed.reader.read([channel.id]))[0]!, START_MS);
+  expect((await ask(payloadOf(300n))).receipt).toMatchObject({ success: true });
 });
 
 test('a refund does not hold the channel’s next call up', async () => {
