@@ -9,17 +9,18 @@ const challengeSchema = z.looseObject({
   accepts: z.array(z.unknown()),
 });
 
+type Challenge = z.output<typeof challengeSchema>;
+
 /** Decodes a PAYMENT-REQUIRED header; `accepts` stays as it is. Throws when it is no x402 version 2 challenge. */
-export function readChallenge(header: string): z.output<typeof challengeSchema> {
-  const challenge = challengeSchema.safeParse(decode(header));
-  if (!challenge.success) throw new Error('the PAYMENT-REQUIRED header holds no x402 version 2 challenge');
-  return challenge.data;
+export function readChallenge(header: string): Challenge {
+  const challenge = decode(header);
+  if (!challenge) throw new Error('the PAYMENT-REQUIRED header holds no x402 version 2 challenge');
+  return challenge;
 }
 
 /** The seller's reason for a 402; null when the header has none. */
 export function challengeErrorOf(headers: Headers): string | null {
-  const challenge = challengeSchema.safeParse(decode(headers.get('payment-required') ?? ''));
-  return challenge.success ? (challenge.data.error ?? null) : null;
+  return challengeIn(headers)?.error ?? null;
 }
 
 const provenSchema = z.looseObject({
@@ -28,16 +29,18 @@ const provenSchema = z.looseObject({
 
 /** The ceilings of the vouchers with which a 402 proves what it has charged in a payment channel, in base units. */
 export function chargesProvenBy(headers: Headers): string[] {
-  const challenge = challengeSchema.safeParse(decode(headers.get('payment-required') ?? ''));
-  return (challenge.data?.accepts ?? []).flatMap((entry) => {
+  return (challengeIn(headers)?.accepts ?? []).flatMap((entry) => {
     const proven = provenSchema.safeParse(entry);
     return proven.success ? [proven.data.extra.voucherState.signedMaxClaimable] : [];
   });
 }
 
-function decode(header: string): unknown {
+const challengeIn = (headers: Headers): Challenge | null => decode(headers.get('payment-required') ?? '');
+
+/** Null for anything but a challenge of x402 version 2. */
+function decode(header: string): Challenge | null {
   try {
-    return decodePaymentRequiredHeader(header);
+    return challengeSchema.safeParse(decodePaymentRequiredHeader(header)).data ?? null;
   } catch {
     return null;
   }
