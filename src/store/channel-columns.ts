@@ -1,6 +1,6 @@
 import { OPEN } from './payment-columns.ts';
 import type { ChannelCharge, ChannelConfig, ChannelState } from './ports/channel-state.ts';
-import type { OperationEnd } from './ports/channels.ts';
+import type { OperationEnd, RefundTerms } from './ports/channels.ts';
 
 /** Conditions in SQL over `@channelId`, the same in both databases. A channel with such a row takes no other sale. */
 export const OPEN_SALE = `EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = @channelId AND state IN ${OPEN})`;
@@ -28,6 +28,12 @@ export const PRUNE = `
        AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = channels.id AND state = 'failed')
        AND NOT EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = channels.id AND state = 'open')
      ORDER BY read_at LIMIT @limit)`;
+
+/** The values of the terms under which a refund begins: null for an operation that is none, and for a term that is not given. */
+export const refundValues = (terms: RefundTerms | undefined) => ({
+  charged: terms?.charged ?? null,
+  pausedSince: terms?.pausedSince ?? null,
+});
 
 /** The values of a sale's part in a channel: all null outside of channels. */
 export function voucherValues(channel: ChannelCharge | null | undefined) {

@@ -24,8 +24,8 @@ describeLedgers('an operation on a channel', (adapter) => {
     await refuses(() => channels.begin(refundOf('r', 'a'), { charged: 0n }));
     await seen();
     await pay('s1', 100n);
-    for (const wrong of [0n, 99n, 101n, null])
-      await refuses(() => channels.begin(refundOf('r', 'a'), { charged: wrong }));
+    for (const wrong of [{ charged: 0n }, { charged: 99n }, { charged: 101n }, undefined])
+      await refuses(() => channels.begin(refundOf('r', 'a'), wrong));
     await deposit('d', 200n);
     await refuses(() => channels.begin(refundOf('r', 'a'), { charged: 100n }));
     await payments.release('d', ['reserved']);

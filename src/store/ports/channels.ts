@@ -122,8 +122,8 @@ export interface ChannelStore {
 
 /** Under which conditions a refund begins. `charged`: in base units. `pausedSince`: Unix milliseconds; without it a refund may follow another at once. */
 export interface RefundTerms {
-  readonly charged?: bigint | null;
-  readonly pausedSince?: number | null;
+  readonly charged: bigint;
+  readonly pausedSince?: number;
 }
 
 export type NewOperation = Pick<ChannelOperation, 'id' | 'network' | 'kind' | 'channelId' | 'amount' | 'createdAt'> & {

@@ -69,7 +69,7 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
       return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };
     },
     prune: (beforeMs, limit) => queue.write(channelWrites.prune(beforeMs, limit)),
-    begin: (operation, terms = {}) => queue.write(channelWrites.begin(operation, terms)),
+    begin: (operation, terms) => queue.write(channelWrites.begin(operation, terms)),
     operation: async (id) => (await operations(OPERATION({ id })))[0] ?? null,
     openOperations: (limit) => operations(OPEN_OPERATIONS({ limit })),
     noteBroadcast: (entries, fencingToken) => queue.write(channelWrites.noteBroadcast(entries, fencingToken ?? null)),

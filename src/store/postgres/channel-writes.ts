@@ -5,6 +5,7 @@ import {
   OPEN_SALE,
   PRUNE,
   RECENT_REFUND,
+  refundValues,
   voucherValues,
 } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
@@ -71,7 +72,7 @@ const WRITE_OFF = statement<{ id: Uint8Array; amount: bigint; upTo: bigint }>(`
 
 const PRUNE_UNUSED = statement<{ beforeMs: number; limit: number }>(PRUNE);
 
-const BEGIN = statement<NewOperation & { charged: bigint | null; pausedSince: number | null }>(`
+const BEGIN = statement<NewOperation & ReturnType<typeof refundValues>>(`
   INSERT INTO channel_operations (id, network, kind, channel_id, amount, calldata, state, created_at)
   SELECT @id::text, @network::text, @kind::text, @channelId::bytea, @amount::numeric, @calldata::bytea, 'open', @createdAt::bigint
    WHERE @kind::text <> 'refund'
@@ -112,8 +113,8 @@ export const channelWrites = {
     statements: [PRUNE_UNUSED({ beforeMs, limit })],
     read: ([pruned]) => pruned?.rowCount ?? 0,
   }),
-  begin: (operation: NewOperation, { charged = null, pausedSince = null }: RefundTerms): Write<boolean> => ({
-    statements: [BEGIN({ ...operation, charged, pausedSince })],
+  begin: (operation: NewOperation, terms: RefundTerms | undefined): Write<boolean> => ({
+    statements: [BEGIN({ ...operation, ...refundValues(terms) })],
     read: changedOne,
   }),
   noteBroadcast: (

@@ -29,7 +29,7 @@ export function createChannelStore(db: Sqlite, waiting = createWaitingBytes()): 
       waiting.during(reply.length, () => commit(() => writes.charge(sale, reply, keepUntil))),
     writeOff: (id, amount, upTo) => commit(() => writes.writeOff(id, amount, upTo)),
     prune: (beforeMs, limit) => commit(() => writes.prune(beforeMs, limit)),
-    begin: (operation, terms = {}) => commit(() => writes.begin(operation, terms)),
+    begin: (operation, terms) => commit(() => writes.begin(operation, terms)),
     noteBroadcast: (entries) => commit(() => writes.noteBroadcast(entries)),
     end: (id, end) => commit(() => writes.end(id, end)),
   };

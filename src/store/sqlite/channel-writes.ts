@@ -5,6 +5,7 @@ import {
   OPEN_SALE,
   PRUNE,
   RECENT_REFUND,
+  refundValues,
   voucherValues,
 } from '../channel-columns.ts';
 import { parseAfter } from '../channel-row.ts';
@@ -92,8 +93,8 @@ export function createChannelWrites(db: Sqlite) {
     writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): boolean =>
       sql(WRITE_OFF).run({ id, amount, upTo }).changes === 1,
     prune: (beforeMs: number, limit: number): number => sql(PRUNE).run({ beforeMs, limit }).changes,
-    begin: (operation: NewOperation, { charged = null, pausedSince = null }: RefundTerms): boolean =>
-      sql(BEGIN).run({ ...operation, charged, pausedSince }).changes === 1,
+    begin: (operation: NewOperation, terms: RefundTerms | undefined): boolean =>
+      sql(BEGIN).run({ ...operation, ...refundValues(terms) }).changes === 1,
     noteBroadcast: (entries: readonly { id: string; transaction: Uint8Array }[]): ReadonlySet<string> => {
       const noted = entries.filter(({ id, transaction }) => sql(NOTE_BROADCAST).run(transaction, id).changes === 1);
       return new Set(noted.map(({ id }) => id));
