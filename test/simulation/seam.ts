@@ -4,7 +4,10 @@ import { withImporters } from './planted/importers.ts';
 
 // The one place of the simulation that knows where things are inside the service. Everything else speaks HTTP, and reads the chain and the ledger's file.
 
-/** Modules that are replaced while seeds run. `module`: what the import names, or how its path ends. `from`: the importing files. `by`: the replacement, relative to this folder. */
+/**
+ * Modules that are replaced while seeds run. `module`: what the import names, or how its path ends. `from`: the importing files. `by`: the replacement,
+ * relative to this folder.
+ */
 const STAND_INS = [
   { module: 'undici', from: /\/src\//, by: './network/undici.ts' },
   { module: 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },

@@ -7,8 +7,10 @@ import type { Tell } from './promise.ts';
 const LEAST = 15;
 const AGREED = 0.95;
 
-/** After the last move, where nothing of the world was broken: honest buyers were served at the agreed rate within three tries. Returns how many purchases were judged: none where
- * something was broken, or where too few have ended. */
+/**
+ * After the last move, where nothing of the world was broken: honest buyers were served at the agreed rate within three tries. Returns how many purchases
+ * were judged: none where something was broken, or where too few have ended.
+ */
 export function checkHonest({ scenario }: World, honest: HonestBuyers, tell: Tell): number {
   const ended = honest.purchases().filter((one) => one.ended);
   if (!scenario.fair || ended.length < LEAST) return 0;

@@ -3,7 +3,10 @@ import { COLLECTOR, SETTLEMENT } from '../world/chain/channel-terms.ts';
 import type { Hex } from '../world/chain/keys.ts';
 import { CANCELED, TRANSFER, USDC, USED } from '../world/chain/token.ts';
 
-/** How an authorization of the token ended, by the logs of the transaction that did it. `stray`: the money is with the collector of deposits, and in no channel. */
+/**
+ * How an authorization of the token ended, by the logs of the transaction that did it. `stray`: the money is with the collector of deposits, and in no
+ * channel.
+ */
 export interface Ended {
   readonly kind: 'paid' | 'stray' | 'canceled';
   readonly to: Hex;

@@ -6,7 +6,10 @@ import type { Hex } from '../world/chain/keys.ts';
 import { EVENTS } from '../world/chain/settlement.ts';
 import type { World } from '../world/world.ts';
 
-/** How often each thing happened in a seed: moves by their names (`move: `), answers to payments (`answer: `), and what became of the money, and how many purchases of honest buyers were judged. */
+/**
+ * How often each thing happened in a seed: moves by their names (`move: `), answers to payments (`answer: `), what became of the money, and how many
+ * purchases of honest buyers were judged.
+ */
 export function figuresOf(world: World, moves: readonly Move[], honestJudged: number): Record<string, number> {
   return {
     ...countOf(moves.map((move) => `move: ${nameOf(move)}`)),

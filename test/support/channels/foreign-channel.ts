@@ -9,7 +9,10 @@ import { channelBuyer } from './channel-buyer.ts';
 import type { createChannelStage } from './channel-contract.ts';
 import { configJson, scheme } from './channel-payment.ts';
 
-/** A contract that answers every call with a transfer of the asked amount of the asked token, from its own balance, to its caller. The settlement contract takes a deposit from it. */
+/**
+ * A contract that answers every call with a transfer of the asked amount of the asked token, from its own balance, to its caller. The settlement contract
+ * takes a deposit from it.
+ */
 const OWN_MONEY_COLLECTOR =
   '0x6025600c60003960256000f363a9059cbb60e01b60005233600452604435602452602060006044600060006024355af100';
 

@@ -63,7 +63,10 @@ export const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number
   ...{ charged, pausedSince: nowMs - PAUSE_MS },
 });
 
-/** Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale was made to it. */
+/**
+ * Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale
+ * was made to it.
+ */
 interface Asking {
   readonly signer: string;
   readonly client: string;

@@ -19,8 +19,8 @@ interface GasBudgetOptions {
 /**
  * Counts what the relayer spends on gas in a UTC day, across restarts. When the day's budget is used up, sales are refused before their handler runs.
  * Calls that were sold before are still settled. Transactions that settled nothing have a budget of their own. When that is used up, accounts with
- * code can no longer buy, because a contract can pass every simulation and fail in the block
- * without a transaction of its own. A plain account must send a transaction each time.
+ * code can no longer buy, because a contract can pass every simulation and fail in the block without a transaction of its own. A plain account must
+ * send a transaction each time.
  * Both budgets are thresholds and no caps: what was sold or sent before one is used up is still settled, and is counted when it is mined.
  */
 export function createGasBudget({ store, clock, dailyWei, dailyFailuresWei, log }: GasBudgetOptions) {

@@ -18,7 +18,7 @@ import { paidReceipt, randomJob, randomOperation } from '../../../../support/usd
 const NOW_MS = 1_800_000_000_000;
 /** An operation that is queued for longer goes before payments, and one that cannot be read about for longer ends. In milliseconds. */
 const LONGEST_MS = 5000;
-const MINED_ELSEWHERE = 'the transaction was mined without the event';
+const NO_EVENT = 'the transaction was mined without the event';
 
 let turn: Turn & { effects: Effect[] };
 beforeEach(() => {
@@ -75,7 +75,7 @@ describe('an operation is looked up', () => {
     endMined(turn, mined, paidReceipt([]));
     endMined(turn, reverted, paidReceipt([], { status: '0x0' }));
     expect(turn.effects).toEqual([
-      lookUp(mined, { after: 'mined', reason: MINED_ELSEWHERE }),
+      lookUp(mined, { after: 'mined', reason: NO_EVENT }),
       lookUp(reverted, { after: 'mined', reason: 'the transaction reverted' }),
     ]);
   });
