@@ -23,18 +23,6 @@ export function challengeErrorOf(headers: Headers): string | null {
   return challengeIn(headers)?.error ?? null;
 }
 
-const provenSchema = z.looseObject({
-  extra: z.looseObject({ voucherState: z.looseObject({ signedMaxClaimable: z.string() }) }),
-});
-
-/** The ceilings of the vouchers with which a 402 proves what it has charged in a payment channel, in base units. */
-export function chargesProvenBy(headers: Headers): string[] {
-  return (challengeIn(headers)?.accepts ?? []).flatMap((entry) => {
-    const proven = provenSchema.safeParse(entry);
-    return proven.success ? [proven.data.extra.voucherState.signedMaxClaimable] : [];
-  });
-}
-
 const challengeIn = (headers: Headers): Challenge | null => decode(headers.get('payment-required') ?? '');
 
 /** Null for anything but a challenge of x402 version 2. */

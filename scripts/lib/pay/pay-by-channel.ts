@@ -4,7 +4,6 @@ import { computeChannelId } from '@x402/evm/batch-settlement/client';
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { x402HTTPClient } from '@x402/fetch';
 import { reasonOf } from './answer-receipt.ts';
-import { chargesProvenBy } from './challenge.ts';
 import { createChannelClient } from './channel-client.ts';
 import type { BuyableOffer } from './offer.ts';
 import { presentPayment } from './present-payment.ts';
@@ -25,7 +24,7 @@ interface ChannelTerms {
 
 const CHARGED_ALREADY =
   'the seller says that it has charged the voucher that this command signed, and it gave no answer; nothing more was signed. ' +
-  'Another device with this channel may have bought a call with the same voucher: then repeat the command';
+  'Another device with this channel may have bought a call meanwhile: then repeat the command';
 /** In milliseconds: a refund takes a few blocks. */
 const REFUND_WITHIN_MS = 60_000;
 
@@ -58,7 +57,7 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
     const { recovered, receipt } = await note(http, payload, answer, say);
     if (recovered && !isRetry) {
       await answer.body?.cancel();
-      if (isChargedBy(answer.headers, payload)) throw new Error(CHARGED_ALREADY);
+      if (goesOnTopOf(payload, await channel.charged(), offer)) throw new Error(CHARGED_ALREADY);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
@@ -106,6 +105,8 @@ async function openChannel({ requirement, amountUnits }: BuyableOffer, { directo
 
   return {
     ...{ client, scheme, id },
+    /** What the record says is charged, in base units. */
+    charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
     /** What the record says is left, as text. */
     left: async (): Promise<string> => {
       const { balance, chargedCumulativeAmount = '0' } = (await storage.get(id)) ?? {};
@@ -142,12 +143,12 @@ async function note(http: x402HTTPClient, payload: PaymentPayload, answer: Respo
 }
 
 /**
- * Whether a correction proves the seller's charges by the voucher of this very payment. A second voucher after it would be signed on top of the first, and
- * the ceiling would hold for each of them alone.
+ * Whether the next voucher would go on top of this payment's own: the corrected charges are no more than that one covers, so it may be what proves them,
+ * and with the price they are more. The ceiling would then hold for each of the two alone. More charges than that need a voucher of another device.
  */
-function isChargedBy(headers: Headers, { payload }: PaymentPayload): boolean {
-  const { voucher } = payload as { voucher?: { maxClaimableAmount: string } };
-  return voucher !== undefined && chargesProvenBy(headers).includes(voucher.maxClaimableAmount);
+function goesOnTopOf({ payload }: PaymentPayload, charged: bigint, { amountUnits }: BuyableOffer): boolean {
+  const max = BigInt((payload as { voucher: { maxClaimableAmount: string } }).voucher.maxClaimableAmount);
+  return charged <= max && charged + amountUnits > max;
 }
 
 function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null): string {

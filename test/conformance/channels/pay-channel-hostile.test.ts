@@ -28,8 +28,8 @@ interface Presented {
   readonly voucher: { channelId: string; maxClaimableAmount: string; signature: string };
 }
 
-/** A seller that answers the first payment as if it had charged the voucher already, with that voucher as its proof. It takes every later one. */
-async function startGreedySeller() {
+/** A seller that answers the first payment as if it had charged the voucher already, with that voucher as its proof. It takes every later one. `write`: how it writes the voucher's ceiling. */
+async function startGreedySeller(write: (max: string) => unknown) {
   const presented: Presented[] = [];
   const { address: receiverAuthorizer } = createAccount();
   const terms = { name: 'USDC', version: '2', receiverAuthorizer, withdrawDelay: 86_400, minDeposit: String(DEPOSIT) };
@@ -62,23 +62,30 @@ async function startGreedySeller() {
     const counts = { totalClaimed: '0', withdrawRequestedAt: 0, refundNonce: '0', chargedCumulativeAmount: max };
     return demand(url, {
       channelState: { channelId, balance: String(DEPOSIT), ...counts },
-      voucherState: { signedMaxClaimable: max, signature },
+      voucherState: { signedMaxClaimable: write(max), signature },
     });
   });
   return { url: `${server.url}/data`, presented, stop: server.stop };
 }
 
-test('a seller that counts the voucher just signed as charged, without an answer, gets no second one', async () => {
-  const seller = await startGreedySeller();
-  try {
-    const { privateKey } = await newBuyer(network, 1_000_000n);
-    const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey), RPC_URL: network.rpcUrl };
-    const args = [seller.url, '--channel', '--max-usdc', '0.01', '--max-deposit', '1'];
-    const { code, stdout, stderr } = await payHere(args, { env, folder });
-    expect([code, stdout], stderr).toEqual([1, '']);
-    expect(stderr).toContain('the seller says that it has charged the voucher that this command signed');
-    expect(seller.presented.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual([String(PRICE)]);
-  } finally {
-    await seller.stop();
-  }
-});
+test.each<[string, (max: string) => unknown]>([
+  ['as the scheme does', (max) => max],
+  ['as a number', Number],
+  ['in hex', (max) => `0x${BigInt(max).toString(16)}`],
+])(
+  'a seller that counts the voucher just signed as charged, without an answer, and writes it %s, gets no second one',
+  async (_, write) => {
+    const seller = await startGreedySeller(write);
+    try {
+      const { privateKey } = await newBuyer(network, 1_000_000n);
+      const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey), RPC_URL: network.rpcUrl };
+      const args = [seller.url, '--channel', '--max-usdc', '0.01', '--max-deposit', '1'];
+      const { code, stdout, stderr } = await payHere(args, { env, folder });
+      expect([code, stdout], stderr).toEqual([1, '']);
+      expect(stderr).toContain('the seller says that it has charged the voucher that this command signed');
+      expect(seller.presented.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual([String(PRICE)]);
+    } finally {
+      await seller.stop();
+    }
+  },
+);
