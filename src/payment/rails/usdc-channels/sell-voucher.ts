@@ -91,7 +91,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
     if (channel && max <= channel.state.totalClaimed)
       throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-    await checkIdentifier(options, voucher, order);
+    await checkIdentifier(options, voucher, order, channel);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(channelId);
@@ -124,9 +124,12 @@ async function checkIdentifier(
   { ledger }: Pick<SellVoucherOptions, 'ledger'>,
   voucher: PresentedVoucher,
   order: PaidOrder,
+  channel: Channel | null,
 ): Promise<void> {
   const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
-  if (!isSameVoucher || !isSameRequest(holder, order)) throw identifierConflict(isSameVoucher);
+  if (isSameVoucher && isSameRequest(holder, order)) return;
+  // A voucher over no more than the charges may have been charged itself.
+  throw identifierConflict(channel !== null && voucher.payload.voucher.maxClaimableAmount <= channel.charged);
 }

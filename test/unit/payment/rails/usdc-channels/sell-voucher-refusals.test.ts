@@ -158,6 +158,10 @@ describe('a voucher is refused', () => {
     });
     expect(runs).toBe(1);
     expect(await textOf(present(2n * PRICE, orderOf('b', { identifierHash: hash32('other') })))).toBe('answer 2');
+    // Nor does it of another voucher that is charged.
+    await expect(present(2n * PRICE, orderOf('c', { identifierHash }))).rejects.toMatchObject({
+      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+    });
   });
 
   test('while a refund of its channel is open, and no endpoint runs', async () => {
