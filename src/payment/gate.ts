@@ -5,6 +5,7 @@ import { clientKey } from '../lib/limits/client-key.ts';
 import { closeSignal } from './close-signal.ts';
 import type { Ask, Counter, Sold } from './counter.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
+import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 
 interface GateOptions<S> {
@@ -52,6 +53,8 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
         noteDelivery(reply, sold, log);
         send200(reply, sold.body, protocol.receipt({ receipt: sold.receipt, credential, at: sold.at }));
       } catch (error) {
+        if (error instanceof AnswerGone && error.receipt)
+          setFields(reply, protocol.receipt({ receipt: error.receipt, credential, at: null }));
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = counter.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));

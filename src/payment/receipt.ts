@@ -56,10 +56,18 @@ export function handOut(
   }
 }
 
-/** 410: the payment was taken, and its answer was never delivered and is no longer kept. */
-export function answerGone(): AppError {
-  const detail = 'this payment was taken, and its answer is no longer kept: it was not fetched in time; ask the seller';
-  return new AppError(410, 'answer_gone', detail, { charged: true });
+/**
+ * 410: the payment was taken, and its answer was never delivered and is no longer kept. `receipt` goes with it where the client needs it: a channel's client
+ * learns the charges from it, and would otherwise sign the same voucher for ever.
+ */
+export class AnswerGone extends AppError {
+  readonly receipt: SettleResponse | null;
+  constructor(receipt: SettleResponse | null = null) {
+    const detail =
+      'this payment was taken, and its answer is no longer kept: it was not fetched in time; ask the seller';
+    super(410, 'answer_gone', detail, { charged: true });
+    this.receipt = receipt;
+  }
 }
 
 /** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */

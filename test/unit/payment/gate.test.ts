@@ -11,6 +11,7 @@ import type { Presentation } from '../../../src/payment/order.ts';
 import type { Purchase } from '../../../src/payment/prepared-counter.ts';
 import { encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
 import type { Delivery } from '../../../src/payment/receipt.ts';
+import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
@@ -160,6 +161,16 @@ describe('a payment', () => {
     sell = () => Promise.reject(new PaymentRefused('x', { settlement }));
     const answer = await ask(`${PATH}?a=1&b=2`, PAID);
     expect([answer.statusCode, decoded(answer.headers['payment-response'])]).toEqual([402, settlement]);
+  });
+
+  test('whose answer is gone has its receipt in PAYMENT-RESPONSE where the rail gives one, and no challenge to pay again', async () => {
+    const receipt = { success: true, transaction: '', network: TERMS.network } as const;
+    sell = () => Promise.reject(new AnswerGone(receipt));
+    const gone = await ask(`${PATH}?a=1&b=2`, PAID);
+    expect([gone.statusCode, gone.headers['payment-required']]).toEqual([410, undefined]);
+    expect(decoded(gone.headers['payment-response'])).toEqual(receipt);
+    sell = () => Promise.reject(new AnswerGone());
+    expect((await ask(`${PATH}?a=1&b=2`, PAID)).headers['payment-response']).toBeUndefined();
   });
 
   test('whose call fails gets the call’s own error, not a challenge to pay again', async () => {

@@ -3,7 +3,7 @@ import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
-import { answerGone, type Delivery, handOut } from '../../receipt.ts';
+import { AnswerGone, type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { RailStatus } from '../../settling.ts';
 import { channelReceipt } from './channel-answers.ts';
@@ -40,7 +40,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
     if (!isSaleOf(sale, order)) return null;
     const body = await ledger.redeliver(sale.id);
     if (body) return handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
-    if (sale.deliveredAt === null) throw answerGone();
+    if (sale.deliveredAt === null) throw new AnswerGone(channelReceipt(sale));
     return null;
   }
 

@@ -269,7 +269,11 @@ describe('an answer comes again', () => {
       const [max, order] = [BigInt(at + 1) * PRICE, orderOf(`request ${at}`, { identifierHash })];
       await present(max, order);
       await bed.clock.advance(8 * 86_400_000);
-      await expect(present(max, order)).rejects.toMatchObject({ status: 410, code: 'answer_gone', charged: true });
+      await expect(present(max, order)).rejects.toMatchObject({
+        ...{ status: 410, code: 'answer_gone', charged: true },
+        // The client learns the charges from it.
+        receipt: { success: true, extra: { channelState: { chargedCumulativeAmount: String(max) } } },
+      });
     }
     expect(runs).toBe(2);
   });
