@@ -1,5 +1,6 @@
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { inDoubt } from '../../doubt.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import { identifierConflict } from '../../payment-identifier.ts';
@@ -79,28 +80,39 @@ function createTurn(options: SellVoucherOptions) {
 export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
 
-  return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
-    const arrival = arrive();
-    const { channelId, payload } = voucher;
-    const { maxClaimableAmount: max } = payload.voucher;
-    const { channel, inTurn } = await readChannel(options, voucher, order);
-    // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
-    const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
-    if (again) return again;
+  /** Steps 2 to 5. */
+  async function sell(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    arrival: number,
+    { channel, inTurn }: Awaited<ReturnType<typeof readChannel>>,
+  ): Promise<Delivery> {
+    const { maxClaimableAmount: max } = voucher.payload.voucher;
     order.admit();
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
     if (channel && max <= channel.state.totalClaimed)
       throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-    await checkIdentifier(options, voucher, order, channel);
+    await checkIdentifier(options, voucher, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
-    const key = bytesToHex(channelId);
+    const key = bytesToHex(voucher.channelId);
     const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
       turn(voucher, order, arrival, inTurn(hasWaited)),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
+  }
+
+  return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
+    const arrival = arrive();
+    const read = await readChannel(options, voucher, order);
+    const { channel } = read;
+    // A voucher over more than the charges has bought nothing.
+    if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
+      return sell(voucher, order, arrival, read);
+    // A request that needs no turn does not wait for one. Any other voucher over no more than the charges may have been charged, whatever fails now.
+    return (await redelivered(voucher, order)) ?? inDoubt(() => sell(voucher, order, arrival, read));
   };
 }
 
@@ -124,12 +136,10 @@ async function checkIdentifier(
   { ledger }: Pick<SellVoucherOptions, 'ledger'>,
   voucher: PresentedVoucher,
   order: PaidOrder,
-  channel: Channel | null,
 ): Promise<void> {
   const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
   if (isSameVoucher && isSameRequest(holder, order)) return;
-  // A voucher over no more than the charges may have been charged itself.
-  throw identifierConflict(channel !== null && voucher.payload.voucher.maxClaimableAmount <= channel.charged);
+  throw identifierConflict(false);
 }

@@ -285,6 +285,21 @@ describe('an answer comes again', () => {
   });
 });
 
+test('a voucher that may be charged is never answered as uncharged while its client must wait', async () => {
+  await present(PRICE);
+  const wait = () => {
+    throw new TooMany('client_failures', 'wait', 5);
+  };
+  const limited = orderOf('a', { identity: 'two', admit: wait });
+  await expect(present(PRICE, limited)).rejects.toMatchObject({
+    status: 429,
+    charged: 'unknown',
+    retryAfterSeconds: 5,
+  });
+  const fresh = orderOf('b', { admit: wait });
+  await expect(present(2n * PRICE, fresh)).rejects.toMatchObject({ status: 429, charged: false });
+});
+
 describe('a stale voucher', () => {
   test('that comes again after its correction gets the receipt of the sale that it missed', async () => {
     await present(PRICE);
