@@ -11,11 +11,23 @@ export interface ParamDoc {
   readonly schema: JsonSchema;
 }
 
+type Described = Pick<Endpoint<never>, 'params' | 'example'>;
+
+/** Kept, because six documents describe each endpoint, and to make the schemas is a thirtieth of a start's work. */
+const made = new WeakMap<Described, readonly ParamDoc[]>();
+
 /**
  * Describes an endpoint's query parameters from the schema that parses them, so that documents and parser have the same bounds.
- * Required and default come from parsing an empty query, because zod leaves them out of the schema of a transformed value.
+ * Required and default come from parsing an empty query, because zod leaves them out of the schema of a transformed value. An endpoint's description is
+ * made once.
  */
-export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): ParamDoc[] {
+export function describeParams(endpoint: Described): readonly ParamDoc[] {
+  const docs = made.get(endpoint) ?? paramsOf(endpoint);
+  made.set(endpoint, docs);
+  return docs;
+}
+
+function paramsOf(endpoint: Described): ParamDoc[] {
   return Object.entries(endpoint.params.shape).map(([name, param]) => {
     const absent = z.safeParse(param, undefined);
     const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
