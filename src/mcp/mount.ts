@@ -38,13 +38,21 @@ export interface McpDeps<S> extends ToolsDeps<S> {
   readonly log: CallLog;
 }
 
-/** Mounts the tools server at each of its addresses. It counts its own calls, so mount it outside the rate-limited groups. */
+/**
+ * Mounts the tools server at each of its addresses. It counts its own calls, so mount it outside the rate-limited groups. The tools are made at the first
+ * message: their schemas are a fiftieth of a start's work.
+ */
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
-  const all = createTools(deps);
-  for (const door of DOORS) mountDoor(app, deps, door, createShelf(all, door));
+  let all: ReturnType<typeof createTools> | null = null;
+  const toolsNow = () => {
+    all ??= createTools(deps);
+    return all;
+  };
+  for (const door of DOORS) mountDoor(app, deps, door, () => createShelf(toolsNow(), door));
 }
 
-function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, { tools, listed }: Shelf): void {
+function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock: () => Shelf): void {
+  let shelf: Shelf | null = null;
   const url = door.path;
   const instructions = instructionsFor(deps.chain, deps.publicOrigin, door);
 
@@ -53,6 +61,8 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, { tool
     const text = String(request.body ?? '');
     const message = parseJson(text);
     if (Array.isArray(message)) throw BATCH;
+    shelf ??= stock();
+    const { tools, listed } = shelf;
     const tool = calledTool(message, tools);
     const client = clientKey(request.ip);
     const isPaid = own(own(own(message, 'params'), '_meta'), PAYMENT) !== undefined;

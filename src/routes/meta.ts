@@ -63,8 +63,11 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   mountDocument(app, '/openapi-priced.json', async () => (await openApi()).priced);
   const manifest = keepWhile(deps, async () => encodeJson(createWellKnown({ catalogue, acceptsOf, publicOrigin })));
   for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
-  const text = encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
-  mountDocument(app, '/llms.txt', () => text);
+  let text: Encodable | null = null;
+  mountDocument(app, '/llms.txt', () => {
+    text ??= encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
+    return text;
+  });
 }
 
 /**
