@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 import { CHILD_ENV, KEEP_COMPILED } from './child-env.ts';
 import { call } from './service.ts';
 
@@ -37,6 +39,7 @@ export async function createProcess(
     RECONCILE_INTERVAL_MS: '500',
     ...env,
   };
+  if (!given.LEDGER_URL) layFreshLedger(given.DATA_DIR ?? dataDir);
   let child: ChildProcess | null = null;
   let log = '';
   const keep = (chunk: Buffer): void => {
@@ -92,4 +95,11 @@ export async function createProcess(
       return code as number | null;
     },
   };
+}
+
+/** A new ledger's migrations are a thirtieth of a start's work, so a first start finds them made. */
+function layFreshLedger(dataDir: string): void {
+  mkdirSync(dataDir, { recursive: true });
+  const file = join(dataDir, 'ledger.db');
+  if (!existsSync(file)) writeFreshLedger(file);
 }
