@@ -22,7 +22,7 @@ const USAGE = `node --import ./test/simulation/hooks.ts test/simulation/main.ts 
   --plant NAMES  names of planted faults, with commas between
   --each         the first seed with the first fault alone, the second with the second, and so on
   --trace        every event goes to standard error
-  --replay FILE  plays what --shorten has written, in place of seeds
+  --replay FILES plays what --shorten has written, in place of seeds; with commas between
   --shorten      shortens the moves of a seed that breaks a promise
   --first        ends after the first seed that breaks a promise`;
 
@@ -50,7 +50,8 @@ const SHORTENING_RUNS = 400;
 const write = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 function plays(): Play[] {
-  if (values.replay !== undefined) return [JSON.parse(readFileSync(values.replay, 'utf8')) as Play];
+  if (values.replay !== undefined)
+    return values.replay.split(',').map((file) => JSON.parse(readFileSync(file, 'utf8')) as Play);
   return values.seeds.map((seed) => {
     const scenario = drawScenario(seed);
     return { seed, scenario, moves: drawMoves(seed, scenario, values.moves) };

@@ -16,8 +16,8 @@ export interface Played extends Outcome {
 
 interface PlayOptions {
   readonly seeds?: readonly number[];
-  /** A file of moves to be played in place of seeds. */
-  readonly replay?: string;
+  /** Files of moves to be played in place of seeds. */
+  readonly replay?: readonly string[];
   readonly moves?: number;
   /** The name of a planted fault; of several, each is planted alone, for the seed at its place. */
   readonly plant?: string | readonly string[];
@@ -40,7 +40,7 @@ const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarnin
 export function playSeeds(options: PlayOptions): Promise<Played[]> {
   const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onPlayed } = options;
   const wanted = [
-    ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay]),
+    ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay.join(',')]),
     ...(plant === undefined ? [] : ['--plant', [plant].flat().join(',')]),
     ...(Array.isArray(plant) ? ['--each'] : []),
   ];
