@@ -101,13 +101,14 @@ const TEXT = showLines(['After the blanks']);
 /** A page whose content decodes to so many bytes. Its text comes last. */
 const longPage = (bytes: number) =>
   onePage(flate(Buffer.from(TEXT.padStart(bytes))), { dictionary: '/Filter/FlateDecode' });
+const TOO_LONG = longPage(MAX_STREAM + 1);
 
 test('a PDF whose stream decodes to as much as a stream may is read', async () => {
   expect(await read(longPage(MAX_STREAM))).toMatchObject({ text: 'After the blanks' });
 });
 
 test('a PDF whose stream decodes to one byte more is ended', async () => {
-  const { words } = await outcome(longPage(MAX_STREAM + 1));
+  const { words } = await outcome(TOO_LONG);
   expect(words).toBe('its page is too much to read');
 });
 
@@ -115,7 +116,7 @@ test('a thread whose memory nobody watches ends itself for such a stream', async
   const thread = new Worker(new URL('../../src/upstream/web/page-worker.ts', import.meta.url));
   const ended = once(thread, 'exit').then(([code]) => `ended with ${code}`);
   const answered = once(thread, 'message').then(([answer]) => answer);
-  thread.postMessage({ ...PDF, bytes: longPage(MAX_STREAM + 1) });
+  thread.postMessage({ ...PDF, bytes: TOO_LONG });
   expect(await Promise.race([ended, answered])).toBe('ended with 0');
   await thread.terminate();
 });
@@ -133,7 +134,7 @@ test.each([
       resources: '/XObject<</X 6 0 R>>',
       more: [
         ...[7, 8, 9, 10, 11, 12, 13, 14].map((next) => form(next, '/X Do '.repeat(10))),
-        form(99, showLines(['lol'])),
+        form(99, showLines(['lol '.repeat(500)])),
       ],
     }),
     /^read 20000$|too long|too much/,
