@@ -70,7 +70,7 @@ export async function createProcess(
         const ready = await call(origin, '/readyz').catch(() => null);
         if (ready?.status === 200) return;
         if (ready) last = `${ready.status} ${ready.body}`;
-        await new Promise((next) => setTimeout(next, 25));
+        await new Promise((next) => setTimeout(next, 50));
       }
       throw new Error(`the service was not ready in ${READY_MS / 1000} s (${last}):\n${log}`);
     },
