@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequired, SettleResponse } from '@x402/core/types';
 import type { AppError } from '../errors.ts';
+import { AnswerGone } from '../payment/receipt.ts';
 import { RECEIPT } from './meta.ts';
 
 /**
@@ -29,19 +30,26 @@ export function mustPay(
   return { content: [{ type: 'text', text: sentence }, ...content], ...rest };
 }
 
-/** The MCP form of a problem body: what failed, whether money moved, what is known all the same, and when to try again. */
+/**
+ * The MCP form of a problem body: what failed, whether money moved, what is known all the same, and when to try again. The receipt of an answer that is
+ * gone is added in `_meta`: a channel's client learns the charges from it.
+ */
 export function problem(error: AppError, requestId: string): CallToolResult {
   const { status, code, message: detail, charged, errors, members, retryAfterSeconds } = error;
-  return failed({
-    ...members,
-    code,
-    detail,
-    charged,
-    status,
-    requestId,
-    ...(errors && { errors }),
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
-  });
+  const receipt = error instanceof AnswerGone ? error.receipt : null;
+  return failed(
+    {
+      ...members,
+      code,
+      detail,
+      charged,
+      status,
+      requestId,
+      ...(errors && { errors }),
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+    },
+    receipt ? { [RECEIPT]: receipt } : undefined,
+  );
 }
 
 function failed(structuredContent: Record<string, unknown>, meta?: Record<string, unknown>): CallToolResult {

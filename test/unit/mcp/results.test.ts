@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { AppError, UpstreamFailed, withMembers } from '../../../src/errors.ts';
 import { problem } from '../../../src/mcp/results.ts';
+import { AnswerGone } from '../../../src/payment/receipt.ts';
 
 test('a problem has the members of its error, which never replace the standard ones', () => {
   const failed = withMembers(new UpstreamFailed('page.example', 'timed out'), {
@@ -13,4 +14,14 @@ test('a problem has the members of its error, which never replace the standard o
     ...{ up: false, status: 502, code: 'upstream_failed', charged: false },
     ...{ detail: 'page.example: timed out', requestId: 'id' },
   });
+});
+
+test('an answer that is gone names its code, says that it was charged, and brings its receipt where there is one', () => {
+  const receipt = { success: true, transaction: '', network: 'eip155:5042', payer: '0xab' } as const;
+  expect(problem(new AnswerGone(receipt), 'id')).toMatchObject({
+    isError: true,
+    structuredContent: { status: 410, code: 'answer_gone', charged: true },
+    _meta: { 'x402/payment-response': receipt },
+  });
+  expect(problem(new AnswerGone(), 'id')).not.toHaveProperty('_meta');
 });
