@@ -8,6 +8,7 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
+import { payHere } from '../../support/service/pay-here.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
@@ -33,15 +34,25 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A buyer with its own folder. `pay` runs the command line there, with or without an RPC endpoint. */
+/**
+ * A buyer with its own folder. `pay` runs the command line there, with or without an RPC endpoint: in this process, or as the `program` that a buyer
+ * starts.
+ */
 async function buyer() {
   const { address, privateKey } = await newBuyer(network, 3n * DEPOSIT);
-  const run = (flags: string[], more: Record<string, string>) => {
-    const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey), ...more };
-    return runCommand('pay', [service.origin + PATH, '--channel', ...flags], { cwd: folder, env });
-  };
+  const asked = (flags: string[], more: Record<string, string>) => ({
+    args: [service.origin + PATH, '--channel', ...flags],
+    env: { BUYER_PRIVATE_KEY: bytesToHex(privateKey), ...more },
+  });
   return {
-    pay: (flags: string[] = [], more: Record<string, string> = { RPC_URL: network.rpcUrl }) => run(flags, more),
+    pay: (flags: string[] = [], more: Record<string, string> = { RPC_URL: network.rpcUrl }) => {
+      const { args, env } = asked(flags, more);
+      return payHere(args, { env, folder });
+    },
+    program: () => {
+      const { args, env } = asked([], {});
+      return runCommand('pay', args, { cwd: folder, env });
+    },
     paid: async () => 3n * DEPOSIT - (await balanceOf(network, address)),
   };
 }
@@ -49,8 +60,8 @@ async function buyer() {
 const records = () => readdirSync(join(folder, '.percall/channels/client'));
 
 test('the first call deposits, the next one is paid by a voucher, and each says what is left', async () => {
-  const { pay, paid } = await buyer();
-  const first = await pay([], {});
+  const { program, paid } = await buyer();
+  const first = await program();
   expect(first.code, first.stderr).toBe(0);
   expect(JSON.parse(first.stdout)).toHaveProperty('gas');
   expect(first.stderr).toContain('deposit: 1 USDC into channel 0x');
@@ -58,7 +69,7 @@ test('the first call deposits, the next one is paid by a voucher, and each says 
   expect(first.stderr).toMatch(/left: +0.9995 USDC in channel 0x[0-9a-f]{64}/);
   expect(records()).toHaveLength(1);
   expect(statSync(join(folder, '.percall/channels')).mode & 0o777).toBe(0o700);
-  const second = await pay([], {});
+  const second = await program();
   expect(second.code, second.stderr).toBe(0);
   expect(second.stderr).toMatch(/paid: +0.0005 USDC by voucher/);
   expect(second.stderr).toMatch(/left: +0.999 USDC in channel/);
