@@ -10,10 +10,12 @@ import { channelOnChain } from '../../support/channels/channel-reads.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { channelEnv, newStockBuyer, type ShownChannel } from '../../support/channels/stock-buyer.ts';
 import { createProcess } from '../../support/service/process.ts';
+import { startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 
 // A service that lost its ledger, or went back to a copy of it, beside the same chain. Buyers use the unmodified client of @x402/evm.
 
+const PATH = '/v1/paid/fees/estimate';
 const PRICE = 500n;
 const DEPOSIT = 100_000n;
 const STALE = 'invalid_batch_settlement_evm_cumulative_amount_mismatch';
@@ -21,21 +23,50 @@ type Client = ReturnType<Awaited<ReturnType<typeof newStockBuyer>>['open']>;
 
 let network: EmbeddedNetwork;
 let folder: string;
+let buyers: Awaited<ReturnType<typeof meet>>;
 const env = { ...channelEnv('0.1'), CHANNELS_CLAIM_FROM_USDC: '0.002' };
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   folder = mkdtempSync(join(tmpdir(), 'percall-lost-'));
+  buyers = await meet();
 });
 afterAll(async () => {
   await network?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** The buyers of both tests. Three come before the copy of the ledger, and two after it, so that the copy does not know them. Then the service is killed. */
+async function meet() {
+  const service = await createProcess(network, join(folder, 'source'), env);
+  try {
+    await service.start();
+    const url = service.origin + PATH;
+    await untilChannelsAreOffered(url);
+    const [early, late] = [(await newStockBuyer(network)).open(), (await newStockBuyer(network)).open()];
+    const bare = (await newStockBuyer(network)).open({ reads: false });
+    for (const one of [early, late, bare]) expect(await buy(one, url, 2)).toEqual([200, 200]);
+    await backUpDatabase({ source: join(folder, 'source/ledger.db'), target: join(folder, 'restored/ledger.db') });
+    // One channel is claimed after the backup. The others are not.
+    expect(await buy(early, url, 2)).toEqual([200, 200]);
+    await untilClaimed(early, 4n);
+    for (const one of [early, late, bare]) expect(await buy(one, url, 1)).toEqual([200]);
+    const [reading, blind] = [await newStockBuyer(network), await newStockBuyer(network)];
+    const lost = { client: reading.open(), bare: blind.open({ reads: false }), mended: () => blind.open() };
+    for (const one of [lost.client, lost.bare]) {
+      expect(await buy(one, url, 4)).toEqual([200, 200, 200, 200]);
+      await untilClaimed(one, 4n);
+      expect(await buy(one, url, 3)).toEqual([200, 200, 200]);
+    }
+    return { lost, restored: { early, late, bare } };
+  } finally {
+    await service.kill();
+  }
+}
+
 /** Starts the service over the files of a directory. */
 async function serve(directory: string) {
-  const service = await createProcess(network, join(folder, directory), env);
-  await service.start();
-  const url = `${service.origin}/v1/paid/fees/estimate`;
+  const service = await startService(network, { env, dataDir: join(folder, directory) });
+  const url = service.origin + PATH;
   await untilChannelsAreOffered(url);
   return { ...service, url };
 }
@@ -59,15 +90,7 @@ const untilClaimed = (client: Client, calls: bigint) =>
   until(`${calls} calls are claimed`, async () => (await claimedOf(client)) === calls * PRICE);
 
 test('a service that lost its ledger loses what it had not claimed, and charges no buyer for more than it can verify', async () => {
-  const first = await serve('first');
-  const [reading, blind] = [await newStockBuyer(network), await newStockBuyer(network)];
-  const [client, bare] = [reading.open(), blind.open({ reads: false })];
-  for (const one of [client, bare]) {
-    expect(await buy(one, first.url, 4)).toEqual([200, 200, 200, 200]);
-    await untilClaimed(one, 4n);
-    expect(await buy(one, first.url, 3)).toEqual([200, 200, 200]);
-  }
-  await first.kill();
+  const { client, bare, mended: open } = buyers.lost;
   const second = await serve('second');
   try {
     client.seen.length = 0;
@@ -89,25 +112,16 @@ test('a service that lost its ledger loses what it had not claimed, and charges 
     // A client that cannot read the chain stays with its own record, and is refused and never charged. One that can read it uses the same channel.
     expect(await buy(bare, second.url, 3)).toEqual([402, 402, 402]);
     expect(await claimedOf(bare)).toBe(4n * PRICE);
-    const mended = blind.open();
+    const mended = open();
     expect(await buy(mended, second.url, 1)).toEqual([200]);
     expect(channelOf(mended).chargedCumulativeAmount).toBe(String(5n * PRICE));
   } finally {
     await second.stop();
   }
-}, 90_000);
+});
 
 test('a service that went back to a backup tells each buyer the charges of the backup, or those that the chain shows, and the buyer goes on', async () => {
-  const first = await serve('source');
-  const [early, late] = [(await newStockBuyer(network)).open(), (await newStockBuyer(network)).open()];
-  const bare = (await newStockBuyer(network)).open({ reads: false });
-  for (const one of [early, late, bare]) expect(await buy(one, first.url, 2)).toEqual([200, 200]);
-  await backUpDatabase({ source: join(folder, 'source/ledger.db'), target: join(folder, 'restored/ledger.db') });
-  // One channel is claimed after the backup. The others are not.
-  expect(await buy(early, first.url, 2)).toEqual([200, 200]);
-  await untilClaimed(early, 4n);
-  for (const one of [early, late, bare]) expect(await buy(one, first.url, 1)).toEqual([200]);
-  await first.kill();
+  const { early, late, bare } = buyers.restored;
   const second = await serve('restored');
   try {
     for (const one of [early, late]) one.seen.length = 0;
@@ -123,4 +137,4 @@ test('a service that went back to a backup tells each buyer the charges of the b
   } finally {
     await second.stop();
   }
-}, 90_000);
+});
