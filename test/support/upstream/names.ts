@@ -17,6 +17,13 @@ type Answer = Reply | ((url: URL) => Reply);
 /** Thursday's fixing is out, Friday's is not. */
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 
+let zipped: Buffer | undefined;
+/** The file of all days, as the ECB packs it. */
+function allDays(): Buffer {
+  zipped ??= Buffer.from(zipSync({ 'eurofxref-hist.csv': strToU8(fixture('eurofxref-hist.csv').toString('utf8')) }));
+  return zipped;
+}
+
 const fixture = (name: string) => readFileSync(new URL(`../../fixtures/names/${name}`, import.meta.url));
 
 export const json = (value: unknown, type = 'application/json', status = 200): Reply => ({
@@ -120,10 +127,7 @@ export function serveFixtures({ answers, origin }: Pick<NamesWorld, 'answers' | 
   const days = fixture('eurofxref-hist-90d.xml');
   answers.set('/ecb/eurofxref-daily.xml', { type: 'text/xml', body: fixture('eurofxref-daily.xml') });
   answers.set('/ecb/eurofxref-hist-90d.xml', { type: 'text/xml', body: days });
-  answers.set('/ecb/eurofxref-hist.zip', {
-    type: 'application/zip',
-    body: Buffer.from(zipSync({ 'eurofxref-hist.csv': strToU8(fixture('eurofxref-hist.csv').toString('utf8')) })),
-  });
+  answers.set('/ecb/eurofxref-hist.zip', { type: 'application/zip', body: allDays() });
   answers.set(
     '/frankfurter/v1',
     json({ amount: 1.0, base: 'EUR', date: '2026-11-19', rates: { USD: 1.25, GBP: 0.8 } }),

@@ -63,12 +63,11 @@ export const TEST_CA = certificate('ca.pem');
 /** A certificate for good.example that signed itself and expired in 2020. */
 export const EXPIRED = certificate('expired.pem');
 
-let made: Buffer | null = null;
-/** More bytes than any upstream may send. They are made once, and compressed to a few KiB. That takes half a second: no answer may wait for it. */
-function huge(): Buffer {
-  made ??= gzipSync(Buffer.alloc(128 * 1024 * 1024, '['));
-  return made;
-}
+/**
+ * More bytes than any upstream may send: 128 MiB, compressed to some 130 KiB. They are 128 gzip members, one after the other, because a single one takes
+ * a second to make.
+ */
+const HUGE = Buffer.concat(Array(128).fill(gzipSync(Buffer.alloc(1024 * 1024, '['))));
 
 /** Starts a replaying upstream on loopback; `tls` serves the first certificate above, or the expired one. */
 export async function startReplay(
@@ -110,7 +109,6 @@ export async function startReplay(
     received,
     async setFault(kind, prefix = '/') {
       fault = kind === null ? null : { kind, prefix };
-      if (kind === 'huge') huge();
       if (kind === 'refused') await close();
       else if (!server.listening) await listen(bound);
     },
@@ -159,7 +157,7 @@ function fail(kind: Fault, right: Recorded, request: Received, response: ServerR
     html: () => say({ headers: { 'content-type': 'text/html' }, body: '<html><body>come back later</body></html>' }),
     'truncated-json': () => say({ ...right, body: whole.subarray(0, Math.floor(whole.length / 2)) }),
     'wrong-shape': () => say({ body: '{"surprise":true}' }),
-    huge: () => say({ headers: { ...right.headers, 'content-encoding': 'gzip' }, body: huge() }),
+    huge: () => say({ headers: { ...right.headers, 'content-encoding': 'gzip' }, body: HUGE }),
     'wrong-content-type': () => say({ ...right, headers: { ...right.headers, 'content-type': 'image/png' } }),
     'encoding-lie': () => say({ ...right, headers: { ...right.headers, 'content-encoding': 'gzip' } }),
   };
