@@ -28,7 +28,7 @@ const PREFIX = 'invalid_batch_settlement_evm_';
 let network: EmbeddedNetwork;
 let stage: ReturnType<typeof createChannelStage>;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   stage = createChannelStage(network);
 });
 afterAll(() => network?.stop());

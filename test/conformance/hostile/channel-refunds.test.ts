@@ -25,12 +25,12 @@ const HOME = '127.0.0.1';
 let network: EmbeddedNetwork;
 let stage: ReturnType<typeof createChannelStage>;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   stage = createChannelStage(network);
 });
 afterAll(() => network?.stop());
 
-describeServices('a refund of a payment channel', (ledgerEnv) => {
+describeServices('a refund of a payment channel', (ledgerEnv, testMemory) => {
   const { endpoint } = moodyEndpoint('/test/moody', '0.001');
   const path = '/v1/paid/test/moody';
   let service: Service;
@@ -74,27 +74,34 @@ describeServices('a refund of a payment channel', (ledgerEnv) => {
     expect(await balanceOf(network, first.address)).toBe(4n * (DEPOSIT - PRICE));
   });
 
-  test('that one client asks for in other payers’ channels is made three times a day, and the payers notice nothing of it', async () => {
-    const channels = (await Promise.all(Array.from({ length: 4 }, () => bought(1)))).flat();
-    const asked: number[] = [];
-    for (const channel of channels) asked.push((await show(channel.refund(PRICE), '127.0.0.31')).status);
-    expect(asked).toEqual([200, 200, 200, 429]);
-    expect((await show(channels[3]!.refund(PRICE))).status).toBe(200);
-  });
+  // The counts of a day are in the service's memory. The test above counts on every ledger.
+  testMemory(
+    'that one client asks for in other payers’ channels is made three times a day, and the payers notice nothing of it',
+    async () => {
+      const channels = (await Promise.all(Array.from({ length: 4 }, () => bought(1)))).flat();
+      const asked: number[] = [];
+      for (const channel of channels) asked.push((await show(channel.refund(PRICE), '127.0.0.31')).status);
+      expect(asked).toEqual([200, 200, 200, 429]);
+      expect((await show(channels[3]!.refund(PRICE))).status).toBe(200);
+    },
+  );
 
-  test('of channels that another client has funded in the payer’s name leaves the payer’s own refunds of the day', async () => {
-    const [own] = (await bought(1)) as [ChannelBuyer];
-    const entry = channelEntry(await challenge());
-    for (let channel = 0; channel < 3; channel++) {
-      // Just enough for a call, and for a refund.
-      const terms = { payer: own.address, entry, units: PRICE + 10_000n };
-      const foreign = await foreignChannel(network, stage, terms);
-      expect((await show(foreign.voucher(PRICE), '127.0.0.51')).status).toBe(200);
-      expect((await show(foreign.refund(PRICE), '127.0.0.51')).status).toBe(200);
-    }
-    expect((await show(own.refund(PRICE))).status).toBe(200);
-    expect(await balanceOf(network, own.address)).toBe(DEPOSIT - PRICE + 30_000n);
-  });
+  testMemory(
+    'of channels that another client has funded in the payer’s name leaves the payer’s own refunds of the day',
+    async () => {
+      const [own] = (await bought(1)) as [ChannelBuyer];
+      const entry = channelEntry(await challenge());
+      for (let channel = 0; channel < 3; channel++) {
+        // Just enough for a call, and for a refund.
+        const terms = { payer: own.address, entry, units: PRICE + 10_000n };
+        const foreign = await foreignChannel(network, stage, terms);
+        expect((await show(foreign.voucher(PRICE), '127.0.0.51')).status).toBe(200);
+        expect((await show(foreign.refund(PRICE), '127.0.0.51')).status).toBe(200);
+      }
+      expect((await show(own.refund(PRICE))).status).toBe(200);
+      expect(await balanceOf(network, own.address)).toBe(DEPOSIT - PRICE + 30_000n);
+    },
+  );
 
   test('goes back to a buyer who asks from another address', async () => {
     const [channel] = (await bought(1)) as [ChannelBuyer];

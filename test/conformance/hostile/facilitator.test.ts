@@ -12,7 +12,7 @@ import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc
 let network: EmbeddedNetwork;
 let facilitator: LocalFacilitator;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   facilitator = await startLocalFacilitator(network);
 });
 afterAll(async () => {
@@ -20,7 +20,7 @@ afterAll(async () => {
   await network.stop();
 });
 
-describeServices('a third party’s facilitator', (ledgerEnv) => {
+describeServices('a third party’s facilitator', (ledgerEnv, testMemory) => {
   const latch = latchedEndpoint();
   let service: Service;
   beforeAll(async () => {
@@ -56,35 +56,39 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
 
   const isSent = ({ authorization }: Payment) => isPending(network, bytesToHex(authorization.nonce));
 
-  test('still serves honest buyers while contract payers accept in simulation and refuse in settlement', async () => {
-    const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
-    const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
-    latch.close();
-    // Each from its own address, because signature checks of contracts are limited per client and minute.
-    const answers = payments.map((payment, at) => present(service.origin, latch.path, payment, `127.0.0.${20 + at}`));
-    await until('all are served', () => latch.waiting() === payers.length);
-    await network.pauseMining();
-    latch.open();
-    await until('all are sent', async () => (await Promise.all(payments.map(isSent))).every(Boolean));
-    for (const payer of payers) await payer.become(CODE.silent);
-    await network.resumeMining();
-    expect(await servedOfTen()).toBe(10);
-    for (const answer of await Promise.all(answers)) {
-      expect(answer.status).not.toBe(200);
-      if (answer.status === 503) expect(JSON.parse(answer.body)).toMatchObject({ charged: 'unknown' });
-    }
-    // They present again meanwhile, which does not stop the sale either.
-    expect(await servedOfTen()).toBe(10);
-    for (const [at, payer] of payers.entries()) {
-      const next = async () =>
-        present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
-      // It is refused once the service has finished watching its settlement, shortly after the answer. Until then too many tries are 429 as well.
-      await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
-      await payer.become(CODE.agrees);
-      const { status, body } = await next();
-      expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
-    }
-  });
+  // Which payers are refused is in the service's memory. The next test looks at it on every ledger.
+  testMemory(
+    'still serves honest buyers while contract payers accept in simulation and refuse in settlement',
+    async () => {
+      const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
+      const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
+      latch.close();
+      // Each from its own address, because signature checks of contracts are limited per client and minute.
+      const answers = payments.map((payment, at) => present(service.origin, latch.path, payment, `127.0.0.${20 + at}`));
+      await until('all are served', () => latch.waiting() === payers.length);
+      await network.pauseMining();
+      latch.open();
+      await until('all are sent', async () => (await Promise.all(payments.map(isSent))).every(Boolean));
+      for (const payer of payers) await payer.become(CODE.silent);
+      await network.resumeMining();
+      expect(await servedOfTen()).toBe(10);
+      for (const answer of await Promise.all(answers)) {
+        expect(answer.status).not.toBe(200);
+        if (answer.status === 503) expect(JSON.parse(answer.body)).toMatchObject({ charged: 'unknown' });
+      }
+      // They present again meanwhile, which does not stop the sale either.
+      expect(await servedOfTen()).toBe(10);
+      for (const [at, payer] of payers.entries()) {
+        const next = async () =>
+          present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
+        // It is refused once the service has finished watching its settlement, shortly after the answer. Until then too many tries are 429 as well.
+        await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+        await payer.become(CODE.agrees);
+        const { status, body } = await next();
+        expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
+      }
+    },
+  );
 
   test('gets no further payment of a plain account that sets code while its payment is settled', async () => {
     const buyer = await newBuyer(network);

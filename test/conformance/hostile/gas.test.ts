@@ -17,14 +17,14 @@ import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 const BLOCKED_SLOT = keccak256(toBytes('percall.test.blocked'));
 let network: EmbeddedNetwork;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
 });
 afterAll(async () => {
   await network.stop();
 });
 const codeOf = (answer: Answer) => [answer.status, JSON.parse(answer.body).code];
 
-describeServices('our relayer', (ledgerEnv) => {
+describeServices('our relayer', (ledgerEnv, testMemory) => {
   const latch = latchedEndpoint();
   let service: Service;
   const env = { RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '100' };
@@ -97,7 +97,8 @@ describeServices('our relayer', (ledgerEnv) => {
     expect(await sent()).toBe(before + 1);
   });
 
-  test.each([
+  // Whether the token is shut is in the service's memory.
+  testMemory.each([
     ['is paused', () => `0x${'00'.repeat(32)}`],
     ['refuses the seller', () => `0x${network.seller.slice(2).toLowerCase().padStart(64, '0')}`],
   ])(
