@@ -29,7 +29,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const page = async (url = '/docs') => parseHTML((await app.inject(url)).body).document;
+const page = async (url: string) => parseHTML((await app.inject(url)).body).document;
+let parsed: ReturnType<typeof page> | undefined;
+/** The whole page. It is large, so it is parsed once; the tests only read it. */
+const wholePage = () => {
+  parsed ??= page('/docs');
+  return parsed;
+};
 
 describe('/docs', () => {
   test('is a page under the strict policy of all pages, and loads nothing from other hosts', async () => {
@@ -38,7 +44,7 @@ describe('/docs', () => {
     expect(headers['content-security-policy']).toBe(POLICY);
     expect(headers['x-content-type-options']).toBe('nosniff');
     expect(headers['referrer-policy']).toBe('no-referrer');
-    const document = await page();
+    const document = await wholePage();
     const loaded = [...document.querySelectorAll('script, link[rel=stylesheet], link[rel=icon], img')].map(
       (element) => element.getAttribute('src') ?? element.getAttribute('href') ?? 'inline',
     );
@@ -55,7 +61,7 @@ describe('/docs', () => {
 
   test('has every operation of the document without scripts, with its price and code in three languages', async () => {
     const { paths } = DOCUMENT;
-    const document = await page();
+    const document = await wholePage();
     const shown = [...document.querySelectorAll('details.op')];
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(
@@ -68,19 +74,18 @@ describe('/docs', () => {
       })),
     );
     expect(shown.map(({ id }) => id).sort()).toEqual(operations.map(({ operationId }) => operationId).sort());
+    const byId = new Map([...document.querySelectorAll('[id]')].map((element) => [element.id, element]));
     for (const { path, method, operationId, usd } of operations) {
-      const one = document.getElementById(operationId);
+      const one = byId.get(operationId);
       expect(one?.querySelector('summary')?.textContent).toContain(`${method.toUpperCase()} ${path}`);
       expect(one?.querySelector('.op-price')?.textContent).toBe(usd && `${usd} USD`);
-      const languages = ['curl', 'typescript', 'python'].map((name) =>
-        document.getElementById(`${operationId}-${name}`),
-      );
+      const languages = ['curl', 'typescript', 'python'].map((name) => byId.get(`${operationId}-${name}`));
       for (const code of languages) expect(code?.textContent).toContain('https://us.example/');
     }
   });
 
   test('fills every required parameter with an example that fits it, and never with a placeholder', async () => {
-    const document = await page();
+    const document = await wholePage();
     const fields = [...document.querySelectorAll('.try input, .try select, .try textarea')];
     const shownIn = (field: (typeof fields)[number]) =>
       field.getAttribute('value') ?? field.querySelector('option[selected]')?.textContent ?? field.textContent;
@@ -91,7 +96,7 @@ describe('/docs', () => {
   });
 
   test('leaves out, in a form without scripts, what a browser would send empty', async () => {
-    const document = await page();
+    const document = await wholePage();
     const sent = [...document.querySelectorAll('.try input:not([disabled])')];
     expect(sent.filter((field) => field.getAttribute('value') === '').map(({ id }) => id)).toEqual([]);
     const free = document.querySelector('#freeFeesEstimate form');
@@ -109,14 +114,14 @@ describe('/docs', () => {
   });
 
   test('explains for how long a payment may be valid, and that the stock client signs for it', async () => {
-    const text = (await page()).querySelector('#notes')?.textContent ?? '';
+    const text = (await wholePage()).querySelector('#notes')?.textContent ?? '';
     expect(text).toContain('604900');
     expect(text).toMatch(/does not offer the Gateway now/);
     expect(text).toMatch(/stock client signs for the whole of it/);
   });
 
   test('says that an error may have charged, and names the terms of each rail', async () => {
-    const text = ((await page()).querySelector('#notes')?.textContent ?? '').replaceAll('\n', ' ');
+    const text = ((await wholePage()).querySelector('#notes')?.textContent ?? '').replaceAll('\n', ' ');
     expect(text).not.toContain('every other status but 200 costs nothing');
     expect(text).toContain(
       'An error says in charged whether the payment was taken (below). A 402 took nothing for its request.',

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
+import { programFile } from '../../support/service/programs.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
 // Collecting and copying a chain takes long.
-const SCRIPT = join(import.meta.dirname, '../../../scripts/backup.ts');
 const OLD_SECONDS = 4;
 
 let network: EmbeddedNetwork;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'percall-replica-'));
   collecting = await startService(network, { env: { COLLECTOR_REQUESTS_PER_SECOND: '50' } });
   await until('something is collected', async () => (await collected(collecting)) > 3);
-  const script = [SCRIPT, '--chain', '--to', replicas(), '--data-dir', collecting.dataDir, '--every', '1'];
+  const script = [programFile('backup'), '--chain', '--to', replicas(), '--data-dir', collecting.dataDir, '--every', '1'];
   copying = spawn(process.execPath, script, { cwd: folder, stdio: 'ignore' });
   await until('a copy is there', () => readdirIfAny(replicas()).includes('chain.db'));
   reading = await startService(network, {
