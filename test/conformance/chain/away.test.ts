@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 
 let network: EmbeddedNetwork;
 let proxy: RpcProxy;
@@ -10,7 +11,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   proxy = await startRpcProxy(network.rpcUrl);
   service = await startService(network, { env: { RPC_URLS: proxy.url, COLLECTOR_POLL_MS: '100' } });
-  while (service.deps.sources.collector.status().collected === null) await new Promise(setImmediate);
+  await until('a block is collected', () => service.deps.sources.collector.status().collected !== null);
 });
 afterAll(async () => {
   await service?.stop();
@@ -36,10 +37,12 @@ test('while the only provider is away, network and the free estimate answer from
 
 /** Asks until the answer is no kept one of a live read: those are kept for five seconds at the longest. */
 async function untilCollected(path: string): Promise<{ source: { name: string } }> {
-  for (;;) {
+  let reply: { source: { name: string } } | undefined;
+  await until(`${path} answers from collected blocks`, async () => {
     const { status, body } = await service.get(path);
     expect([path, status]).toEqual([path, 200]);
-    const reply = JSON.parse(body);
-    if (reply.source.name.startsWith('Collected')) return reply;
-  }
+    reply = JSON.parse(body) as { source: { name: string } };
+    return reply.source.name.startsWith('Collected');
+  });
+  return reply as { source: { name: string } };
 }

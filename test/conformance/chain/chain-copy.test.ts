@@ -28,7 +28,16 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'percall-replica-'));
   collecting = await startService(network, { env: { COLLECTOR_REQUESTS_PER_SECOND: '50' } });
   await until('something is collected', async () => (await collected(collecting)) > 3);
-  const script = [programFile('backup'), '--chain', '--to', replicas(), '--data-dir', collecting.dataDir, '--every', '1'];
+  const script = [
+    programFile('backup'),
+    '--chain',
+    '--to',
+    replicas(),
+    '--data-dir',
+    collecting.dataDir,
+    '--every',
+    '1',
+  ];
   copying = spawn(process.execPath, script, { cwd: folder, stdio: 'ignore' });
   await until('a copy is there', () => readdirIfAny(replicas()).includes('chain.db'));
   reading = await startService(network, {
