@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { openChainDatabase } from '../../src/store/chain/database.ts';
 import { createChainFacts } from '../../src/store/chain/facts.ts';
@@ -12,12 +11,13 @@ import { accountProblems, expectedTables, storedTables } from '../support/chain/
 import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock, type VirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
+import { KEEP_COMPILED } from '../support/service/child-env.ts';
+import { programFile } from '../support/service/programs.ts';
 import { afterWholeSuite } from '../support/whole-suite.ts';
 
 // Each seed is a chain of 300 blocks. Half of them exist at the start. The others arrive while providers, the chain and the process have every kind of
 // fault. At the end every row of the tables must equal the oracle's. SEED=<seed> runs one seed again.
 
-const CHILD = join(import.meta.dirname, '../support/chain/arc-simulator/child.ts');
 const LAST_BLOCK = 300;
 /** The first four begin with one kind of fault each. */
 const SEEDS = process.env.SLOW === '1' ? 200 : 4;
@@ -197,7 +197,9 @@ describe('a process that is killed', () => {
           if (left === 0) reached.resolve();
           return null;
         };
-        const child = spawn(process.execPath, [CHILD, node.url, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const child = spawn(process.execPath, [...KEEP_COMPILED, programFile('collecting'), node.url, file], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
         const gone = once(child, 'exit');
         await reached.promise;
         child.kill('SIGKILL');

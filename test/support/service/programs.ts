@@ -13,6 +13,7 @@ export const PROGRAMS = {
     ledger: 'scripts/ledger.ts',
     backup: 'scripts/backup.ts',
     'service-shop': 'test/support/rails/service-shop.ts',
+    collecting: 'test/support/chain/arc-simulator/child.ts',
   },
 } satisfies Product;
 

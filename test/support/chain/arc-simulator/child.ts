@@ -4,7 +4,7 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import { openChainDatabase } from '../../../../src/store/chain/database.ts';
 import { createSwapScanner } from './swap-scanner.ts';
 
-// A collector in a process of its own, which tests kill: node child.ts <rpc url> <database file>. Its spans are small, so that a kill can come
+// A collector in a process of its own, which tests kill: <program> <rpc url> <database file>. Its spans are small, so that a kill can come
 // between many commits.
 
 const [, , url = '', file = ''] = process.argv;
