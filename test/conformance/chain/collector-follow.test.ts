@@ -64,7 +64,7 @@ function expectOracle({ db, collector }: Collecting, chain: ReturnType<typeof cr
 }
 
 describe('a reorg, which Arc rules out', () => {
-  test.each([6, 12, 60])(
+  test.each(process.env.SLOW ? [6, 12, 60] : [6, 60])(
     'of %i blocks raises an alarm, and the tables become those of the true chain',
     async (depth) => {
       const { clock, chain, start, pass } = await begin();
@@ -352,17 +352,18 @@ describe('the past', () => {
     const top = collected!.number;
     expect(first.db.prepare('SELECT count(*) FROM hours').pluck().get()).toBe(0);
     await kill(first);
-    clock.jump(3 * 3_600_000);
+    // Two hours after it the first of these hours is past the retention, and the second is not.
+    clock.jump(2 * 3_600_000);
     const second = start({ limits });
-    await pass(130);
+    await pass(70);
     const hours = second.db.prepare('SELECT sum(counted_blocks) AS blocks, sum(transactions) AS txs FROM hours').get();
     const { blocks, txs } = hours as { blocks: number; txs: number };
     const raw = second.db
       .prepare('SELECT count(transactions) FROM blocks WHERE number <= ?')
       .pluck()
       .get(top) as number;
-    expect(blocks).toBeGreaterThan(1500);
-    expect(second.db.prepare('SELECT count(*) FROM hours').pluck().get()).toBe(2);
+    expect(blocks).toBeGreaterThan(500);
+    expect(raw).toBeGreaterThan(500);
     expect(blocks + raw).toBe(blocksCollected);
     const lowest = second.collector.status().firstCollected!;
     const expected = Array.from({ length: blocks }, (_, at) => chain.block(lowest + at).transactions.length);
