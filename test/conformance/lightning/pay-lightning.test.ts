@@ -10,7 +10,8 @@ import { type LightningService, startLightningService } from '../../support/ligh
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type ShakySeller, startShakySeller } from '../../support/lightning/shaky-seller.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
-import { runCommand } from '../../support/service/operator-command.ts';
+import { type Run, runCommand } from '../../support/service/operator-command.ts';
+import { payHere } from '../../support/service/pay-here.ts';
 
 const moody = moodyEndpoint();
 
@@ -43,9 +44,18 @@ let tag = 0;
 /** A request that was never made before. */
 const fresh = (origin = seller.origin) => `${origin}${moody.path}?tag=p${++tag}`;
 
-/** Runs the command line in its own directory. Its output must not contain anything secret that the seller received. */
-async function pay(args: string[], env: Record<string, string> = { PAYER_URL: lightning.payUrl }) {
-  const output = await runCommand('pay', args, { cwd: folder, env });
+const wallet = () => ({ PAYER_URL: lightning.payUrl });
+
+/** Runs the command line in its own directory. */
+const pay = async (args: string[], env: Record<string, string> = wallet()) =>
+  withoutSecrets(await payHere(args, { env, folder }));
+
+/** The same as a program of its own. */
+const payAsProgram = async (args: string[], env: Record<string, string> = wallet()) =>
+  withoutSecrets(await runCommand('pay', args, { cwd: folder, env }));
+
+/** The output, which must not contain anything secret that the seller received. */
+function withoutSecrets(output: Run): Run {
   for (const { preimage } of seller.shown) expect(output.stdout + output.stderr).not.toContain(preimage);
   return output;
 }
@@ -155,7 +165,7 @@ test('npm run pay pays nothing for an offer that names another URL', async () =>
 describe('a buyer who paid can redeem later', () => {
   test('when the seller fails, because the proof is saved for its owner only and buys the answer', async () => {
     seller.refuseProofs(402, 1);
-    const failed = await pay([fresh()]);
+    const failed = await payAsProgram([fresh()]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
     const [path = ''] = left();
     expect(failed.stderr).toContain(`redeem it with --proof ${path}`);
@@ -163,7 +173,7 @@ describe('a buyer who paid can redeem later', () => {
     expect(proofIn(path).preimage).toMatch(/^[0-9a-f]{64}$/);
 
     // Needs no payer, because nothing is paid.
-    const redeemed = await pay(['--proof', path], {});
+    const redeemed = await payAsProgram(['--proof', path], {});
     expect(redeemed.code, redeemed.stderr).toBe(0);
     expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
     expect(left()).toEqual([]);
