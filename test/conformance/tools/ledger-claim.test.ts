@@ -6,6 +6,7 @@ import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { claimChannels } from '../../../scripts/lib/ledger/ledger-claim.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
@@ -13,6 +14,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
+import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
@@ -37,11 +39,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const environment = () => ({ ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env });
+
 /** Runs the command with the service's environment, in a directory without a .env file. */
-function claim(args: string[] = [], more: Record<string, string> = {}) {
-  const given = { ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env, ...more };
-  return runCommand('ledger', ['claim', ...args], { cwd: folder, env: given });
-}
+const claim = () => runCommand('ledger', ['claim'], { cwd: folder, env: environment() });
+
+/** The command's work, in this process. */
+const claimHere = (more: Record<string, string> = {}, options: { isChainStill?: boolean } = {}) =>
+  inPlaceOfService(claimChannels, { env: { ...environment(), ...more }, location: { dataDir } }, options);
 
 /** Buys calls over one channel. Returns what they cost, in base units. */
 async function buy(): Promise<bigint> {
@@ -63,18 +68,15 @@ async function buy(): Promise<bigint> {
 test('the ledger command refuses to claim beside a running service, and claims what a killed one has left, once', async () => {
   const cost = await buy();
   const before = await balanceOf(network, network.seller);
-  const beside = await claim();
-  expect(beside).toMatchObject({ code: 1, stdout: '' });
-  expect(beside.stderr).toMatch(/^failed: a service is running on .* it claims by itself.*stop it first\n$/);
+  await expect(claimHere()).rejects.toThrow(/^a service is running on .* it claims by itself.*stop it first$/);
   await service.kill();
 
-  const off = await claim([], { CHANNELS: 'off' });
-  expect([off.code, off.stderr]).toEqual([1, expect.stringContaining('payment channels are off')]);
+  await expect(claimHere({ CHANNELS: 'off' })).rejects.toThrow('payment channels are off');
 
   await network.pauseMining();
-  const early = await claim(['--timeout', '2']);
-  expect([early.code, early.stdout]).toEqual([1, 'claimed 0 USDC\nleft unclaimed 0.0015 USDC\n']);
-  expect(early.stderr).toContain('did not end in time');
+  const early = await claimHere({}, { isChainStill: true });
+  expect([early.done, early.printed]).toEqual([false, 'claimed 0 USDC\nleft unclaimed 0.0015 USDC\n']);
+  expect(early.said).toContain('did not end in time');
   await network.resumeMining();
 
   const done = await claim();
@@ -83,7 +85,7 @@ test('the ledger command refuses to claim beside a running service, and claims w
     'claimed 0.0015 USDC\nwritten off 0 USDC\nchannels set aside: 0\nleft unclaimed 0 USDC\n',
   ]);
   expect([cost, (await balanceOf(network, network.seller)) - before]).toEqual([1500n, 1500n]);
-  const again = await claim();
-  expect([again.code, again.stdout.split('\n')[0]]).toEqual([0, 'claimed 0 USDC']);
+  const again = await claimHere();
+  expect([again.done, again.printed.split('\n')[0]]).toEqual([true, 'claimed 0 USDC']);
   expect((await balanceOf(network, network.seller)) - before).toBe(1500n);
 });

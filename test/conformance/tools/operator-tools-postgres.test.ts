@@ -4,15 +4,21 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
+import { moveLedger } from '../../../scripts/lib/ledger/ledger-copy.ts';
+import { incomeCsv } from '../../../scripts/lib/ledger/ledger-csv.ts';
+import { openReports } from '../../../scripts/lib/ledger/ledger-location.ts';
+import { reconcileLedger } from '../../../scripts/lib/ledger/ledger-reconcile.ts';
+import { listJson, listText, statusJson } from '../../../scripts/lib/ledger/ledger-text.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { describePostgresSteps } from '../../support/ledger/ledger-adapters.ts';
 import { seedLedger } from '../../support/ledger/seed-ledger.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
-import type { Answer } from '../../support/service/service.ts';
+import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
@@ -24,38 +30,49 @@ type Rows = Record<string, unknown>[];
 // One move: a service is killed once, and its ledger is copied, looked at, reconciled and served from.
 describePostgresSteps('a ledger that outgrows its machine', () => {
   let network: EmbeddedNetwork;
-  let postgres: Postgres;
+  /** The URLs of the database that the ledger is moved to, and of another. */
+  let database: string;
+  let other: string;
   let folder: string;
   let file: string;
   let service: Awaited<ReturnType<typeof createProcess>>;
-  let instance: Awaited<ReturnType<typeof createProcess>> | null = null;
+  let instance: Service | null = null;
   let sold: { payment: Payment; answer: Answer }[];
   let hung: Payment[];
   const claimed = proofNow();
   beforeAll(async () => {
     network = await startEmbeddedNetwork();
-    postgres = await startPostgres();
+    [database, other] = [await freshDatabase('template1'), await freshDatabase('template1')];
     folder = mkdtempSync(join(tmpdir(), 'percall-move-'));
     file = join(folder, 'data/ledger.db');
     service = await createProcess(network, join(folder, 'data'), { COLLECTOR: 'off' });
     await service.start();
-    await postgres.createDatabase('ledger');
   });
   afterAll(async () => {
-    await instance?.kill();
+    await instance?.stop();
     await service?.kill();
-    await postgres?.stop();
     await network?.stop();
     if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
-  const run = (script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> => {
-    const own = { ...embeddedEnvironment(network), DATA_DIR: join(folder, 'data') };
-    return runCommand(script, args, { cwd: folder, env: { ...own, ...env } });
+  const environment = (more: Record<string, string>) => ({
+    ...embeddedEnvironment(network),
+    DATA_DIR: join(folder, 'data'),
+    ...more,
+  });
+  const run = (script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> =>
+    runCommand(script, args, { cwd: folder, env: environment(env) });
+  /** The work of `ledger copy`, in this process. Returns what it says. */
+  const copy = async (from: string, url: string): Promise<string> => {
+    const said: string[] = [];
+    await moveLedger({ from, url, nowMs: Date.now(), print: () => {}, say: (line) => void said.push(line) });
+    return said.join('\n');
   };
-  const shared = () => ({ LEDGER_URL: postgres.url('ledger'), DATA_DIR: join(folder, 'instance') });
-  const ask = async (text: string, database = 'ledger'): Promise<Rows> => {
-    const client = new Client({ connectionString: postgres.url(database) });
+  const shared = () => ({ LEDGER_URL: database, DATA_DIR: join(folder, 'instance') });
+  const reconcile = (options: { isChainStill?: boolean } = {}) =>
+    inPlaceOfService(reconcileLedger, { env: environment(shared()), location: { url: database } }, options);
+  const ask = async (text: string, url = database): Promise<Rows> => {
+    const client = new Client({ connectionString: url });
     await client.connect();
     try {
       return (await client.query(text)).rows;
@@ -73,9 +90,7 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
   };
 
   test('is not copied while a service uses its file', async () => {
-    const refused = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first/);
+    await expect(copy(file, database)).rejects.toThrow(/^a service is running on .*stop it first/);
   });
 
   test('is copied from a killed service row by row and table by table, and the counts are printed', async () => {
@@ -96,7 +111,7 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     await Promise.all(lost);
     seedLedger(file);
 
-    const copied = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
+    const copied = await run('ledger', ['copy', '--to', database]);
     expect(copied.code, copied.stderr).toBe(0);
     expect(copied.stdout).toMatch(/^usdc_payments +settled +5 +4611686018428\.389404 USDC$/m);
     expect(copied.stdout).toMatch(/^channels +- +1 +9223372036854\.775807 USDC$/m);
@@ -117,42 +132,49 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     );
   });
 
-  test('has the same status, list and export in both databases', async () => {
-    const both = async (...args: string[]) => [await run('ledger', args), await run('ledger', args, shared())];
-    for (const args of [['list'], ['list', '--state', 'settled', '--json', '--limit', '2'], ['export', '--csv']]) {
-      const [here, there] = await both(...args);
-      expect(here?.stdout.length).toBeGreaterThan(100);
-      expect(there).toEqual(here);
+  /** What the commands show of a ledger at a moment. */
+  async function shownOf(location: { url: string } | { dataDir: string }, now: number) {
+    const reports = openReports(location);
+    try {
+      const [all, settled] = [await reports.list(null, 50), await reports.list('settled', 2)];
+      const lines: string[] = [];
+      for await (const line of incomeCsv(reports.income(0, Number.MAX_SAFE_INTEGER))) lines.push(line);
+      const status = statusJson(await reports.status(), now);
+      return { status, list: listText(all).join('\n'), json: JSON.stringify(listJson(settled)), csv: lines.join('') };
+    } finally {
+      await reports.close();
     }
-    const [here, there] = (await both('status', '--json')).map(({ stdout }) => JSON.parse(stdout));
-    for (const report of [here, there]) delete report.oldestOpen.ageSeconds;
+  }
+
+  test('has the same status, list and export in both databases, and the commands show them', async () => {
+    const now = Date.now();
+    const here = await shownOf({ dataDir: join(folder, 'data') }, now);
+    const there = await shownOf({ url: database }, now);
+    for (const text of [here.list, here.json, here.csv]) expect(text.length).toBeGreaterThan(100);
     expect(there).toEqual(here);
-    expect(there.oldestOpen.id).toEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
-    const [text] = (await both('status')).slice(1);
-    expect(text?.stdout).toContain('oldest open payment: ');
+    expect(there.status).toMatchObject({ oldestOpen: { id: expect.stringMatching(/^[0-9a-f]{32}$/) } });
+    const list = await run('ledger', ['list'], shared());
+    expect([list.code, list.stdout]).toEqual([0, `${there.list}\n`]);
+    expect((await run('ledger', ['export', '--csv'], shared())).stdout).toBe(there.csv);
+    expect((await run('ledger', ['status'], shared())).stdout).toContain('oldest open payment: ');
   });
 
   test('is not copied to a target with rows or without a ledger, nor from another version, and the reason is given', async () => {
-    const again = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
-    expect(again).toMatchObject({ code: 1, stdout: '' });
-    expect(again.stderr).toMatch(/is not empty \(usdc_payments has rows\)/);
-
-    await postgres.createDatabase('empty');
-    const none = await run('ledger', ['status'], { LEDGER_URL: postgres.url('empty') });
+    await expect(copy(file, database)).rejects.toThrow('is not empty (usdc_payments has rows)');
+    const none = await run('ledger', ['status'], { LEDGER_URL: other });
     expect(none).toMatchObject({ code: 1, stdout: '' });
-    expect(none.stderr).toMatch(/^failed: there is no ledger in 127\.0\.0\.1:\d+\/empty\n$/);
+    expect(none.stderr).toMatch(/^failed: there is no ledger in 127\.0\.0\.1:\d+\/\w+\n$/);
 
-    const other = join(folder, 'other.db');
+    const changed = join(folder, 'other.db');
     for (const [version, word] of [
       [10, 'start and stop this service on it once'],
       [999, 'use the newer program'],
     ] as const) {
-      copyFileSync(file, other);
-      const db = new Database(other);
+      copyFileSync(file, changed);
+      const db = new Database(changed);
       db.pragma(`user_version = ${version}`);
       db.close();
-      const refused = await run('ledger', ['copy', '--from', other, '--to', postgres.url('empty')]);
-      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(word)]);
+      await expect(copy(changed, other)).rejects.toThrow(word);
     }
     const wrong = await run('ledger', ['copy', '--to', 'mysql://secret@host/ledger']);
     expect([wrong.code, wrong.stderr]).toEqual([1, 'failed: --to is not a postgres:// URL\n']);
@@ -165,19 +187,19 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     // What SQLite holds and PostgreSQL does not.
     db.prepare("UPDATE market_listings SET listing = 'a' || char(0)").run();
     db.close();
-    const failed = await run('ledger', ['copy', '--from', broken, '--to', postgres.url('empty')]);
+    const failed = await run('ledger', ['copy', '--from', broken, '--to', other]);
     expect(failed.code).toBe(1);
     expect(failed.stderr).toContain('self_tests: 100 %');
-    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toEqual([]);
-    const good = await run('ledger', ['copy', '--from', file], { LEDGER_URL: postgres.url('empty') });
+    expect(await ask('SELECT id FROM usdc_payments', other)).toEqual([]);
+    const good = await run('ledger', ['copy', '--from', file], { LEDGER_URL: other });
     expect(good.code, good.stderr).toBe(0);
-    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(9);
+    expect(await ask('SELECT id FROM usdc_payments', other)).toHaveLength(9);
   });
 
   test('is reconciled in the new database: the payments that the dead service left are finished', async () => {
-    const early = await run('ledger', ['reconcile', '--timeout', '2'], shared());
-    expect(early.code, early.stderr).toBe(1);
-    expect(early.stdout.match(/ still unknown\n/g)).toHaveLength(2);
+    const early = await reconcile({ isChainStill: true });
+    expect(early.done, early.said).toBe(false);
+    expect(early.printed.match(/ still unknown\n/g)).toHaveLength(2);
     await network.resumeMining();
     const done = await run('ledger', ['reconcile', '--timeout', '60'], shared());
     expect(done.code, done.stderr).toBe(0);
@@ -187,8 +209,8 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
   });
 
   test('serves on from the copy: what was paid for is redelivered, and used payments are refused', async () => {
-    instance = await createProcess(network, join(folder, 'instance'), { ...shared(), COLLECTOR: 'off' });
-    await instance.start();
+    const env = { ...shared(), COLLECTOR: 'off' };
+    instance = await startService(network, { dataDir: join(folder, 'instance'), env });
     const { origin } = instance;
     for (const { payment, answer } of sold) {
       const again = await present(origin, PATH, payment);
@@ -205,11 +227,8 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
   });
 
   test('is read beside a running service, where reconcile and copy refuse and backup names the tools to use', async () => {
-    const refused = await run('ledger', ['reconcile'], shared());
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toMatch(/^failed: a service is running over .*stop it first\n$/);
-    const copy = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
-    expect([copy.code, copy.stderr]).toEqual([1, expect.stringContaining('a service is running over 127.0.0.1:')]);
+    await expect(reconcile()).rejects.toThrow(/^a service is running over .*stop it first$/);
+    await expect(copy(file, database)).rejects.toThrow('a service is running over 127.0.0.1:');
     expect((await run('ledger', ['status'], shared())).stdout).toContain('no open payment');
     const backup = await run('backup', [], shared());
     expect(backup).toMatchObject({ code: 1, stdout: '' });
