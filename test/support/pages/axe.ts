@@ -12,16 +12,22 @@ export interface Finding {
 interface AuditOptions {
   /** A selector: only what it matches is checked. Without it, the whole document. */
   readonly within?: string;
-  /** Only the rules that read colours. */
-  readonly coloursOnly?: boolean;
+  /** Whether the rules that read colours are asked too, which is so by default. */
+  readonly colours?: 'too' | 'only' | 'not';
 }
 
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+const WITHOUT_COLOURS = Object.fromEntries(COLOUR_RULES.map((rule) => [rule, { enabled: false }]));
 
 /** Collects violations alone: an entry for each of a page's thousands of faultless elements costs as much as the checks. */
-const collect = ({ within, coloursOnly }: AuditOptions) => `axe.run(${within ? JSON.stringify(within) : 'document'}, {
-  resultTypes: ['violations'], ${coloursOnly ? `runOnly: ${JSON.stringify(COLOUR_RULES)},` : ''}
-}).then(({ violations }) => violations.map(({ id, impact, help, nodes }) => ({
+const collect = ({
+  within,
+  colours = 'too',
+}: AuditOptions) => `axe.run(${within ? JSON.stringify(within) : 'document'}, ${JSON.stringify({
+  resultTypes: ['violations'],
+  ...(colours === 'only' && { runOnly: COLOUR_RULES }),
+  ...(colours === 'not' && { rules: WITHOUT_COLOURS }),
+})}).then(({ violations }) => violations.map(({ id, impact, help, nodes }) => ({
   rule: id, impact, help, elements: nodes.map((node) => node.target.join(' ') + ': ' + node.failureSummary),
 })))`;
 
