@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import openapiTS, { astToString } from 'openapi-typescript';
@@ -101,34 +101,37 @@ test('each answer has the form that the OpenAPI document states for its route, s
   }
 });
 
-/** The faults that the compiler finds in the generated client and in the answers that are assigned to its types. */
-async function compile(given: readonly LiveAnswer[]): Promise<string> {
+/** The places of the faults that the compiler finds in the generated client and in files of answers that are assigned to its types. */
+async function compile(files: Record<string, readonly LiveAnswer[]>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'client-'));
-  const lines = given.map(({ path, method, status, type, body }, index) => {
-    const keys = [path, method, 'responses', status, 'content', type].map((key) => `[${JSON.stringify(key)}]`);
-    return `export const answer${index}: paths${keys.join('')} = ${JSON.stringify(body)};`;
-  });
+  const linesOf = (given: readonly LiveAnswer[]) =>
+    given.map(({ path, method, status, type, body }, index) => {
+      const keys = [path, method, 'responses', status, 'content', type].map((key) => `[${JSON.stringify(key)}]`);
+      return `export const answer${index}: paths${keys.join('')} = ${JSON.stringify(body)};\n`;
+    });
   const compilerOptions = {
     ...{ noEmit: true, strict: true, exactOptionalPropertyTypes: true, allowImportingTsExtensions: true },
-    ...{ module: 'nodenext', moduleResolution: 'nodenext', types: [] },
+    // The compiler's own libraries are not under test.
+    ...{ module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2023'], skipLibCheck: true },
   };
   try {
     writeFileSync(join(folder, 'client.ts'), astToString(await openapiTS(document as never)));
-    writeFileSync(join(folder, 'answers.ts'), `import type { paths } from './client.ts';\n${lines.join('\n')}\n`);
+    for (const [name, given] of Object.entries(files))
+      writeFileSync(join(folder, name), `import type { paths } from './client.ts';\n${linesOf(given).join('')}`);
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
-    execFileSync(process.execPath, [TSC, '-p', folder], { encoding: 'utf8' });
-    return '';
-  } catch (error) {
-    return (error as { stdout?: string }).stdout ?? String(error);
+    const { stdout } = spawnSync(process.execPath, [TSC, '-p', folder], { encoding: 'utf8' });
+    // Every line that does not go on with a fault: also those without a place.
+    const faults = stdout.split('\n').filter((line) => /^\S/.test(line));
+    return faults.map((line) => basename(line.split(': ')[0] ?? line));
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-test('a client that is generated from the document compiles, and each answer fits its types', {
+test('a client that is generated from the document compiles, and each answer fits its types, and a wrong one does not', {
   timeout: 60_000,
 }, async () => {
-  expect(await compile(answers)).toBe('');
-  const [first, ...others] = answers;
-  expect(await compile([{ ...first!, body: {} }, ...others])).toContain('answers.ts(2,14)');
+  const [first] = answers;
+  const files = { 'answers.ts': answers, 'wrong.ts': [{ ...first!, body: {} }] };
+  expect(await compile(files)).toEqual(['wrong.ts(2,14)']);
 });
