@@ -63,7 +63,10 @@ export const lightning: RailFixture = {
     const node = network.lightning!;
     const proxy = await startNodeProxy(node);
     return {
-      env: { LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true', LIGHTNING_TIMEOUT_MS: '1500' },
+      env: {
+        ...{ LIGHTNING_RECEIVER: 'lnd', LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true' },
+        LIGHTNING_TIMEOUT_MS: '1500',
+      },
       secrets: [node.macaroon, network.relayer.privateKey.slice(2)],
       pay: async (challenge, wrong) => {
         const requirement = offeredBy(challenge);

@@ -42,7 +42,7 @@ export interface Hanging {
 
 /** A rail whose parts outside the service are running. */
 export interface RailUnderTest {
-  /** The environment of a service that sells over the rail. */
+  /** What a service that sells over the rail must have in its environment. Rails of one process agree on the values. */
   readonly env: Readonly<Record<string, string>>;
   /** The seller's secrets, as hex. */
   readonly secrets: readonly string[];

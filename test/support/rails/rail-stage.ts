@@ -14,6 +14,8 @@ import { type PRICES, startSource } from './source.ts';
 const TIMEOUT_MS = 120_000;
 /** Short times, so that a stopped settlement becomes unknown soon. A sale on a machine that is not slow takes less. */
 const PACE = { SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' };
+/** What only some rails turn on. */
+const DEFAULTS = { LIGHTNING_RECEIVER: 'none', COLLECTOR: 'off', LOG_LEVEL: 'debug' };
 
 /** A request that no other test makes. */
 export interface Request {
@@ -21,17 +23,25 @@ export interface Request {
   readonly path: string;
 }
 
-export type Stage = Awaited<ReturnType<typeof openStage>>;
+export type Shop = Awaited<ReturnType<typeof openShop>>;
+export type Stage = Shop['stages'][number];
 
-/** A rail, the process that sells over it, and buyers. Everything that the process answers and logs is kept. */
-export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, ledgerEnv: Record<string, string>) {
+/**
+ * The process that sells over these rails, and for each rail a stage with buyers. The rails share the process, as they do at a seller, so one start and one
+ * kill are for all of them. Everything that the process answers and logs is kept.
+ */
+export async function openShop(
+  fixtures: readonly RailFixture[],
+  network: EmbeddedNetwork,
+  ledgerEnv: Record<string, string>,
+) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
-  const [rail, source] = [await fixture.open(network), await startSource()];
-  const env = { ...PACE, ...ledgerEnv, ...rail.env, COLLECTOR: 'off', LOG_LEVEL: 'debug', SOURCE_URL: source.url };
+  const source = await startSource();
+  const rails = await Promise.all(fixtures.map(({ open }) => open(network)));
+  const env = { ...PACE, ...DEFAULTS, ...ledgerEnv, ...together(rails), SOURCE_URL: source.url };
   const shop = await createProcess(network, folder, env, { program: programFile('service-shop') });
-  const answers: string[] = [];
   let requests = 0;
-  let hanging: Hanging | null = null;
+  let hanging: Hanging[] = [];
   let up: Promise<void> | null = null;
   /** Starts a process, unless one is running or starting. */
   const start = (): Promise<void> => {
@@ -39,40 +49,59 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
     return up;
   };
 
+  function stageOf(fixture: RailFixture, rail: RailUnderTest) {
+    const answers: string[] = [];
+    return {
+      ...{ fixture, rail, source },
+      ...buyersAt(shop.origin, fixture, rail, answers),
+      /** Stops all settlements until the test calls `heal` or ends. */
+      hang: async (): Promise<Hanging> => {
+        const stopped = await rail.hang();
+        hanging.push(stopped);
+        return stopped;
+      },
+      /** A new request for one of the two endpoints. */
+      request: (endpoint: keyof typeof PRICES = 'cheap'): Request => {
+        const tag = `r${++requests}`;
+        return { tag, path: `/v1/${fixture.surface}/test/${endpoint}?tag=${tag}` };
+      },
+      /** All answers to this rail's buyers and all log lines so far. */
+      said: () => ({ answers: answers.join('\n'), log: shop.log() }),
+    };
+  }
+
   return {
-    ...{ fixture, rail, source, start },
-    ...buyersAt(shop.origin, fixture, rail, answers),
+    start,
+    stages: fixtures.map((fixture, at) => stageOf(fixture, rails[at] as RailUnderTest)),
     /** Kills the process with SIGKILL. `start` starts the next one over the same data. */
     kill: async (): Promise<void> => {
       up = null;
       await shop.kill();
     },
-    /** Stops all settlements until the test calls `heal` or ends. */
-    hang: async (): Promise<Hanging> => {
-      hanging = await rail.hang();
-      return hanging;
-    },
-    /** Restores the stage after a failed test. */
+    /** Restores the shop after a failed test. */
     calm: async (): Promise<void> => {
       source.releaseAll();
-      await hanging?.heal();
-      hanging = null;
+      await Promise.all(hanging.map(({ heal }) => heal()));
+      hanging = [];
       await start();
     },
-    /** A new request for one of the two endpoints. */
-    request: (endpoint: keyof typeof PRICES = 'cheap'): Request => {
-      const tag = `r${++requests}`;
-      return { tag, path: `/v1/${fixture.surface}/test/${endpoint}?tag=${tag}` };
-    },
-    /** All answers and all log lines so far. */
-    said: () => ({ answers: answers.join('\n'), log: shop.log() }),
     close: async (): Promise<void> => {
       await shop.stop();
       await source.stop();
-      await rail.close();
+      await Promise.all(rails.map((rail) => rail.close()));
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The environment of a service that sells over all these rails. Throws where two rails want different values of one key. */
+function together(rails: readonly RailUnderTest[]): Record<string, string> {
+  const all: Record<string, string> = {};
+  for (const [key, value] of rails.flatMap(({ env }) => Object.entries(env))) {
+    all[key] ??= value;
+    if (all[key] !== value) throw new Error(`two rails of one process want a ${key} of their own`);
+  }
+  return all;
 }
 
 /** Buyers at a shop. They keep every answer. */

@@ -11,7 +11,7 @@ const DAY_SECONDS = 86_400;
 export const toy = signedRail('toy', async (network) => {
   const bank = await startToyBank();
   return {
-    env: { LIGHTNING_RECEIVER: 'none', TOY_BANK_URL: bank.url },
+    env: { TOY_BANK_URL: bank.url },
     secrets: [network.relayer.privateKey.slice(2)],
     pay: async (challenge, wrong) => {
       const { from, key, account } = bank.open(wrong === 'without the money' ? 0n : FUNDS);

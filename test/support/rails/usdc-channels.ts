@@ -1,4 +1,3 @@
-import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { keccak256 } from '../../../src/lib/secp256k1.ts';
@@ -30,10 +29,10 @@ function openChannels(
   network: EmbeddedNetwork,
   settles: string,
 ): Pick<RailUnderTest, 'env' | 'secrets' | 'hang' | 'close'> {
-  const authorizer = createAccount().privateKey;
+  const authorizer = network.authorizer.privateKey;
   return {
     env: {
-      ...{ LIGHTNING_RECEIVER: 'none', CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: authorizer },
+      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: authorizer },
       ...{ CHANNELS_MIN_DEPOSIT_USDC: '0.05', CHANNELS_CLAIM_FROM_USDC: '0.000001' },
       // All presentations of one voucher at once get its answer.
       REDELIVERY_MAX: '64',

@@ -10,7 +10,7 @@ export const usdcFacilitator = signedRail('usdc-exact over a facilitator', async
   return {
     ...openExact(network),
     env: {
-      ...{ LIGHTNING_RECEIVER: 'none', RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
+      ...{ RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
       ...{ REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: token },
       REMOTE_FACILITATOR_TIMEOUT_MS: '600',
     },

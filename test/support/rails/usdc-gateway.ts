@@ -13,7 +13,7 @@ export const usdcGateway = signedRail('usdc-gateway', async (network) => {
   const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
   return {
     env: {
-      ...{ LIGHTNING_RECEIVER: 'none', GATEWAY: 'on', GATEWAY_URL: gateway.url },
+      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url },
       ...{ GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '600' },
     },
     secrets: [],

@@ -4,7 +4,7 @@ import { openExact } from './usdc-exact.ts';
 /** `usdc-exact`, settled by our own relayer. */
 export const usdcRelayer = signedRail('usdc-exact over the relayer', async (network) => ({
   ...openExact(network),
-  env: { LIGHTNING_RECEIVER: 'none' },
+  env: {},
   secrets: [network.relayer.privateKey.slice(2)],
   close: async () => {},
 }));
