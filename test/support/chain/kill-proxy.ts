@@ -22,16 +22,18 @@ export interface Standing {
   readonly reached: Promise<void>;
   /** Whether it was reached, and the service still waits for what hangs. */
   holds(): boolean;
-  /** Breaks the connection of the stopped request, and stops no more requests. */
+  /** Breaks the connection of the stopped request. This stop stops no more requests. */
   letGo(): void;
 }
 
 /**
  * A proxy between the service and its node that reports how far a request has come, so that a test knows the service's state from outside.
- * It passes everything unchanged, except for the one request that it stops.
+ * It passes everything unchanged, except for the one request that each of its stops has stopped.
  */
 export async function startKillProxy(target: string) {
-  let meet: (stage: Stop['stage'], exchange: Exchange, response: ServerResponse) => boolean = () => false;
+  type Meet = (stage: Stop['stage'], exchange: Exchange, response: ServerResponse) => boolean;
+  const stops = new Set<Meet>();
+  const meet: Meet = (...request) => [...stops].some((stop) => stop(...request));
 
   async function pass(body: string, response: ServerResponse): Promise<void> {
     const calls = [JSON.parse(body)].flat() as Exchange['calls'];
@@ -59,18 +61,19 @@ export async function startKillProxy(target: string) {
     stopAt({ stage, matches }: Stop, isIt: () => boolean): Standing {
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       let [stopped, held] = [false, null as ServerResponse | null];
-      meet = (at, exchange, response) => {
+      const stop: Meet = (at, exchange, response) => {
         if (stopped || at !== stage || !matches(exchange) || !isIt()) return false;
         stopped = true;
         if (at !== 'answered') held = response;
         resolve();
         return true;
       };
+      stops.add(stop);
       return {
         reached,
         holds: () => stopped && (held === null || !held.destroyed),
         letGo: () => {
-          meet = () => false;
+          stops.delete(stop);
           held?.destroy();
         },
       };

@@ -23,6 +23,10 @@ export interface KillPoint {
   readonly unmined?: true;
   /** No buyer receives an answer. */
   readonly withoutAnswers?: true;
+  /** Points of one number can share a kill: different buyers reach them, first the moment that is the last in a call. */
+  readonly kill: number;
+  /** How many buyers go for it, where the points of a kill do not share them evenly. */
+  readonly buyers?: 1;
   /** Whether the remains show the moment, so that the kill did not come too late. */
   shows(left: readonly Remains[]): boolean;
 }
@@ -58,21 +62,28 @@ export function killPoints(relayer: string): readonly KillPoint[] {
   return [
     {
       name: 'a smart wallet is asked whether it signed',
+      kill: 1,
+      buyers: 1,
       stop: { stage: 'asked', matches: calls(({ data }) => data.startsWith(SELECTOR_IS_VALID_SIGNATURE)) },
       shows: (left) => left.some(({ isWallet, row }) => isWallet && row === null),
     },
     {
       name: 'the payer’s balance is asked for',
+      kill: 1,
+      buyers: 1,
       stop: { stage: 'asked', matches: calls(({ to }) => to === undefined) },
       shows: (left) => left.some(({ row, received }) => row === null && received === null),
     },
     {
       name: 'a handler runs',
+      kill: 1,
+      buyers: 1,
       stop: { stage: 'asked', matches: handlerReads },
       shows: (left) => left.some(({ row }) => row?.state === 'reserved'),
     },
     {
       name: 'reply and intent are just stored',
+      kill: 3,
       stop: { stage: 'answered', matches: handlerReads },
       rises: 'SELECT count(*) FROM usdc_payments WHERE settling_at IS NOT NULL',
       fresh: true,
@@ -80,45 +91,53 @@ export function killPoints(relayer: string): readonly KillPoint[] {
     },
     {
       name: 'the relayer asks for its nonce',
+      kill: 1,
       stop: { stage: 'asked', matches: counts((account) => account === relayer) },
       fresh: true,
       shows: (left) => left.some(unsent),
     },
     {
       name: 'the relayer asks for the fee',
+      kill: 2,
       stop: { stage: 'asked', matches: (exchange) => exchange.calls.length === 1 && readsHead(exchange) },
       fresh: true,
       shows: (left) => left.some(unsent),
     },
     {
       name: 'a shared transaction is simulated',
+      kill: 4,
       stop: { stage: 'asked', matches: calls(({ from, to }) => from === relayer && to === MULTICALL3) },
       shows: (left) => left.filter(unsent).length > 1,
     },
     {
       name: 'a shared transaction is signed, not sent',
+      kill: 6,
       stop: { stage: 'asked', matches: sendsShared },
       shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'nothing')),
     },
     {
       name: 'a shared transaction is sent, unanswered',
+      kill: 5,
       stop: { stage: 'forwarded', matches: sendsShared },
       unmined: true,
       shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'pending')),
     },
     {
       name: 'a receipt is asked for before the block',
+      kill: 5,
       stop: { stage: 'forwarded', matches: receipts((receipt) => receipt === null) },
       unmined: true,
       shows: (left) => left.some((one) => inFlight(one) && one.onChain === 'pending'),
     },
     {
       name: 'a shared transaction is mined, its receipt unread',
+      kill: 4,
       stop: { stage: 'forwarded', matches: ofShared },
       shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'mined')),
     },
     {
       name: 'just settled, the answer not delivered',
+      kill: 7,
       stop: { stage: 'answered', matches: ofShared },
       rises: "SELECT count(*) FROM usdc_payments WHERE state = 'settled'",
       withoutAnswers: true,
