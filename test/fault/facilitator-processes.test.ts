@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFacilitatorProcess } from '../support/lightning/facilitator-process.ts';
 import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { call } from '../support/service/service.ts';
@@ -12,19 +12,19 @@ type Process = Awaited<ReturnType<typeof createFacilitatorProcess>>;
 
 let folder: string;
 let pair: readonly Process[];
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'percall-two-'));
-});
-afterEach(async () => {
-  await Promise.all(pair.map((one) => one.kill()));
-  rmSync(folder, { recursive: true, force: true });
-});
 
 /** Two processes over one ledger, which the first creates. */
-async function startTwo(env: Record<string, string> = {}): Promise<void> {
-  const file = join(folder, 'ledger.db');
-  pair = [await createFacilitatorProcess(file, env), await createFacilitatorProcess(file, env)];
-  for (const one of pair) await one.start();
+function useTwo(env: Record<string, string> = {}): void {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'percall-two-'));
+    const file = join(folder, 'ledger.db');
+    pair = [await createFacilitatorProcess(file, env), await createFacilitatorProcess(file, env)];
+    for (const one of pair) await one.start();
+  });
+  afterAll(async () => {
+    await Promise.all(pair.map((one) => one.kill()));
+    rmSync(folder, { recursive: true, force: true });
+  });
 }
 
 const overBoth = async (proofs: readonly ReturnType<typeof proofNow>[]) =>
@@ -34,45 +34,53 @@ const figuresOf = async ({ origin }: Process) => {
   return JSON.parse((await call(origin, '/facilitator')).body);
 };
 
-test('of 128 simultaneous calls with one proof, through two processes on one ledger, exactly one claims it', async () => {
-  await startTwo();
-  for (let round = 0; round < ROUNDS; round++) {
-    const ends = await overBoth(Array(64).fill(proofNow()));
-    expect(ends.filter((end) => end === 'success')).toHaveLength(1);
-    expect(ends.filter((end) => end === 'duplicate_settlement')).toHaveLength(127);
-  }
-  for (const one of pair)
-    expect(await figuresOf(one)).toMatchObject({ settled: { total: ROUNDS, today: ROUNDS, nodes: 1 } });
-});
+describe('two processes', () => {
+  useTwo();
 
-test('when both processes get the same proofs, one of them claims each, and no preimage is stored or logged', async () => {
-  await startTwo();
-  const proofs = Array.from({ length: process.env.SLOW ? 300 : 150 }, proofNow);
-  const ends = await overBoth(proofs);
-  proofs.forEach((_, at) => {
-    expect([ends[at], ends[at + proofs.length]].sort()).toEqual(['duplicate_settlement', 'success']);
+  test('of 128 simultaneous calls with one proof, through two processes on one ledger, exactly one claims it', async () => {
+    const before = (await figuresOf(pair[0] as Process)).settled;
+    for (let round = 0; round < ROUNDS; round++) {
+      const ends = await overBoth(Array(64).fill(proofNow()));
+      expect(ends.filter((end) => end === 'success')).toHaveLength(1);
+      expect(ends.filter((end) => end === 'duplicate_settlement')).toHaveLength(127);
+    }
+    for (const one of pair)
+      expect(await figuresOf(one)).toMatchObject({
+        settled: { total: before.total + ROUNDS, today: before.today + ROUNDS, nodes: 1 },
+      });
   });
-  const files = readdirSync(folder);
-  expect(files.sort()).toEqual(['ledger.db', 'ledger.db-shm', 'ledger.db-wal']);
-  const kept = Buffer.concat(files.map((name) => readFileSync(join(folder, name))));
-  const bytes = Buffer.concat([kept, Buffer.from(pair.map((one) => one.log()).join('\n'))]);
-  // Shows that the search works: it finds payment hashes. The logs name every call.
-  for (const { paymentHash } of proofs) expect(kept.includes(Buffer.from(paymentHash, 'hex'))).toBe(true);
-  expect(pair[0]?.log()).toContain('/facilitator/settle');
-  for (const { preimage } of proofs) expect(formsOf(preimage).filter((form) => bytes.includes(form))).toEqual([]);
+
+  test('when both processes get the same proofs, one of them claims each, and no preimage is stored or logged', async () => {
+    const proofs = Array.from({ length: process.env.SLOW ? 300 : 150 }, proofNow);
+    const ends = await overBoth(proofs);
+    proofs.forEach((_, at) => {
+      expect([ends[at], ends[at + proofs.length]].sort()).toEqual(['duplicate_settlement', 'success']);
+    });
+    const files = readdirSync(folder);
+    expect(files.sort()).toEqual(['ledger.db', 'ledger.db-shm', 'ledger.db-wal']);
+    const kept = Buffer.concat(files.map((name) => readFileSync(join(folder, name))));
+    const bytes = Buffer.concat([kept, Buffer.from(pair.map((one) => one.log()).join('\n'))]);
+    // Shows that the search works: it finds payment hashes. The logs name every call.
+    for (const { paymentHash } of proofs) expect(kept.includes(Buffer.from(paymentHash, 'hex'))).toBe(true);
+    expect(pair[0]?.log()).toContain('/facilitator/settle');
+    for (const { preimage } of proofs) expect(formsOf(preimage).filter((form) => bytes.includes(form))).toEqual([]);
+  });
 });
 
-test("the day's cap holds exactly across two processes, and across restarts of both", async () => {
-  await startTwo({ FACILITATOR_DAILY_CAP: '200' });
-  // All claims come from one address, which may have a tenth of the cap.
-  const ends = await overBoth(Array.from({ length: 100 }, proofNow));
-  const others = ends.filter((end) => end !== 'success');
-  expect(ends.filter((end) => end === 'success')).toHaveLength(20);
-  expect(new Set(others)).toEqual(new Set(['daily_cap_reached', 'duplicate_settlement']));
-  for (const one of pair) {
-    await one.kill();
-    await one.start();
-    expect(await settleOver(one.origin, [proofNow()], 1)).toEqual(['daily_cap_reached']);
-    expect(await figuresOf(one)).toMatchObject({ limits: { dailyCap: 200, settledToday: 20 } });
-  }
+describe('two processes with a daily cap', () => {
+  useTwo({ FACILITATOR_DAILY_CAP: '200' });
+
+  test("the day's cap holds exactly across two processes, and across restarts of both", async () => {
+    // All claims come from one address, which may have a tenth of the cap.
+    const ends = await overBoth(Array.from({ length: 100 }, proofNow));
+    const others = ends.filter((end) => end !== 'success');
+    expect(ends.filter((end) => end === 'success')).toHaveLength(20);
+    expect(new Set(others)).toEqual(new Set(['daily_cap_reached', 'duplicate_settlement']));
+    for (const one of pair) {
+      await one.kill();
+      await one.start();
+      expect(await settleOver(one.origin, [proofNow()], 1)).toEqual(['daily_cap_reached']);
+      expect(await figuresOf(one)).toMatchObject({ limits: { dailyCap: 200, settledToday: 20 } });
+    }
+  });
 });
