@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
@@ -199,23 +199,23 @@ async function expectRunning({ network, service, buyers }: Stage, pids: readonly
 }
 
 describePostgres('an instance that was paused until it was declared dead, and goes on', () => {
-  // The cases mostly wait, so both run at the same time, each over its own ledger.
-  test.concurrent.each([
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage();
+  });
+  afterAll(() => stage?.stop());
+
+  test.each([
     ['that leads', true],
     ['that does not lead', false],
   ])(
     `%s, ${ROUNDS} times: no payment is charged twice, every charged payment is answered, and the paused instance sells again`,
     async (role, leads) => {
-      const stage = await openStage();
-      try {
-        const pids = stage.service.instances.map((instance) => instance.pid());
-        for (let round = 0; round < ROUNDS; round++) {
-          const summary = await pauseOnce(stage, leads, `one ${role}, round ${round}`);
-          process.stdout.write(`one ${role} was paused, round ${round}: ${summary}\n`);
-          await expectRunning(stage, pids);
-        }
-      } finally {
-        await stage.stop();
+      const pids = stage.service.instances.map((instance) => instance.pid());
+      for (let round = 0; round < ROUNDS; round++) {
+        const summary = await pauseOnce(stage, leads, `one ${role}, round ${round}`);
+        process.stdout.write(`one ${role} was paused, round ${round}: ${summary}\n`);
+        await expectRunning(stage, pids);
       }
     },
     300_000 + ROUNDS * 90_000,
