@@ -34,6 +34,8 @@ const LEAST_REFUND = 10_000n;
 /** One kill of a round. */
 export interface Strike extends Omit<Trading, 'ended'> {
   readonly leaves?: Way | undefined;
+  /** The other buyers trade from then on; at once without it. */
+  readonly begins?: Promise<void> | undefined;
   /** Whether blocks are made, so that a payer may withdraw. */
   readonly mines: boolean;
   /** Kills while `trading` goes on. The kill comes at once when `trading` rejects. Returns the restart. */
@@ -118,7 +120,10 @@ export async function createKillLane({ network, origin, ask }: KillStage, count:
       // A payer needs no service to withdraw, so some withdraw while it is down.
       const leavesLater = leaver?.kind === 'withdrawal' && !strike.leaves && random() < 0.5;
       const ended = new AbortController();
-      const calls = buyers.map(({ trade }) => trade({ ...strike, ended: ended.signal }, context));
+      const calls = buyers.map(async ({ trade }) => {
+        await strike.begins;
+        await trade({ ...strike, ended: ended.signal }, context);
+      });
       const trading = Promise.all([...calls, leavesLater ? null : leaver?.leave()]);
       const startAgain = await strike.kill(trading);
       ended.abort();

@@ -16,6 +16,11 @@ export interface Remains {
 /** A named moment in the life of a channel, recognised by the requests between the service and its node. */
 export interface ChannelPoint {
   readonly name: string;
+  /**
+   * Points of one number can share a kill: first the one of the claim or the refund, then the one of a buyer's call. The relayer sends one transaction
+   * after the other and reads receipts together, so two points that hold back the same of these cannot.
+   */
+  readonly kill: number;
   readonly stop: Stop;
   /** A query over the ledger whose count rises at that moment. The service is stopped within milliseconds. */
   readonly rises?: string;
@@ -59,6 +64,7 @@ function transactionPoints(
   what: string,
   fits: (raw: string) => boolean,
   event: string,
+  kills: readonly [number, number, number],
   rest: Pick<ChannelPoint, 'deposits' | 'leaves' | 'steady'>,
   stagesOf: (left: Remains) => readonly Stage[],
 ): ChannelPoint[] {
@@ -66,15 +72,15 @@ function transactionPoints(
   const sending = sends(fits);
   return [
     {
-      ...{ name: `${what} is signed, not sent`, ...rest, shows: shows(TRIED.asked) },
+      ...{ name: `${what} is signed, not sent`, kill: kills[0], ...rest, shows: shows(TRIED.asked) },
       stop: { stage: 'asked', matches: sending },
     },
     {
-      ...{ name: `${what} is sent, not mined`, ...rest, shows: shows(TRIED.sent), unmined: true },
+      ...{ name: `${what} is sent, not mined`, kill: kills[1], ...rest, shows: shows(TRIED.sent), unmined: true },
       stop: { stage: 'forwarded', matches: sending },
     },
     {
-      ...{ name: `${what} is mined, its receipt unread`, ...rest, shows: shows(TRIED.mined) },
+      ...{ name: `${what} is mined, its receipt unread`, kill: kills[2], ...rest, shows: shows(TRIED.mined) },
       stop: { stage: 'forwarded', matches: receiptWith(topic(event)) },
     },
   ];
@@ -99,6 +105,7 @@ export function channelPoints(relayer: string): readonly ChannelPoint[] {
     'the claim at a withdrawal',
     isClaim,
     'Claimed',
+    [7, 0, 8],
     { leaves: 'withdrawal' },
     operations('claim'),
   );
@@ -106,27 +113,42 @@ export function channelPoints(relayer: string): readonly ChannelPoint[] {
   return [
     {
       name: 'the endpoint of a call runs',
+      kill: 5,
       stop: { stage: 'asked', matches: handlerReads },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => !isDeposit && row === null),
     },
     {
-      ...{ name: 'a voucher is charged, its answer not delivered', discards: true, rises: SETTLED },
+      ...{ name: 'a voucher is charged, its answer not delivered', kill: 6, discards: true, rises: SETTLED },
       stop: { stage: 'answered', matches: handlerReads },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => !isDeposit && row?.state === 'settled'),
     },
-    ...transactionPoints('a deposit', (raw) => raw.includes(DEPOSIT), 'Deposited', { deposits: true }, deposits),
+    ...transactionPoints(
+      'a deposit',
+      (raw) => raw.includes(DEPOSIT),
+      'Deposited',
+      [1, 2, 3],
+      { deposits: true },
+      deposits,
+    ),
     {
-      ...{ name: 'a deposit is settled, its answer not delivered', deposits: true, discards: true, rises: SETTLED },
+      ...{
+        name: 'a deposit is settled, its answer not delivered',
+        kill: 4,
+        deposits: true,
+        discards: true,
+        rises: SETTLED,
+      },
       stop: { stage: 'answered', matches: receiptWith(topic('Deposited')) },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => isDeposit && row?.state === 'settled'),
     },
-    ...transactionPoints('a claim', isClaim, 'Claimed', { steady: true }, operations('claim')),
+    ...transactionPoints('a claim', isClaim, 'Claimed', [9, 10, 11], { steady: true }, operations('claim')),
     // A withdrawal is a transaction of the payer, so blocks must be mined.
     ...ofWithdrawal.filter(({ unmined }) => !unmined),
     ...transactionPoints(
       'a refund',
       (raw) => raw.includes(REFUND),
       'Refunded',
+      [5, 6, 1],
       { leaves: 'refund' },
       operations('refund'),
     ),
