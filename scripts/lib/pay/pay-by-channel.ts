@@ -25,6 +25,8 @@ interface ChannelTerms {
 const CHARGED_ALREADY =
   'the seller says that it has charged the voucher that this command signed, and it gave no answer; nothing more was signed. ' +
   'Another device with this channel may have bought a call meanwhile: then repeat the command';
+/** The scheme's reasons for a voucher that was signed after a record which is missing or old. */
+const STALE_RECORD = /_cumulative_(?:amount_mismatch|below_claimed)\b/;
 /** In milliseconds: a refund takes a few blocks. */
 const REFUND_WITHIN_MS = 60_000;
 
@@ -62,7 +64,8 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
       continue;
     }
     if (!answer.ok) {
-      const failure = `status ${answer.status}: ${printable(await reasonOf(answer, receipt))}`;
+      const reason = printable(await reasonOf(answer, receipt));
+      const failure = `status ${answer.status}: ${reason}${adviceOn(reason, terms)}`;
       throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
     }
     const body = Buffer.from(await answer.arrayBuffer());
@@ -149,6 +152,12 @@ async function note(http: x402HTTPClient, payload: PaymentPayload, answer: Respo
 function goesOnTopOf({ payload }: PaymentPayload, charged: bigint, { amountUnits }: BuyableOffer): boolean {
   const max = BigInt((payload as { voucher: { maxClaimableAmount: string } }).voucher.maxClaimableAmount);
   return charged <= max && charged + amountUnits > max;
+}
+
+/** What a buyer can do about a record that is missing or old, where the client could read the channel nowhere. */
+function adviceOn(reason: string, { rpcUrl }: ChannelTerms): string {
+  if (rpcUrl !== null || !STALE_RECORD.test(reason)) return '';
+  return '; the record of this channel is missing or old: repeat the command with RPC_URL, and it is corrected from the chain';
 }
 
 function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null): string {
