@@ -14,7 +14,7 @@ const clock = createHaltingClock();
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network, { env: channelEnv('0.1'), clock });
   await untilChannelsAreOffered(service.origin + PATH);
 });

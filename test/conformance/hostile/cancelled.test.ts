@@ -16,7 +16,7 @@ const NO_GAS = { code: -32003, message: 'insufficient funds for gas * price + va
 let network: EmbeddedNetwork;
 let chain: FaultProxy;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   chain = await startFaultProxy(network.rpcUrl);
 });
 afterAll(async () => {

@@ -17,7 +17,7 @@ const DEPOSIT = 50_000n;
 let network: EmbeddedNetwork;
 let stage: ReturnType<typeof createChannelStage>;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   stage = createChannelStage(network);
 });
 afterAll(() => network?.stop());

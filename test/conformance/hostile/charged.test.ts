@@ -11,7 +11,7 @@ import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
 let network: EmbeddedNetwork;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
 });
 afterAll(async () => {
   await network.stop();

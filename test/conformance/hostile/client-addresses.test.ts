@@ -26,7 +26,7 @@ describeLedgers('whose address a request has', ({ name }) => {
   let network: EmbeddedNetwork;
   let ledger: Headers;
   beforeAll(async () => {
-    network = await startEmbeddedNetwork();
+    network = await startEmbeddedNetwork({ blockTimeMs: 100 });
     ledger = name === 'postgres' ? { LEDGER_URL: await freshDatabase() } : {};
   });
   afterAll(() => network?.stop());

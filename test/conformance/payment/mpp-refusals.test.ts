@@ -27,7 +27,7 @@ let tag = 0;
 const fresh = () => `${PATH}?tag=m${++tag}`;
 
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   const catalogue = [moody.endpoint, dear.endpoint, latch.endpoint];
   service = await startService(network, { env: { MPP: 'on' }, catalogue, clock });
 });

@@ -33,7 +33,7 @@ let tag = 0;
 const fresh = () => `${PATH}?tag=m${++tag}`;
 
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network, { env: { MPP: 'on', SETTLE_WAIT_MS: '2000' }, catalogue, clock });
 });
 afterAll(async () => {

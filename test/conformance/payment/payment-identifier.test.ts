@@ -13,7 +13,7 @@ let network: EmbeddedNetwork;
 let service: Service;
 let id: string;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network, { catalogue: [latch.endpoint] });
 });
 afterAll(async () => {

@@ -13,7 +13,7 @@ import { newOutsider } from '../../support/usdc/outsider.ts';
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network);
 });
 afterAll(async () => {

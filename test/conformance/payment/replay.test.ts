@@ -12,7 +12,7 @@ const latch = latchedEndpoint();
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   service = await startService(network, { catalogue: [latch.endpoint] });
 });
 afterAll(async () => {

@@ -26,7 +26,7 @@ import { newOutsider } from '../../support/usdc/outsider.ts';
 
 let network: EmbeddedNetwork;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
 });
 afterAll(() => network.stop());
 

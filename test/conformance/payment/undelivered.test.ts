@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 let network: EmbeddedNetwork;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
 });
 afterAll(() => network.stop());
 

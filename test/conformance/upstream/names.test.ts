@@ -18,7 +18,7 @@ let service: Service;
 beforeAll(async () => {
   world = await startNames();
   const { urls } = world;
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   const env = {
     UPSTREAM_DNS_URL: urls.dns,
     UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
