@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { answerShapes } from '../../scripts/lib/answer-shapes.ts';
 import { moveUnreleased } from '../../scripts/lib/release/changelog.ts';
 import { refusalsOf } from '../../scripts/lib/release/refusals.ts';
@@ -34,6 +34,7 @@ function createCopy() {
   git('config', 'user.email', 'tester@example.com');
   git('add', '--all');
   git('commit', '--quiet', '--message', 'start');
+  const first = git('rev-parse', 'HEAD');
   return {
     read,
     write,
@@ -51,16 +52,24 @@ function createCopy() {
     },
     /** Everything that a release that is not made must leave alone. */
     state: () => [git('rev-parse', 'HEAD'), git('tag', '--list'), git('status', '--porcelain')],
+    /** Takes back what was done since the start: commits, tags, branches and files. */
+    reset: () => {
+      git('checkout', '--quiet', '--force', '-B', 'main', first);
+      git('clean', '--quiet', '--force', '-d');
+      for (const tag of git('tag', '--list').split('\n')) if (tag) git('tag', '--delete', tag);
+    },
     remove: () => rmSync(folder, { recursive: true }),
   };
 }
 
 describe('a release', () => {
+  // One copy for all tests: to write it and to commit it takes two seconds.
   let copy: ReturnType<typeof createCopy>;
-  beforeEach(() => {
+  beforeAll(() => {
     copy = createCopy();
   });
-  afterEach(() => copy.remove());
+  afterEach(() => copy.reset());
+  afterAll(() => copy.remove());
 
   test('is a commit and a tag with its version, its changelog, its shapes and the list of what ships', () => {
     const before = JSON.parse(copy.read('openapi/openapi.json'));
