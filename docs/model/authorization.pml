@@ -209,14 +209,14 @@ find: /* steps 3 and 4: the row of a known authorization decides; then come the 
             goto end
           :: row == FAILED && final -> refuse(); goto end
           :: row == FAILED && !final && (who == THIRD || !ITS_REQUEST) -> goto end /* 402: it says that it is used */
-          :: row == FAILED && !final && who == BUYER && ITS_REQUEST -> again = 1; goto takeOver
+          :: row == FAILED && !final && who == BUYER && ITS_REQUEST -> again = 1; goto reuse
           fi
         fi
       fi
     fi
   }
 
-takeOver: /* a reverted authorization: the evidence is read first */
+reuse: /* a reverted authorization: the evidence is read first */
   atomic {
     if
     :: DIES(at, itsBoot)

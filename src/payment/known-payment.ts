@@ -31,7 +31,7 @@ export function isReverted({ state, reason }: Payment): boolean {
  * it, only unchanged, and only for the same request. Where the row has a payment identifier, the identifier alone shows the first presenter, because
  * others may share its address.
  */
-export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
+export function mayReuse<S>(known: Payment, order: Order<S>): boolean {
   return (
     isReverted(known) &&
     known.authorizationHash !== null &&

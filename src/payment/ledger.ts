@@ -67,12 +67,12 @@ export interface Ledger {
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Reserves an authorization for one request. Null when another request holds the authorization or its identifier, or the payer has too many open
-   * payments. `takeOver`: the caller is the first presenter of a reverted authorization and may use it again. `onId` gets the id before the row is
+   * payments. `isReuse`: the caller is the first presenter of a reverted authorization and may use it again. `onId` gets the id before the row is
    * inserted. So the process knows the id of every row that its reconciliation finds, and does not release a reservation that a call still serves.
    */
   reserve(
     payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,
-    takeOver: boolean,
+    isReuse: boolean,
     onId?: (id: string) => void,
   ): Promise<string | null>;
   /**
@@ -182,11 +182,11 @@ export function createLedger(options: LedgerOptions): Ledger {
     unfinished: (after) => pages(store, ['reserved', 'settling', 'unknown'], after),
     hasSettled: store.hasSettled,
 
-    reserve: async (payment, takeOver, onId) => {
+    reserve: async (payment, isReuse, onId) => {
       const id = nextId();
       onId?.(id);
       const row = { ...payment, id, bootId, reservedAt: clock.nowMs() };
-      const reserved = await store.reserve(row, maxOpen, takeOver ? REVERTED : null);
+      const reserved = await store.reserve(row, maxOpen, isReuse ? REVERTED : null);
       return report(id, 'reserved', reserved) ? id : null;
     },
     release: async (id) => report(id, 'released', await store.release(id, ['reserved'])),

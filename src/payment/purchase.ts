@@ -10,7 +10,7 @@ import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import { checkPaidFor, refuseInFlight, refuseOtherHolder, usedElsewhere } from './known-answers.ts';
-import { isReverted, isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from './known-payment.ts';
+import { isReverted, isSameAuthorization, isSameBuyer, isSameRequest, mayReuse } from './known-payment.ts';
 import type { Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, Presentation } from './order.ts';
@@ -20,10 +20,10 @@ import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
 import { AnswerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
+import { createReuse } from './reuse.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
-import { createTakeover } from './takeover.ts';
 import type { UnknownPayments } from './unknown-payments.ts';
 
 interface PurchaseOptions<S> {
@@ -61,7 +61,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const orders = createOrderReader<S>(options);
-  const takeover = createTakeover({ ledger, clock });
+  const reuse = createReuse({ ledger, clock });
   const find = (key: PaymentKey): Promise<Payment | null> => soon(ledger.find(key));
   const admission = createAdmission({ ledger, failures, unknown, find });
   const direct = createDirectSale({ ...options, admission });
@@ -89,14 +89,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
     refuseOtherHolder(await holderOf(order), order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
-    if (known && !mayTakeOver(known, order)) return again(known, order);
+    if (known && !mayReuse(known, order)) return again(known, order);
     return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
     const { requirement, signal } = shown;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
+    if ((await reuse(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     const { rail, payment, price } = order;
     if (!rail.checkPaid) checkPaidFor(order, requirement);
@@ -216,7 +216,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const holder = await holderOf(order);
     const known = await find(order.key);
     refuseOtherHolder(holder, order, known);
-    if (known && !mayTakeOver(known, order)) return again(known, order);
+    if (known && !mayReuse(known, order)) return again(known, order);
     const refusal = await order.rail.whyNotReserved?.(order.payment);
     if (refusal) throw refusal;
     const refuse = async (): Promise<Delivery> => {

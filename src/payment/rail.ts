@@ -8,7 +8,7 @@ import type { ContractCall } from './operation.ts';
 import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused, RefusalSentences } from './refusal.ts';
-import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
+import type { Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
 
 /** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
 export type RailName = string;
@@ -186,7 +186,7 @@ export interface PurchaseRail {
    * Reads the evidence about an authorization that reverted before. `known` is its row. Sends requests of its own only where `mayLookUp` allows it.
    * Otherwise the verdict is unknown.
    */
-  review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Verdict>;
+  review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
   /**
    * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
    * signature check read.

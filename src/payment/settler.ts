@@ -51,7 +51,7 @@ export type Outcome =
   | { readonly kind: 'unknown' };
 
 /** What the evidence says about an authorization: its end, `open` while it can still be used, or `unknown` while the evidence cannot be read. */
-export type Verdict = Outcome | { readonly kind: 'open' };
+export type Found = Outcome | { readonly kind: 'open' };
 
 /** Why the evidence is read: a buyer waits (`settle`); or reconciliation asks, or the row was looked up in vain before (`collect`). */
 export type LookupRank = 'settle' | 'collect';
@@ -61,7 +61,7 @@ export interface SettlingRail {
   readonly settler: Settler;
   /** `rank` is the rank of the requests that a lookup sends. */
   readonly evidence: {
-    lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Verdict>;
+    lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
   };
   /**
    * Whether only payments that this ledger handed over count as paid. Other ledgers may sell to the same recipient, and the evidence shows their

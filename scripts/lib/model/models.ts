@@ -64,7 +64,7 @@ const AUTHORIZATION: Model = {
     { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: 'src/payment/known-payment.ts' },
     { name: 'FIRST_PRESENTER', breaks: 'OWN_ANSWER', code: 'src/payment/known-payment.ts' },
     { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-answers.ts' },
-    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/takeover.ts' },
+    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/reuse.ts' },
     {
       name: 'ONE_INSERT',
       breaks: 'PAID_IS_SERVED',

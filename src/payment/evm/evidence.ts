@@ -4,7 +4,7 @@ import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
-import { EXPIRED, NONCE_USED, type Outcome, type Verdict } from '../settler.ts';
+import { EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
 
 interface Log {
@@ -129,7 +129,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     authorization: Authorization,
     fromBlock: number,
     { atBlock, rank = 'settle' }: LookupOptions = {},
-  ): Promise<Verdict> {
+  ): Promise<Found> {
     const tag = atBlock === undefined ? 'latest' : toQuantity(atBlock);
     const newest = await chain.request('eth_getBlockByNumber', [tag, false], { rank });
     const header = parseAnswer(headerShape, newest, 'block header');

@@ -8,12 +8,12 @@ import type { Accepted } from '../../../src/payment/protocol.ts';
 import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import {
+  type Found,
   type Intent,
   type Outcome,
   type RailSettling,
   REVERTED,
   type SettlingTerms,
-  type Verdict,
 } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
 import type { ToyPayment } from './toy-bank.ts';
@@ -55,7 +55,7 @@ export function createToyRail(bankUrl: string): RailModule {
     return moved.refused ? { kind: 'failed', reason: REVERTED } : settledBy(moved);
   }
 
-  const lookup = async (authorization: Authorization): Promise<Verdict> => {
+  const lookup = async (authorization: Authorization): Promise<Found> => {
     const { transfer } = await ask<Known>('/known', authorization);
     return transfer ? settledBy(transfer) : { kind: 'open' };
   };

@@ -6,7 +6,7 @@ import {
   isSameBuyer,
   isSameRequest,
   mayHaveMoved,
-  mayTakeOver,
+  mayReuse,
 } from '../../../src/payment/known-payment.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
@@ -131,17 +131,17 @@ describe('the same buyer', () => {
 
 describe('a row that failed', () => {
   test('may be taken over by its first presenter, with the very same authorization, for the same request', () => {
-    expect(mayTakeOver(row(), order())).toBe(true);
-    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(false);
+    expect(mayReuse(row(), order())).toBe(true);
+    expect(mayReuse(row(), order({ requestHash: hash32('another') }))).toBe(false);
   });
 
   test('may be taken over by its identifier alone where it has one, and by its client’s address where it has none', () => {
-    expect(mayTakeOver(row(), order({ clientHash: hash32('another') }))).toBe(true);
-    expect(mayTakeOver(row(), order({ identifierHash: null }))).toBe(false);
-    expect(mayTakeOver(row(), order({ identifierHash: hash32('another') }))).toBe(false);
+    expect(mayReuse(row(), order({ clientHash: hash32('another') }))).toBe(true);
+    expect(mayReuse(row(), order({ identifierHash: null }))).toBe(false);
+    expect(mayReuse(row(), order({ identifierHash: hash32('another') }))).toBe(false);
     const plain = row({ identifierHash: null });
-    expect(mayTakeOver(plain, order())).toBe(true);
-    expect(mayTakeOver(plain, order({ clientHash: hash32('another') }))).toBe(false);
+    expect(mayReuse(plain, order())).toBe(true);
+    expect(mayReuse(plain, order({ clientHash: hash32('another') }))).toBe(false);
   });
 
   test.each<[string, Partial<Payment>]>([
@@ -150,12 +150,12 @@ describe('a row that failed', () => {
     ['its outcome is unknown', { state: 'unknown' }],
     ['it is from before authorizations were hashed', { authorizationHash: null }],
   ])('may not be taken over where %s', (_, change) => {
-    expect(mayTakeOver(row(change), order())).toBe(false);
+    expect(mayReuse(row(change), order())).toBe(false);
   });
 
   test('may not be taken over with another authorization, or by another client', () => {
-    expect(mayTakeOver(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
-    expect(mayTakeOver(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
+    expect(mayReuse(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
+    expect(mayReuse(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
   });
 });
 

@@ -13,7 +13,7 @@ import { balanceContracts, openRails, type RailKit } from '../../../src/payment/
 import { openSettling } from '../../../src/payment/open-settling.ts';
 import type { OpenRail } from '../../../src/payment/rail.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
-import type { Relaying, Verdict } from '../../../src/payment/settler.ts';
+import type { Found, Relaying } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
@@ -126,7 +126,7 @@ describe('the rails', () => {
     refusal: () => shut,
     refresh: async () => {},
   };
-  const evidence = { lookup: async (): Promise<Verdict> => ({ kind: 'open' }) };
+  const evidence = { lookup: async (): Promise<Found> => ({ kind: 'open' }) };
   const check = { read: async () => ({ used: reads.push('read') > 0, balance: 0n, hasCode: false, block: 0 }) };
   const transfers = {
     due: async () => [],

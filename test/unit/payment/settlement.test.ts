@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/settlement.ts';
-import type { Intent, LookupRank, Outcome, SettlingRail, Verdict } from '../../../src/payment/settler.ts';
+import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
@@ -24,7 +24,7 @@ let store: LedgerStore;
 let ledger: Ledger;
 let clock: ManualClock;
 /** What the evidence says, in whose order it was asked, and how important that was. */
-let verdict: Verdict | Error;
+let verdict: Found | Error;
 let lookups: { id: string; rank: LookupRank; fromBlock: number }[];
 /** What the settler makes of an intent, and what it was given. */
 let outcome: Outcome | Promise<Outcome>;
@@ -207,7 +207,7 @@ describe('a payment that is presented again', () => {
     ]);
   });
 
-  test.each<[string, Verdict, string]>([
+  test.each<[string, Found, string]>([
     ['settled', SETTLED, 'settled'],
     ['failed', FAILED, 'failed'],
     ['unknown', { kind: 'unknown' }, 'unknown'],

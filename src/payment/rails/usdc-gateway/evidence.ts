@@ -1,7 +1,7 @@
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
-import type { Verdict } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import { EXPIRED, NONCE_USED } from '../../settler.ts';
 import { transferIdBytes } from '../../transaction-id.ts';
 import type { GatewayClient, GatewayTransfer } from './client.ts';
@@ -23,7 +23,7 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
    * 3. The transfer failed: nothing was taken, and the Gateway will not take it again.
    * 4. The transfer pays us this amount: settled. Another recipient or amount: used elsewhere.
    */
-  async function lookup(authorization: Authorization): Promise<Verdict> {
+  async function lookup(authorization: Authorization): Promise<Found> {
     const { from, nonce } = authorization;
     const transfers = await client.search(bytesToHex(from), bytesToHex(nonce));
     const [transfer, ...others] = transfers;
@@ -47,7 +47,7 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
   };
 }
 
-function absent({ validBefore }: Authorization, now: bigint): Verdict {
+function absent({ validBefore }: Authorization, now: bigint): Found {
   if (now < validBefore + EXPIRY_MARGIN_SECONDS) return { kind: 'open' };
   return { kind: 'failed', reason: EXPIRED };
 }

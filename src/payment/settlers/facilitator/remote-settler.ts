@@ -3,7 +3,7 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import { createPayerBans } from '../../evm/payer-bans.ts';
-import type { Verdict } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import { ALREADY_USED, type Intent, type Outcome, REVERTED, type Settler } from '../../settler.ts';
 import { HANDED_OVER } from '../../transaction-id.ts';
 import type { FacilitatorClient } from './client.ts';
@@ -114,7 +114,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
 }
 
 /** Reads the evidence. A payment that was handed over before waits for the requests of new ones. */
-function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Verdict> {
+function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Found> {
   return async ({ authorization, fromBlock, broadcast }) => {
     const rank = broadcast ? 'collect' : 'settle';
     return evidence.lookup(authorization, fromBlock, { rank }).catch((err) => {
@@ -125,7 +125,7 @@ function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) =
 }
 
 /** Watches the evidence of a payment after an answer, until it shows an end or `watchMs` have passed. */
-function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Verdict>) {
+function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Found>) {
   const { evidence, clock, pollMs, watchMs } = options;
   return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
     const until = clock.nowMs() + watchMs;

@@ -7,7 +7,7 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
-import type { Verdict as Found } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import type { Answered, Ask, Sent, Timer } from './events.ts';
 import type { Fees } from './fees.ts';
 import { type Flight, newest } from './flight.ts';

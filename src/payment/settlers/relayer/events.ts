@@ -1,6 +1,6 @@
 import type { RpcOutcome } from '../../../chain/rpc/client.ts';
 import type { OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
-import type { Verdict as Found, Outcome } from '../../settler.ts';
+import type { Found, Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';
 import type { Flight, Transaction } from './flight.ts';
 import type { Doubt, Job, OperationJob } from './job.ts';

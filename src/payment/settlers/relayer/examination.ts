@@ -1,4 +1,4 @@
-import type { Verdict as Found } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import type { Turn } from './events.ts';
 import type { Job } from './job.ts';
 import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './judge.ts';

@@ -1,6 +1,6 @@
 import { hexToBytes } from '../../../lib/hex.ts';
 import { paymentsIn, type Receipt } from '../../evm/evidence.ts';
-import type { Verdict as Found } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import { type Outcome, REVERTED } from '../../settler.ts';
 import type { Transaction } from './flight.ts';
 import type { Job } from './job.ts';

@@ -1,4 +1,4 @@
-import type { Verdict as Found } from '../../settler.ts';
+import type { Found } from '../../settler.ts';
 import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
 import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
 import { endExamined, examine } from './examination.ts';

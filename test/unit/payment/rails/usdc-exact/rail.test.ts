@@ -7,7 +7,7 @@ import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
 import { createExactRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
-import type { Verdict } from '../../../../../src/payment/settler.ts';
+import type { Found } from '../../../../../src/payment/settler.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
@@ -37,7 +37,7 @@ let promised: bigint;
 let asked: { key: PaymentKey; id: string; contracts: readonly Uint8Array[] | undefined }[];
 let codeRefused: string | null;
 /** The evidence's verdict instead of the node's; null leaves it to the node. */
-let verdict: Verdict | null;
+let verdict: Found | null;
 let lookups: number[];
 /** How important each lookup is, and whether a payer that is read is known to have signed. */
 let ranks: (string | undefined)[];

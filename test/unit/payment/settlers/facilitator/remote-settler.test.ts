@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import type { Intent, Outcome, Verdict } from '../../../../../src/payment/settler.ts';
+import type { Found, Intent, Outcome } from '../../../../../src/payment/settler.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import type { SettleReply } from '../../../../../src/payment/settlers/facilitator/reply.ts';
 import type { SettleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
@@ -19,7 +19,7 @@ const terms = { network: NETWORK, usdc: USDC, extra: {}, publicOrigin: 'https://
 interface Given {
   readonly reply?: SettleReply;
   /** In the order of the looks; the last stays. */
-  readonly verdicts?: readonly (Verdict | Error)[];
+  readonly verdicts?: readonly (Found | Error)[];
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
   /** Whether code stands at the payer's address now. */
@@ -234,7 +234,7 @@ describe('a refusal before any broadcast', () => {
     expect(reported).toEqual([{ payment: intent.id, reason: 'insufficient_funds' }]);
   });
 
-  test.each<[string, Verdict | Error, Outcome]>([
+  test.each<[string, Found | Error, Outcome]>([
     ['shows it paid', SETTLED, SETTLED],
     ['does not answer', { kind: 'unknown' }, UNKNOWN],
     ['cannot be read', new Error('away'), UNKNOWN],

@@ -3,7 +3,7 @@ import { encodeFunctionResult, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { RpcError, type RpcOutcome } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Verdict as Found } from '../../../../../src/payment/settler.ts';
+import type { Found } from '../../../../../src/payment/settler.ts';
 import type { Ask, Effect, Event, Sent } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
 import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';

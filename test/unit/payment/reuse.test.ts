@@ -2,21 +2,21 @@ import { describe, expect, test } from 'vitest';
 import type { Order } from '../../../src/payment/order.ts';
 import type { PurchaseRail } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import type { Verdict } from '../../../src/payment/settler.ts';
-import { createTakeover } from '../../../src/payment/takeover.ts';
+import { createReuse } from '../../../src/payment/reuse.ts';
+import type { Found } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
-const SETTLED: Verdict = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 9, paid: 1000n };
-const FAILED: Verdict = { kind: 'failed', reason: 'payment_already_used' };
+const SETTLED: Found = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 9, paid: 1000n };
+const FAILED: Found = { kind: 'failed', reason: 'payment_already_used' };
 const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
 const asker = { client: '192.0.2.1', hasFailed: false, signal: new AbortController().signal };
 
 /** The test decides what the evidence says. `mays` records for each review whether it was allowed to ask the evidence. */
 function bench() {
   const clock = createManualClock(1_800_000_000_000);
-  const self = { verdict: { kind: 'open' } as Verdict, mays: [] as boolean[], ruledOut: [] as unknown[] };
+  const self = { verdict: { kind: 'open' } as Found, mays: [] as boolean[], ruledOut: [] as unknown[] };
   const review: PurchaseRail['review'] = async (_authorization, _known, { mayLookUp }) => {
     self.mays.push(mayLookUp());
     return self.verdict;
@@ -27,10 +27,10 @@ function bench() {
       return true;
     },
   };
-  const takeover = createTakeover({ ledger, clock });
+  const reuse = createReuse({ ledger, clock });
   const present = (name = 'authorization') => {
     const order = { authorizationHash: hash32(name), rail: { review } } as unknown as Order<object>;
-    return takeover(known, order, asker).catch((error: unknown) => error);
+    return reuse(known, order, asker).catch((error: unknown) => error);
   };
   return { self, clock, present };
 }

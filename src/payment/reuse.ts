@@ -12,13 +12,13 @@ import { refusedSettlement } from './receipt.ts';
 /** Authorizations remembered as paid, about 1 MB. Beyond that the oldest is forgotten and looked up again when it is presented. */
 const MAX_PAID = 10_000;
 
-interface TakeoverOptions {
+interface ReuseOptions {
   ledger: Pick<Ledger, 'ruleOut'>;
   clock: Clock;
 }
 
 /** What the evidence says about a reverted authorization: `open`, it can be settled again; `paid`, a third party has sent it since. */
-export type Takeover = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
+export type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
 
 /**
  * Decides what a reverted authorization may do when it is presented again. It may be public, so a third party may have sent it, or its payer may have
@@ -28,7 +28,7 @@ export type Takeover = <S>(known: Payment, order: Order<S>, asker: Asker) => Pro
  * 3. Used elsewhere or expired: the row gets that reason, PaymentRefused is thrown, and it is never looked up again.
  * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so there is one per second for each authorization.
  */
-export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
+export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const looks = createLooks(clock);
   const paid = new Map<string, true>();
 
