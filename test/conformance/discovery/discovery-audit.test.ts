@@ -5,6 +5,7 @@ import {
   checkL4ForOpenAPI,
   discoverOriginSchema,
   type EndpointMethodAdvisory,
+  getL3ForOpenAPI,
   getOpenAPI,
   getWarningsForFavicon,
   getWarningsForL2,
@@ -43,12 +44,18 @@ const mountsOf = (endpoint: Endpoint<never>): Mount[] =>
 const unexpected = (found: readonly AuditWarning[]) =>
   found.filter(({ code, severity }) => severity === 'error' || !KNOWN.includes(code));
 
-/** What the auditor's library says about one route and method, from the OpenAPI document or from the route itself. */
-async function adviceOn(path: string, probe: boolean, method = 'GET'): Promise<EndpointMethodAdvisory> {
-  const checked = await checkEndpointSchema({ url: service.origin + path, probe });
-  const advice = checked.found ? checked.advisories.find((one) => one.method === method) : undefined;
-  if (!advice) throw new Error(`${path} was not found: ${JSON.stringify(checked)}`);
-  return advice;
+/** What the auditor's library says about one route by each of its methods. It asks the route itself. */
+async function adviceOn(path: string): Promise<Map<string, EndpointMethodAdvisory>> {
+  const checked = await checkEndpointSchema({ url: service.origin + path, probe: true });
+  if (!checked.found) throw new Error(`${path} was not found: ${JSON.stringify(checked)}`);
+  return new Map(checked.advisories.map((advice) => [advice.method, advice]));
+}
+
+/** The same of one method, which the route must have. */
+function ofMethod(advice: Map<string, EndpointMethodAdvisory>, method = 'GET'): EndpointMethodAdvisory {
+  const found = advice.get(method);
+  if (!found) throw new Error(`no advice on ${method}: ${JSON.stringify([...advice])}`);
+  return found;
 }
 
 async function readOpenApi() {
@@ -97,14 +104,20 @@ describe('the audit of @agentcash/discovery', () => {
 
   test('finds no fault in any route as the document describes it', async () => {
     const paths = service.deps.catalogue.flatMap((endpoint) => mountsOf(endpoint).map((at) => pathOn(endpoint, at)));
-    for (const path of paths) expect([path, getWarningsForL3(await adviceOn(path, false))]).toEqual([path, []]);
+    const openApi = await readOpenApi();
+    for (const path of paths) {
+      const described = getL3ForOpenAPI(openApi, path, 'GET');
+      expect([path, described]).toEqual([path, expect.any(Object)]);
+      expect([path, getWarningsForL3(described)]).toEqual([path, []]);
+    }
   });
 
   test('finds no fault in the 402 of any USDC route, requested without parameters, by GET and by HEAD', async () => {
     const paid = entriesOn(service.deps.catalogue, 'paid');
     for (const endpoint of paid) {
       const path = pathOn(endpoint, 'paid');
-      const [advice, head] = [await adviceOn(path, true), await adviceOn(path, true, 'HEAD')];
+      const all = await adviceOn(path);
+      const [advice, head] = [ofMethod(all), ofMethod(all, 'HEAD')];
       expect([path, getWarningsForL3(advice), getWarningsForL3(head)]).toEqual([path, [], []]);
       const { valid, version, issues, normalized } = validatePaymentRequiredDetailed(advice.paymentRequiredBody);
       expect({ path, valid, version, issues }).toEqual({ path, valid: true, version: 2, issues: [] });
@@ -115,7 +128,7 @@ describe('the audit of @agentcash/discovery', () => {
   });
 
   test('finds no fault in the 402 of a route under /v1/mpp', async () => {
-    const advice = await adviceOn('/v1/mpp/fees/estimate', true);
+    const advice = ofMethod(await adviceOn('/v1/mpp/fees/estimate'));
     expect(getWarningsForL3(advice)).toEqual([]);
     expect(advice.paymentOptions).toMatchObject([
       { protocol: 'mpp', paymentMethod: 'evm', intent: 'charge', amount: '500' },
@@ -123,7 +136,7 @@ describe('the audit of @agentcash/discovery', () => {
   });
 
   test('finds no fault in the 402 of a Lightning route', async () => {
-    const advice = await adviceOn('/v1/lightning/fees/estimate', true);
+    const advice = ofMethod(await adviceOn('/v1/lightning/fees/estimate'));
     // The auditor expects a wallet's address in every challenge of MPP. An invoice names its payee itself.
     const faults = getWarningsForL3(advice).filter(({ code }) => code !== 'MPP_CHALLENGE_RECIPIENT_MISSING');
     expect(faults).toEqual([]);
