@@ -139,24 +139,27 @@ async function servedDuring(shop: LightningService, flood: () => Promise<unknown
   return served / calls;
 }
 
+/** Flooding clients, and the invoices a minute of all. In both lanes an equal share is just enough for the honest client's calls of a minute. */
+const [CROWD, TOTAL] = process.env.SLOW ? ([20, 600] as const) : ([8, 250] as const);
+
 describe('an honest client is served in 95 % of its calls, within three tries', () => {
   test(
-    'while 20 clients ask for invoices as fast as they may',
+    `while ${CROWD} clients ask for invoices as fast as they may`,
     () =>
-      withShop(fastNode(), async (shop) => {
+      withShop({ ...fastNode(), LIGHTNING_INVOICES_TOTAL_PER_MINUTE: `${TOTAL}` }, async (shop) => {
         const statuses = new Map<number, number>();
         const flood = async (from: string) => {
           const { status } = await call(shop.origin, fresh(), { from });
           statuses.set(status, (statuses.get(status) ?? 0) + 1);
         };
         const served = await servedDuring(shop, () =>
-          Promise.all(greedy(20).flatMap((from) => range(2).map(() => flood(from)))),
+          Promise.all(greedy(CROWD).flatMap((from) => range(2).map(() => flood(from)))),
         );
         expect(served).toBeGreaterThanOrEqual(0.95);
-        // They got what was left: 480 less those of the honest client. All calls are in one minute of the clock.
-        expect(statuses.get(402)).toBeGreaterThan(360);
-        expect(statuses.get(402)).toBeLessThanOrEqual(480);
-        expect(statuses.get(429)).toBeGreaterThan(200);
+        // They got what was left: four fifths of all less those of the honest client. All calls are in one minute of the clock.
+        expect(statuses.get(402)).toBeGreaterThan(0.6 * TOTAL);
+        expect(statuses.get(402)).toBeLessThanOrEqual(0.8 * TOTAL);
+        expect(statuses.get(429)).toBeGreaterThan(TOTAL / 3);
       }),
     300_000,
   );
@@ -173,14 +176,14 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
 });
 
 describe('a new client is served', () => {
-  test('in its turn, after the wait that its answer names, while 60 others that keep asking have all but the reserve', () =>
-    withShop({ ...fastNode(), LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '60' }, async (shop) => {
-      // The minute's ordinary invoices, and the first portion of those for newcomers: each of the 60 came new once.
-      for (const _ of range(8)) await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));
+  test('in its turn, after the wait that its answer names, while 30 others that keep asking have all but the reserve', () =>
+    withShop({ ...fastNode(), LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '30' }, async (shop) => {
+      // The minute's ordinary invoices, and the first portion of those for newcomers: each of the 30 came new once.
+      for (const _ of range(8)) await Promise.all(greedy(30).map((from) => call(shop.origin, fresh(), { from })));
       const early = await call(shop.origin, fresh(), { from: HONEST });
       expect([early.status, codeOf(early)]).toEqual([429, 'exact_lnbtc_invoice_issuance_denied']);
       nowMs += Number(early.headers['retry-after']) * 1000;
-      const flood = await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));
+      const flood = await Promise.all(greedy(30).map((from) => call(shop.origin, fresh(), { from })));
       expect(new Set(flood.map(({ status }) => status))).toEqual(new Set([429]));
       expect((await call(shop.origin, fresh(), { from: HONEST })).status).toBe(402);
     }));
