@@ -16,8 +16,11 @@ import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 /** How many instances. When the leader of three dies, one lives that takes over and one that follows it. */
 const COUNTS = process.env.SLOW ? [2, 4] : [3];
-/** For each number of instances. In the quick lane each kind of kill once. */
-const ROUNDS = process.env.KILLS ? Number(process.env.KILLS) / COUNTS.length : process.env.SLOW ? 100 : 4;
+/**
+ * For each number of instances. The quick lane has the first three kinds of kill once, and leaves out the leader's at any moment: the second kind and
+ * the leader that never comes back are such.
+ */
+const ROUNDS = process.env.KILLS ? Number(process.env.KILLS) / COUNTS.length : process.env.SLOW ? 100 : 3;
 const BUYERS = 8;
 const PATH = '/v1/paid/fees/estimate';
 /** How long a batch may take to appear. */
@@ -47,11 +50,15 @@ describePostgres('instances that are killed', () => {
       service = await startInstances(network, postgres.url('ledger'), count);
     });
     afterAll(() => service?.stop());
-    beforeEach(async () => {
-      // One test leaves an instance dead.
-      for (const instance of service.instances) if (!isAlive(instance.pid())) await instance.start();
-      await untilAllAreReady(service);
-    });
+    beforeEach(() => useLiving(2));
+
+    /** Two tests leave an instance dead. Starts what is missing, and waits until all that live are ready. */
+    async function useLiving(least: number): Promise<void> {
+      const living = () => service.instances.filter((instance) => isAlive(instance.pid()));
+      for (const instance of service.instances)
+        if (!isAlive(instance.pid()) && living().length < least) await instance.start();
+      await untilAllAreReady({ origins: living().map(({ origin }) => origin) });
+    }
 
     /** Each function kills one part during paid calls, and returns a function that starts it again. */
     const kills: Record<string, () => Promise<() => Promise<void>>> = {
@@ -77,17 +84,17 @@ describePostgres('instances that are killed', () => {
           await network.resumeMining();
         };
       },
-      'the one that leads': async () => {
-        await delay(random() * 800);
-        const leader = service.instances[await leaderOf(service)] ?? pick(service.instances);
-        await leader.kill();
-        return leader.start;
-      },
       PostgreSQL: async () => {
         await delay(random() * 800);
         await postgres.kill();
         await delay(random() * 1500);
         return postgres.restart;
+      },
+      'the one that leads': async () => {
+        await delay(random() * 800);
+        const leader = service.instances[await leaderOf(service)] ?? pick(service.instances);
+        await leader.kill();
+        return leader.start;
       },
     };
 
@@ -110,6 +117,7 @@ describePostgres('instances that are killed', () => {
       async () => {
         const summary: Record<string, number> = {};
         const names = Object.keys(kills);
+        await useLiving(count);
         for (let round = 0; round < ROUNDS; round++) {
           await untilAllAreReady(service);
           const what = names[round % names.length] as string;
@@ -137,14 +145,12 @@ describePostgres('instances that are killed', () => {
 
     test('a stopping instance releases the lease first', async () => {
       await until('one leads', async () => (await leaderOf(service)) >= 0);
-      const leader = service.instances[await leaderOf(service)];
-      expect(await leader?.stop()).toBe(0);
+      expect(await service.instances[await leaderOf(service)]?.stop()).toBe(0);
       const free = 'SELECT id FROM instance_lease WHERE until = 0 OR holder IN (SELECT boot_id FROM instances)';
       expect(await service.ask(free)).toHaveLength(1);
-      await leader?.start();
     });
 
-    test('when a killed instance never comes back, the others finish its payments', async () => {
+    test('when a killed instance never comes back, another finishes its payments', async () => {
       await until('one leads', async () => (await leaderOf(service)) >= 0);
       const at = await leaderOf(service);
       await network.pauseMining();
