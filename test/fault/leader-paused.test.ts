@@ -10,37 +10,31 @@ import {
   expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
-  untilTheFirstLeads,
 } from '../support/service/instances-checks.ts';
 import { until } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-/** Longer than the lease, and shorter than the heartbeat time-out after which an instance is marked dead. */
-const PAUSE_MS = 10_000;
 /** Buyers wait for the new leader on a slow machine too. */
 const env = { SETTLE_WAIT_MS: '90000' };
 
 describePostgres('the leader is paused', () => {
   let network: EmbeddedNetwork;
-  let chain: FaultProxy;
+  let chains: FaultProxy[];
   let service: Instances;
   beforeAll(async () => {
     network = await startEmbeddedNetwork();
-    chain = await startFaultProxy(network.rpcUrl);
-    // The leader reaches the chain through a proxy of the test.
-    service = await startInstances(
-      network,
-      await freshDatabase(),
-      2,
-      env,
-      (at): Record<string, string> => (at === 0 ? { RPC_URLS: chain.url } : {}),
-    );
+    // Whichever instance leads reaches the chain through a proxy of the test.
+    chains = [await startFaultProxy(network.rpcUrl), await startFaultProxy(network.rpcUrl)];
+    const own = (at: number) => ({ RPC_URLS: chains[at]?.url ?? '' });
+    service = await startInstances(network, await freshDatabase(), chains.length, env, own);
   });
-  afterEach(() => chain.play({}));
+  afterEach(() => {
+    for (const chain of chains) chain.play({});
+  });
   afterAll(async () => {
     await service?.stop();
-    await chain?.stop();
+    for (const chain of chains ?? []) await chain.stop();
     await network?.stop();
   });
 
@@ -53,17 +47,20 @@ describePostgres('the leader is paused', () => {
    * everything.
    */
   async function payWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
-    await untilTheFirstLeads(service);
+    await untilAllAreReady(service);
+    await until('one leads', async () => (await leaderOf(service)) >= 0);
+    const leading = await leaderOf(service);
+    const following = 1 - leading;
     const sold = await countOf('settled');
-    const [first, second] = service.origins as [string, string];
-    const leaderPid = service.instances[0]?.pid() ?? 0;
+    const [first, second] = [service.origins[leading] as string, service.origins[following] as string];
+    const leaderPid = service.instances[leading]?.pid() ?? 0;
     const buyers = await Promise.all(Array.from({ length: count }, () => newBuyer(network)));
     const payments = await Promise.all(buyers.map((buyer) => buyer.sign(second, PATH)));
 
     const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
     const { promise: leaderPaused, resolve: markPaused } = Promise.withResolvers<void>();
     let [sleeps, sent] = [false, 0];
-    chain.play({
+    chains[leading]?.play({
       before: async (call) => {
         if (call.method === 'eth_sendRawTransaction') sent += 1;
         if (sleeps || !pausesAt(call)) return;
@@ -81,7 +78,7 @@ describePostgres('the leader is paused', () => {
     await leaderPaused;
     await network.resumeMining();
     const before = sent;
-    await new Promise((over) => setTimeout(over, PAUSE_MS));
+    // Then the paused instance's lease has run out.
     await until(
       'the other one leads',
       async () => JSON.parse(await (await fetch(`${second}/readyz`)).text()).checks.instances.leads === true,
@@ -100,7 +97,7 @@ describePostgres('the leader is paused', () => {
       ),
     );
     expect(sent - before, context).toBe(0);
-    expect(await leaderOf(service)).toBe(1);
+    expect(await leaderOf(service)).toBe(following);
     await untilNothingIsOpen(service);
     await expectBalancedLedger(network, service, context);
     // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found.
