@@ -18,7 +18,11 @@ import { type Answer, call } from '../support/service/service.ts';
 import { presentUntilServed, until, usesOf } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
-const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 70 : 7));
+/** In the quick lane each fault comes once, two of them in a round. */
+const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 70 : 4));
+const PER_ROUND = process.env.SLOW ? 1 : 2;
+/** A round's faults take up to this time. */
+const FAULTS_MS = 3000;
 const [BUYERS, CLAIMS] = [6, 12];
 const PATH = '/v1/paid/fees/estimate';
 /** Short time-outs, so that an unknown outcome is reported soon. A start needs its connections: on a busy machine a second was not enough for one. */
@@ -51,11 +55,22 @@ describePostgres('the network between one of two instances and the ledger', () =
     'is cut': () => proxy.cut(),
     'is half closed': () => proxy.halfClose(),
     'is away': () => proxy.away(),
-    'goes deaf': () => proxy.swallow(),
     'loses the answer to a COMMIT and breaks': () => proxy.loseCommit('cut'),
+    'goes deaf': () => proxy.swallow(),
     'loses the answer to a COMMIT and goes deaf': () => proxy.loseCommit('swallow'),
   };
   const names = Object.keys(faults);
+  const groups = Array.from({ length: Math.ceil(names.length / PER_ROUND) }, (_, at) =>
+    names.slice(at * PER_ROUND, (at + 1) * PER_ROUND),
+  );
+  /** Each fault of a group, ended at a random moment before the next one begins. */
+  async function cause(group: readonly string[]): Promise<void> {
+    for (const what of group) {
+      faults[what]?.();
+      await delay((random() * FAULTS_MS) / PER_ROUND);
+      proxy.heal();
+    }
+  }
   const [troubled, sound] = [() => service.origins[0] as string, () => service.origins[1] as string];
   const problem = (answer: Answer) => JSON.parse(answer.body) as { code: string; charged: unknown };
 
@@ -85,8 +100,8 @@ describePostgres('the network between one of two instances and the ledger', () =
       const before = await countClaims();
       for (let round = 0; round < ROUNDS; round++) {
         await untilAllAreReady(service);
-        const what = names[round % names.length] as string;
-        const context = `the wire ${what}, seed ${seed}, round ${round} (run again with SEED=${seed})`;
+        const group = groups[round % groups.length] as string[];
+        const context = `the wire ${group.join(', then ')}, seed ${seed}, round ${round} (run again with SEED=${seed})`;
         const payments = await Promise.all(buyers.map((buyer) => buyer.sign(sound(), PATH)));
         const spreadMs = 200 + random() * 800;
         const answers = payments.map(async (payment, at) => {
@@ -96,9 +111,7 @@ describePostgres('the network between one of two instances and the ledger', () =
         const proofs = Array.from({ length: CLAIMS }, proofNow);
         const claiming = settleOver(troubled(), proofs, 3);
         await delay(random() * spreadMs);
-        faults[what]?.();
-        const healing = delay(random() * 3000).then(() => proxy.heal());
-        const [received, claims] = await Promise.all([Promise.all(answers), claiming, healing]);
+        const [received, claims] = await Promise.all([Promise.all(answers), claiming, cause(group)]);
 
         await untilAllAreReady(service);
         await untilNothingIsOpen(service);
