@@ -9,6 +9,9 @@ import { errorOf, isPending, newBuyer, type Payment, present } from '../../suppo
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
 
+/** Between two purchases of a buyer who waits for another answer. Each is signed, checked and recorded: one every 25 ms took most of the time. */
+const AGAIN_MS = 250;
+
 let network: EmbeddedNetwork;
 let facilitator: LocalFacilitator;
 beforeAll(async () => {
@@ -47,12 +50,16 @@ describeServices('a third party’s facilitator', (ledgerEnv, testMemory) => {
   /** Presents a payment again while the service answers that settlements are late, as it may on a slow machine. Returns the final answer. */
   async function presentUntilAnswered(payment: Payment, from?: string): Promise<Answer> {
     let answer = await present(service.origin, latch.path, payment, from);
-    await until('it is answered', async () => {
+    const isAnswered = async () => {
       if (answer.status === 503) answer = await present(service.origin, latch.path, payment, from);
       return answer.status !== 503;
-    });
+    };
+    await until('it is answered', isAnswered, AGAIN_MS);
     return answer;
   }
+
+  const untilRefused = (buy: () => Promise<Answer>) =>
+    until('it is refused', async () => JSON.parse((await buy()).body).code === 'payer_refused', AGAIN_MS);
 
   const isSent = ({ authorization }: Payment) => isPending(network, bytesToHex(authorization.nonce));
 
@@ -82,7 +89,7 @@ describeServices('a third party’s facilitator', (ledgerEnv, testMemory) => {
         const next = async () =>
           present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
         // It is refused once the service has finished watching its settlement, shortly after the answer. Until then too many tries are 429 as well.
-        await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+        await untilRefused(next);
         await payer.become(CODE.agrees);
         const { status, body } = await next();
         expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
@@ -105,7 +112,7 @@ describeServices('a third party’s facilitator', (ledgerEnv, testMemory) => {
     expect((await answer).status).toBe(503);
     const next = async () =>
       present(service.origin, latch.path, await buyer.sign(service.origin, latch.path), '127.0.0.41');
-    await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+    await untilRefused(next);
   });
 
   test('whose settlements stay open ends the new purchases of that payer, and never an answer that it is owed', async () => {
@@ -124,10 +131,8 @@ describeServices('a third party’s facilitator', (ledgerEnv, testMemory) => {
     expect(refused.headers['retry-after']).toBe('10');
     facilitator.fault(null);
     for (const each of open) expect((await presentUntilAnswered(each, from)).status).toBe(200);
-    await until('it buys again', async () => {
-      const { status } = await present(service.origin, latch.path, await sign(), from);
-      return status === 200;
-    });
+    const buys = async () => (await present(service.origin, latch.path, await sign(), from)).status === 200;
+    await until('it buys again', buys, AGAIN_MS);
   });
 
   test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {

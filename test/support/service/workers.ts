@@ -22,8 +22,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Polls until `isSo` is true. Throws with `what` after the time-out. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(25)) if (await isSo()) return;
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, everyMs = 25): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(everyMs)) if (await isSo()) return;
   throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
 }
 
