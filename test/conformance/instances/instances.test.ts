@@ -11,7 +11,8 @@ import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 const PATH = '/v1/paid/fees/estimate';
 
 describePostgres('instances over one ledger', () => {
-  describe.each(process.env.SLOW ? [2, 4] : [3])('(%i of them)', (count) => {
+  // test/crash/instances.test.ts has three in the quick lane.
+  describe.each(process.env.SLOW ? [2, 4] : [2])('(%i of them)', (count) => {
     let network: EmbeddedNetwork;
     let postgres: Postgres;
     let service: Instances;
