@@ -8,7 +8,7 @@ import { createFacilitatorProcess } from '../support/lightning/facilitator-proce
 import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
-const KILLS = process.env.SLOW ? 500 : 3;
+const KILLS = process.env.SLOW ? 500 : 2;
 const PROOFS = 400;
 const CONNECTIONS = 32;
 /** About as long as the proofs of one round take, so that kills come before, during and after them. In the first round one comes during them. */
