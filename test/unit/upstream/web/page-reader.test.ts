@@ -10,8 +10,8 @@ const page = (html: string) => ({
   kind: 'html' as const,
 });
 const small = page('<title>Small</title><p>text</p>');
-/** Half a second of work. */
-const slow = page(`<html><body>${'<div><p>some words</p></div>'.repeat(20_000)}</body></html>`);
+/** A quarter of a second of work. */
+const slow = page(`<html><body>${'<div><p>some words</p></div>'.repeat(10_000)}</body></html>`);
 
 /** In ms: how long a page may take on a machine that is as busy as it may be. */
 const PATIENCE_MS = 60_000;
@@ -19,17 +19,12 @@ const PATIENCE_MS = 60_000;
 let reader: PageReader;
 afterEach(() => reader.close());
 
-test('pages are read by a thread, as many at once as there are', async () => {
+test('pages are read by a thread, as many at once as there are, and the caller’s bytes are not changed', async () => {
   reader = createPageReader({ workers: 2 });
+  const bytes = Buffer.from(small.bytes);
   const read = await Promise.all(Array.from({ length: 6 }, () => reader.read(small, signal)));
   expect(read.map(({ title }) => title)).toEqual(Array(6).fill('Small'));
-});
-
-test('the caller’s bytes are not changed', async () => {
-  reader = createPageReader({ workers: 1 });
-  await reader.read(small, signal);
-  expect(small.bytes.length).toBeGreaterThan(0);
-  expect((await reader.read(small, signal)).title).toBe('Small');
+  expect(small.bytes.equals(bytes)).toBe(true);
 });
 
 test('a page without a free thread waits a little, then gets 503', async () => {
