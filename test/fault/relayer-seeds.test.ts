@@ -8,7 +8,9 @@ import { openStage } from '../support/usdc/relayer-stage.ts';
 // end no payment was charged twice or without an answer, no payer of a charged payment was answered 402, and the seller has what the ledger says.
 // SEED=<seed> runs one again.
 
+/** In the quick lane a fault has one seed, or one for each side of what it disturbs. */
 const SEEDS = process.env.SEED ? 1 : process.env.SLOW ? 100 : 2;
+const seedsOf = ({ hasSides }: RelayerFault): number => (SEEDS === 2 && !hasSides ? 1 : SEEDS);
 /** Most of a seed's time is waiting. All faults share these places, and each test waits for its own seeds. */
 const AT_ONCE = 30;
 const TEST_MS = process.env.SLOW ? 3_600_000 : 300_000;
@@ -21,7 +23,9 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 200 });
   const places = createPlaces(AT_ONCE);
   for (const [name, fault] of Object.entries(RELAYER_FAULTS)) {
-    const plays = seeds.map((seed) => places(fault.weight ?? 1, () => play(name, fault, seed)));
+    const plays = seeds
+      .slice(0, seedsOf(fault))
+      .map((seed) => places(fault.weight ?? 1, () => play(name, fault, seed)));
     results.set(name, plays);
   }
 });
@@ -72,12 +76,12 @@ async function play(name: string, fault: RelayerFault, seed: string): Promise<st
   }
 }
 
-test.each(Object.keys(RELAYER_FAULTS))(
+test.each(Object.entries(RELAYER_FAULTS))(
   'a node that %s charges no payment twice, leaves none open, and the ledger agrees with the chain',
-  async (name) => {
+  async (name, fault) => {
     const found = (await Promise.all(results.get(name) ?? [])).flat();
     expect(found).toEqual([]);
-    expect(results.get(name)).toHaveLength(SEEDS);
+    expect(results.get(name)).toHaveLength(seedsOf(fault));
   },
   TEST_MS,
 );

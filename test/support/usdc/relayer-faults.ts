@@ -19,6 +19,7 @@ export interface RelayerFault {
   /** With two, the second is the node itself, without faults. */
   readonly providers?: 1 | 2;
   /** Two seeds with numbers that follow each other have the fault on either side of what it disturbs. */
+  readonly hasSides?: true;
   run(stage: Stage, random: Random, number: number): Promise<Endings>;
 }
 
@@ -39,6 +40,8 @@ const AMPLE = { gas: 300_000n, maxFeePerGas: 400n * 10n ** 9n, maxPriorityFeePer
 const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
 const between = (random: Random, from: number, to: number) => from + Math.floor(random() * (to - from + 1));
 const pick = <T>(random: Random, choices: readonly T[]): T => choices[between(random, 0, choices.length - 1)] as T;
+/** About half of the sales, the first one always. */
+const aHalf = (random: Random, sales: readonly Sale[]) => sales.filter((_, at) => random() < 0.5 || at === 0);
 const all = (sales: readonly Sale[], ending: RegExp): Endings => new Map(sales.map((sale) => [sale, ending]));
 
 async function somePayments(stage: Stage, random: Random): Promise<Sale[]> {
@@ -105,6 +108,7 @@ const nonceOf = ({ params }: ProxiedCall): number => parseTransaction(params[0] 
 /** Acts on the first transactions, before or after the node has them. */
 function onFirstSends(act: (stage: Stage, call: ProxiedCall) => Promise<unknown>): RelayerFault {
   return {
+    hasSides: true,
     run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       let left = between(random, 1, 3);
@@ -219,9 +223,10 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     },
   },
   'meets authorizations that were cancelled': {
+    hasSides: true,
     run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
-      const cancelled = sales.filter(() => random() < 0.5);
+      const cancelled = aHalf(random, sales);
       const calls = cancelled.map((sale) => cancelCalldata(stage.network, sale.privateKey, sale.authorization));
       await against(stage, number, sales, () => hurl(stage, calls));
       // A payment that was mined before its cancellation is paid.
@@ -229,9 +234,10 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     },
   },
   'meets authorizations that a third party has sent': {
+    hasSides: true,
     run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
-      const sent = sales.filter(() => random() < 0.5);
+      const sent = aHalf(random, sales);
       await against(stage, number, sales, () =>
         hurl(
           stage,
@@ -244,7 +250,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
   'meets nonces that their payers used elsewhere': {
     run: async (stage, random) => {
       const sales = await somePayments(stage, random);
-      const elsewhere = sales.filter(() => random() < 0.5);
+      const elsewhere = aHalf(random, sales);
       const calls = elsewhere.map(({ privateKey, requirement, authorization: { nonce } }) =>
         transferCalldata(signAuthorization(privateKey, requirement, { nonce, to: `0x${'ee'.repeat(20)}` })),
       );
@@ -254,6 +260,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
   },
   'meets a balance that moved away under many authorizations': {
     weight: MANY / 50,
+    hasSides: true,
     run: async (stage, random, number) => {
       const count = pick(random, [1, 3, 10]);
       const payers = await Promise.all(Array.from({ length: count }, () => stage.newPayer(Math.ceil(MANY / count))));
@@ -286,6 +293,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     },
   },
   'meets payers that grow code': {
+    hasSides: true,
     run: async (stage, random, number) => {
       const sales = await somePayments(stage, random);
       const grown = await Promise.all(Array.from({ length: between(random, 1, 2) }, () => stage.newPayer()));
