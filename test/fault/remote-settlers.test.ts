@@ -22,8 +22,8 @@ import { newKey, type Requirement, signAuthorization } from '../support/usdc/pay
 import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/usdc/remote-sales.ts';
 import { randomIntent } from '../support/usdc/token-node.ts';
 
-/** The first seed sells to every kind of payer, so that no kind is left to chance. */
-const SEEDS = process.env.SLOW ? 100 : 2;
+/** The first seed sells to every kind of payer, so that no kind is left to chance, and the quick lane needs no other. */
+const SEEDS = process.env.SLOW ? 100 : 1;
 /** Seeds that run at the same time. Each has some payments under way. */
 const AT_ONCE = process.env.SLOW ? 20 : 5;
 const TEST_MS = process.env.SLOW ? 900_000 : 300_000;
@@ -210,6 +210,8 @@ describe('the Gateway', () => {
   let sales: Sales;
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test' });
   beforeAll(async () => {
+    // The Gateway settles off the chain, and empty blocks cost as much as its tests.
+    await network.pauseMining();
     gateway = await startGatewayStandIn(network.chainId, WALLET);
     const upstream = upstreams.open({
       ...{ name: 'gateway', timeoutMs: TIMEOUT_MS, maxBytes: 65_536, concurrency: 32, retries: 0 },
@@ -237,6 +239,7 @@ describe('the Gateway', () => {
     await sales.close();
     await upstreams.close();
     await gateway.stop();
+    await network.resumeMining();
   });
 
   const thirdParty = newKey();
