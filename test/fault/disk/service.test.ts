@@ -141,29 +141,22 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     expect(await transfersOf(network, one.payment)).toBe(1);
   });
 
-  test('ends when a sync of the ledger fails, and the next start sells for the same payment, charged once', async () => {
+  test('ends when a sync of the ledger fails, does not start while it cannot write it, and the next start sells for the same payment, charged once', async () => {
     const one = await order();
     disk.arm({ on: ['sync'], error: 'EIO', part: 'ledger.db-wal', times: 1 });
     const refused = await buy(one);
     const code = await service.ended();
     expect(service.log()).toContain('ledger.db-wal: EIO: i/o error, fdatasync');
     expect(service.log()).toContain('takes no more writes; the service ends, to be started again');
+    disk.arm({ on: ['write'], error: 'EIO', part: 'ledger.db' });
+    const ended = service.log().length;
+    await expect(service.start()).rejects.toThrow('the service ended with 1');
+    expect(service.log().slice(ended)).toContain('disk I/O error');
     disk.heal();
     await service.start();
     const sold = await buyToTheEnd(one);
     expect(await transfersOf(network, one.payment)).toBe(1);
+    expect(['none', 'exit code 1', wordsOf(sold)]).toEqual(documented('The service', 'the disk fails at a start'));
     expect([wordsOf(refused), `exit code ${code}`, wordsOf(sold)]).toEqual(documented('The service', 'a sync fails'));
-  });
-
-  test('does not start on a ledger that it cannot write, and names the file', async () => {
-    await service.stop();
-    disk.arm({ on: ['write'], error: 'EIO', part: 'ledger.db' });
-    await expect(service.start()).rejects.toThrow('the service ended with 1');
-    expect(service.log()).toContain('ledger.db');
-    disk.heal();
-    await service.start();
-    expect(['none', 'exit code 1', wordsOf(await buy(await order()))]).toEqual(
-      documented('The service', 'the disk fails at a start'),
-    );
   });
 });
