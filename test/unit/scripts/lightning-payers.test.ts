@@ -1,5 +1,5 @@
 import { NWCClient, NWCWalletService, NWCWalletServiceKeyPair } from '@getalby/sdk/nwc';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { NotPaid } from '../../../scripts/lib/lightning/lightning-not-paid.ts';
 import type { LightningPayer } from '../../../scripts/lib/lightning/lightning-payer.ts';
 import { payerFrom } from '../../../scripts/lib/lightning/payer-from-env.ts';
@@ -194,6 +194,10 @@ describe('a wallet over Nostr', () => {
   let connection: string;
   let careless = false;
   let refusal: { code: string; message: string } | null = null;
+  beforeEach(() => {
+    careless = false;
+    refusal = null;
+  });
 
   beforeAll(async () => {
     relay = await startNostrRelay();
