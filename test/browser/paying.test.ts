@@ -40,7 +40,7 @@ describeInBrowser('a payment from the reference', (browser) => {
     page.locator(`#${ROUTE}`).getByRole('button', { name: `Pay 0.002 USDC with ${payer}` });
   const outcome = (page: Page) => page.locator(`#${ROUTE} .outcome`);
   /** Checks the form with what a payment shows in it. The rest of the page is checked where nothing is paid. */
-  const audit = (page: Page) => auditAccessibility(page, { within: `#${ROUTE} .try` });
+  const audit = (page: Page) => auditAccessibility(page, { within: `#${ROUTE} .try`, alike: 'details.op' });
   const sellerHas = () => balanceOf(network, network.seller);
 
   function expectQuiet({ observed }: Pick<Visit, 'observed'>): void {
