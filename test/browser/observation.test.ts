@@ -51,6 +51,19 @@ describeInBrowser('a page is observed', (browser) => {
     expect(rules).toEqual(expect.arrayContaining(['html-has-lang', 'image-alt']));
   });
 
+  test('the check finds the faults of a part although parts that are alike are taken out, and puts these back', async () => {
+    const { page } = await browser.visit(`${origin}/`);
+    const parts = ['a', 'b', 'c'].map((id) => `<div class="part" id="${id}"><img src="/picture.png"></div>`).join('');
+    await page.evaluate(`document.body.insertAdjacentHTML('beforeend', ${JSON.stringify(parts)})`);
+    const faulty = async (within?: string) => {
+      const found = await auditAccessibility(page, { alike: '.part', ...(within && { within }) });
+      const elements = found.filter(({ rule }) => rule === 'image-alt').flatMap((finding) => finding.elements);
+      return ['#a', '#b', '#c'].filter((id) => elements.some((element) => element.startsWith(`${id} `)));
+    };
+    expect([await faulty(), await faulty('#c')]).toEqual([['#a'], ['#c']]);
+    expect(await page.locator('.part').count()).toBe(3);
+  });
+
   test('the browser has the requested colour scheme and screen', async () => {
     const dark = await browser.visit(`${origin}/`, { colorScheme: 'dark', screen: 'phone' });
     const light = await browser.visit(`${origin}/`);
