@@ -10,7 +10,7 @@ const PRICES: Record<ExchangeKey, string> = { coinbase: '85000', kraken: '85100'
 const REST_MS = 5000;
 
 async function inWorld(task: (rates: Rates) => Promise<void>): Promise<void> {
-  const rates = await startRates({ timeoutMs: 700 });
+  const rates = await startRates({ timeoutMs: 1500 });
   try {
     rates.quote(KEYS.map((key) => PRICES[key]));
     await task(rates);

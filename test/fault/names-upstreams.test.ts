@@ -7,7 +7,7 @@ import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 // Fourteen faults of sources, for each of the seven routes: what the caller gets, and how soon.
 
-const TIMEOUT_MS = 1000;
+const TIMEOUT_MS = 2000;
 
 interface Route {
   path: string;

@@ -6,7 +6,7 @@ import { NODE_KINDS, type NodeServer, SECRETS, startNodeServer } from '../suppor
 import { articleBinding, everythingOf, openReceiver, type ReceiverBench } from '../support/lightning/receiver-bench.ts';
 import { FAULTS, type Recorded } from '../support/upstream/replay.ts';
 
-const TIMEOUT_MS = 500;
+const TIMEOUT_MS = 1000;
 const signal = new AbortController().signal;
 const order = { amountMsat: 25_000n, binding: articleBinding() };
 const fault = (promise: Promise<unknown>) => promise.then(() => null).catch((error: unknown) => error);
