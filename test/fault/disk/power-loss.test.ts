@@ -19,7 +19,7 @@ const WAYS: readonly Survives[] = [() => false, () => true, ...SOME];
 /** The quick lane cuts the power after every n-th write or sync. Each start of a migration takes long. */
 const STRIDES = IS_SLOW
   ? { sale: 1, voucher: 1, claim: 1, migration: 1, creation: 2 }
-  : { sale: 15, voucher: 20, claim: 15, migration: 18, creation: 60 };
+  : { sale: 15, voucher: 20, claim: 15, migration: 14, creation: 48 };
 /** After a failed sync. Each of a sale's fifteen syncs fails once, so each run cuts the power less often. */
 const FAILED_SYNC_STRIDE = IS_SLOW ? 6 : 15;
 
