@@ -146,7 +146,7 @@ describeInBrowser('the pages', (browser) => {
       if (process.env.SLOW) expect(await auditAccessibility(wide.page)).toEqual([]);
       expect(await auditAccessibility(wide.page, { alike: ALIKE })).toEqual([]);
       await wide.page.emulateMedia({ colorScheme: 'dark' });
-      expect(await auditAccessibility(wide.page, { alike: ALIKE, colours: 'only' })).toEqual([]);
+      expect(await auditAccessibility(wide.page, { alike: ALIKE, coloursOnly: true })).toEqual([]);
       expectQuiet(wide);
     });
   });

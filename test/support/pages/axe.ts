@@ -12,8 +12,8 @@ export interface Finding {
 interface AuditOptions {
   /** A selector: only what it matches is checked. Without it, the whole document. */
   readonly within?: string;
-  /** Whether the rules that read colours are asked alone. By default all rules are asked. */
-  readonly colours?: 'only';
+  /** Only the rules that read colours. */
+  readonly coloursOnly?: boolean;
   /**
    * A selector of parts that one template draws. Most of them are taken out of the document while it is checked, because the time of a check grows with
    * every element of the document, also of those that are hidden or outside of `within`. What is left: with `within`, the parts that hold what it
@@ -48,7 +48,7 @@ const collect = (options: AuditOptions) => `(async () => {
     const { violations } = await axe.run(${options.within ? JSON.stringify(options.within) : 'document'}, ${JSON.stringify(
       {
         resultTypes: ['violations'],
-        ...(options.colours === 'only' && { runOnly: COLOUR_RULES }),
+        ...(options.coloursOnly && { runOnly: COLOUR_RULES }),
       },
     )});
     return violations.map(({ id, impact, help, nodes }) => ({
