@@ -39,11 +39,11 @@ export async function startGuarded(
   let ended: string | null = null;
   const onOurExit = () => child.kill('SIGKILL');
   process.once('exit', onOurExit);
-  const watchdog = startWatchdog(pid);
+  watch(pid);
   const gone = once(child, 'exit').then(([code, signal]) => {
     ended = signal ? `killed by ${signal}` : `exit code ${code}`;
     process.off('exit', onOurExit);
-    watchdog?.kill('SIGKILL');
+    forget(pid);
   });
   return {
     pid,
@@ -60,19 +60,44 @@ export async function startGuarded(
   };
 }
 
+/** The children that run. A line tells the watchdog of each that starts (`+pid`) or has ended (`-pid`). */
+const running = new Set<number>();
+let watchdog: ChildProcess | null = null;
+
+const WATCHDOG = `
+while read -r line; do
+  case $line in
+    +*) pids="$pids \${line#+} " ;;
+    -*) gone=" \${line#-} "; pids="\${pids%"$gone"*}\${pids##*"$gone"}" ;;
+  esac
+done
+[ -z "$pids" ] || kill -9 $pids 2>/dev/null`;
+
 /**
- * A shell that kills the child when its standard input closes. The system closes it whenever this process dies.
- * The exit handler alone would leave an orphan after a kill -9 or an unhandled signal.
+ * A shell that kills the running children when its standard input closes. The system closes it whenever this process dies.
+ * The exit handlers alone would leave orphans after a kill -9 or an unhandled signal. One shell watches all children.
  */
-function startWatchdog(pid: number): ChildProcess | null {
-  if (process.platform === 'win32') return null;
-  const script = 'while read -r line; do :; done; kill -9 "$1" 2>/dev/null';
-  const watchdog = spawn('/bin/sh', ['-c', script, 'watchdog', String(pid)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
+function startWatchdog(): ChildProcess {
+  const started = spawn('/bin/sh', ['-c', WATCHDOG], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  started.on('error', () => {});
+  started.stdin.on('error', () => {});
+  // The next child starts another one.
+  started.once('exit', () => {
+    if (watchdog === started) watchdog = null;
   });
-  watchdog.on('error', () => {});
-  watchdog.stdin.on('error', () => {});
-  watchdog.unref();
-  return watchdog;
+  started.unref();
+  for (const pid of running) started.stdin.write(`+${pid}\n`);
+  return started;
+}
+
+function watch(pid: number): void {
+  if (process.platform === 'win32') return;
+  watchdog ??= startWatchdog();
+  running.add(pid);
+  watchdog.stdin?.write(`+${pid}\n`);
+}
+
+function forget(pid: number): void {
+  running.delete(pid);
+  watchdog?.stdin?.write(`-${pid}\n`);
 }
