@@ -2,9 +2,15 @@ import { accessSync, constants, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { LongFirst } from './test/support/long-first.ts';
 
 // Some hundred programs are started: each compiles 1,500 modules unless Node finds them here. A change of a file makes its entry anew.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
+
+// Four workers at a time. With more arenas and a larger young generation they take a third more memory, and are no quicker. Memory costs time, too:
+// Linux copies the page tables of a worker for each program that it starts.
+process.env.MALLOC_ARENA_MAX ??= '2';
+const YOUNG = '--max-semi-space-size=8';
 
 // Ledgers and PostgreSQL's files go into memory where there is room: on a disk, syncs take a tenth of the time of the tests that write. No test needs
 // a real disk: kills leave the system's files as they are, and test/fault/disk has a faulty disk of its own.
@@ -22,6 +28,9 @@ function hasRoom(folder: string): boolean {
   }
 }
 
+// An order that is asked for is the one that is run.
+const isShuffled = process.argv.some((option) => option.startsWith('--sequence.shuffle'));
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -33,6 +42,10 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // For two cores: suites wait for blocks, processes and time-outs. With three workers a sixth of the processor time was idle.
     maxWorkers: 4,
+    execArgv: [YOUNG],
+    // Node runs the sources itself, as it runs the service and the scripts. Vite would translate each first.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    sequence: isShuffled ? {} : { sequencer: LongFirst },
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.
     isolate: false,
   },
