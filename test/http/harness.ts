@@ -21,9 +21,9 @@ import { createGate } from '../../src/payment/gate.ts';
 import { offersUnder, usdcCounters } from '../../src/payment/open-offers.ts';
 import { usdcProtocol } from '../../src/payment/open-protocols.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
-import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
+import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {
@@ -98,7 +98,7 @@ export async function createTestApp(options: Options = {}) {
     log: createLogger(config.logLevel, destination),
   });
   const priced: PricedSurface<object> = { surface: 'paid', gate, catalogue, chainSegment: config.network.segment };
-  const ledgerDb = openLedgerDatabase(':memory:');
+  const ledgerDb = openMemoryLedger();
   const log = createLogger(config.logLevel, destination);
   const payable = { network: config.network.caip2, usdc: config.network.usdc };
   const { publicOrigin } = config;

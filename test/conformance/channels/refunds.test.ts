@@ -17,12 +17,13 @@ import { createTurns } from '../../../src/payment/rails/usdc-channels/turns.ts';
 import type { ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { ChannelOperation, ChannelStore } from '../../../src/store/ports/channels.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { voucherSale } from '../../support/ledger/channel-rows.ts';
+import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
 import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
 
 // Refunds of payment channels: the real ledger, the real relayer, the contract on a real node.
@@ -58,7 +59,7 @@ beforeEach(async () => {
   channels = createChainChannels(network, { withdrawDelay: 900 });
   bed = await openChainRelayer(network);
   folder = mkdtempSync(join(tmpdir(), 'refunds-'));
-  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openFreshLedger(join(folder, 'ledger.db'));
   store = createChannelStore(db);
   alerts = [];
   clock.aheadMs = 0;

@@ -4,8 +4,8 @@ import { createMarket } from '../../../src/discovery/market/market.ts';
 import { createCaller } from '../../../src/discovery/market/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market/market-schedule.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
+import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
@@ -28,7 +28,7 @@ afterAll(async () => {
 /** A market for which this service is a third party. */
 function openMarket(caip2: string) {
   const testHosts = new Map([['percall.example', { address: '127.0.0.1', port: service.config.port }]]);
-  const db = openLedgerDatabase(':memory:');
+  const db = openMemoryLedger();
   const store = createMarketStore(db);
   const caller = createCaller({
     dial: { resolve: async () => [], testHosts },

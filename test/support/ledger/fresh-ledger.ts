@@ -1,17 +1,27 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 
 let made: Buffer | undefined;
+let image: Buffer | undefined;
 
 /**
- * Opens a new ledger, for tests of which many need one. Its migrations run once for all, and each test gets a copy of the file: to run them takes 30 ms
- * of processor time, and a sync each.
+ * Opens a ledger, a new one where there is no file yet. Its migrations run once for all tests of a process, and each test gets a copy of the file: to run
+ * them takes 13 ms of processor time, and a sync each.
  */
 export function openFreshLedger(file: string): Sqlite {
-  writeFreshLedger(file);
+  if (!existsSync(file)) writeFreshLedger(file);
   return openLedgerDatabase(file);
+}
+
+/** Opens a new ledger in memory. It is without what only a file has: no log, and nothing to sync. */
+export function openMemoryLedger(): Sqlite {
+  image ??= openLedgerDatabase(':memory:').serialize();
+  const db = new Database(image);
+  db.pragma('foreign_keys = ON');
+  return db;
 }
 
 /** Puts the file of a new ledger there, for a service that opens it itself. Throws when there is a file already. */

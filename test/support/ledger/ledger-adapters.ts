@@ -8,9 +8,9 @@ import { findPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { freshDatabase } from '../postgres/postgres-run.ts';
+import { openFreshLedger } from './fresh-ledger.ts';
 
 /** A ledger without rows. `close` closes everything that was opened of it. */
 export interface OpenLedger {
@@ -120,7 +120,7 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
   const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
   const file = join(folder, 'ledger.db');
   const open = async () => {
-    const db = openLedgerDatabase(file);
+    const db = openFreshLedger(file);
     if (!synced) db.pragma('synchronous = OFF');
     return createSqliteStores(db);
   };

@@ -10,10 +10,10 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { createSettlement } from '../../../src/payment/settlement.ts';
 import type { SettlingRail } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../gathered.ts';
+import { openFreshLedger } from '../ledger/fresh-ledger.ts';
 
 /** A client's time-out in these suites, in milliseconds. A buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
@@ -27,7 +27,7 @@ type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Pro
 /** Sales over one rail, with the real ledger on disk and the real settlement, without HTTP. */
 export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
-  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const db = openFreshLedger(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);
   const clock = systemClock;
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };

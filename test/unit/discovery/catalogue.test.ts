@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../src/store/sqlite/catalogue-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import { openFreshLedger, openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { entriesOf, gateway, item, openCatalogue, paged, plain } from '../../support/market/catalogue.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 
@@ -17,7 +18,7 @@ let clock: { now: number; slept: number; nowMs(): number; sleep(ms: number): Pro
 const closing: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {
-  db = openLedgerDatabase(':memory:');
+  db = openMemoryLedger();
   store = createCatalogueStore(db);
   server = await startReplay();
   clock = {
@@ -134,7 +135,7 @@ describe('the catalogue', () => {
     const folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
     const start = () => {
       db.close();
-      db = openLedgerDatabase(join(folder, 'ledger.db'));
+      db = openFreshLedger(join(folder, 'ledger.db'));
       store = createCatalogueStore(db);
       return open();
     };

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { createSettledToday, type RailSum } from '../../../src/pages/settled-today.ts';
 import { waysIn } from '../../../src/payment/open-rails.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
+import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf } from '../../support/lightning/lightning-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -22,7 +22,7 @@ const { SELLER_ADDRESS, RELAYER_PRIVATE_KEY } = {
 const settledOn = waysIn(loadConfig({ NETWORK: 'arc', USDC_ADDRESS: USDC, SELLER_ADDRESS, RELAYER_PRIVATE_KEY }));
 
 function open(startMs: number) {
-  const db = openLedgerDatabase(':memory:');
+  const db = openMemoryLedger();
   const ledger = createLedgerStore(db);
   const claims = createLightningStore(db);
   const clock = createManualClock(startMs);

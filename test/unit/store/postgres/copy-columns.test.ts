@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { COPY_TABLES } from '../../../../src/store/postgres/copy-columns.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-tables-'));
-  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openFreshLedger(join(folder, 'ledger.db'));
 });
 afterEach(() => {
   db.close();

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
+import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
 import {
   accountedOf,
   grantOf,
@@ -23,7 +24,7 @@ let store: LightningStore;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'lightning-store-'));
   file = join(folder, 'ledger.db');
-  db = openLedgerDatabase(file);
+  db = openFreshLedger(file);
   store = createLightningStore(db);
 });
 afterEach(() => {
@@ -35,7 +36,7 @@ const body = (text: string): Buffer => Buffer.from(text);
 
 describe('claims', () => {
   test('resolve when another connection can read them, not before', async () => {
-    const other = openLedgerDatabase(join(folder, 'ledger.db'));
+    const other = openFreshLedger(join(folder, 'ledger.db'));
     const reader = createLightningStore(other);
     const pending = store.claim(grantOf('a'));
     expect(await reader.findClaim(keyOf('a'))).toBeNull();

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../../src/store/sqlite/settled-reads.ts';
+import { openMemoryLedger } from '../../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../../support/ledger/ledger-rows.ts';
 import { grantOf } from '../../../support/lightning/lightning-rows.ts';
 
 const AT = 1_800_000_000_000;
 
 test('the beginning of a span counts, its end does not', async () => {
-  const db = openLedgerDatabase(':memory:');
+  const db = openMemoryLedger();
   const ledger = createLedgerStore(db);
   for (const at of [AT - 1, AT, AT + 9, AT + 10]) {
     const id = `p${at}`;
@@ -25,7 +25,7 @@ test('the beginning of a span counts, its end does not', async () => {
 });
 
 test('sums are exact beyond what a float holds', async () => {
-  const db = openLedgerDatabase(':memory:');
+  const db = openMemoryLedger();
   const claims = createLightningStore(db);
   const amountMsat = 2n ** 53n + 1n;
   for (const name of ['a', 'b']) await claims.claim(grantOf(name, { amountMsat, claimedAt: AT }));
@@ -34,7 +34,7 @@ test('sums are exact beyond what a float holds', async () => {
 });
 
 test('each sum is read from an index by time, without reading the whole past', () => {
-  const db = openLedgerDatabase(':memory:');
+  const db = openMemoryLedger();
   const plan = (sql: string) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
   const settled = plan(
     "SELECT sum(amount) FROM usdc_payments WHERE state = 'settled' AND ended_at >= 1 AND ended_at < 2",
