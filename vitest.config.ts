@@ -10,7 +10,8 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
 // Four workers at a time. With more arenas and a larger young generation they take a third more memory, and are no quicker. Memory costs time, too:
 // Linux copies the page tables of a worker for each program that it starts.
 process.env.MALLOC_ARENA_MAX ??= '2';
-const YOUNG = '--max-semi-space-size=8';
+// Programs that tests start inherit the arenas.
+const YOUNG_GENERATION = '--max-semi-space-size=8'; // MB
 
 // Ledgers and PostgreSQL's files go into memory where there is room: on a disk, syncs take a tenth of the time of the tests that write. No test needs
 // a real disk: kills leave the system's files as they are, and test/fault/disk has a faulty disk of its own.
@@ -28,7 +29,7 @@ function hasRoom(folder: string): boolean {
   }
 }
 
-// An order that is asked for is the one that is run.
+// A random order that is asked for is the one that is run.
 const isShuffled = process.argv.some((option) => option.startsWith('--sequence.shuffle'));
 
 export default defineConfig({
@@ -42,8 +43,8 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // For two cores: suites wait for blocks, processes and time-outs. With three workers a sixth of the processor time was idle.
     maxWorkers: 4,
-    execArgv: [YOUNG],
-    // Node runs the sources itself, as it runs the service and the scripts. Vite would translate each first.
+    execArgv: [YOUNG_GENERATION],
+    // Node strips the types itself, as it does for the scripts. Vite would transform each file first. Without it there is no `vi.mock`, which no test needs.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: isShuffled ? {} : { sequencer: LongFirst },
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.

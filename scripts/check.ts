@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
-// `npm run check`: runs every check, two at a time, and prints what each of them says. It exits with 1 when one of them fails.
+// `npm run check`: runs every check, two at a time, and prints what each of them says. It exits with 1 when one of them fails. npm puts the programs on
+// the path.
 
-/** Both packages of TypeScript have a program of this name, so this names its file. */
+/**
+ * TypeScript 7 checks in 19 s what 5.9 checks in 46 s. 5.9 stays for its parser, which tests and openapi-typescript use. Both packages install `tsc`, so
+ * this names the file.
+ */
 const TSC = 'node node_modules/typescript-7/bin/tsc';
 
 /** Those that take longest first. */
@@ -18,7 +22,7 @@ const CHECKS = [
   'node scripts/licences.ts --check',
 ];
 
-async function check(command: string): Promise<void> {
+async function run(command: string): Promise<void> {
   const startedMs = performance.now();
   const child = spawn(`${command} 2>&1`, { shell: true, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
@@ -31,9 +35,10 @@ async function check(command: string): Promise<void> {
 
 const waiting = [...CHECKS];
 
-async function checkNext(): Promise<void> {
-  for (let command = waiting.shift(); command !== undefined; command = waiting.shift()) await check(command);
+async function runWaiting(): Promise<void> {
+  for (let command = waiting.shift(); command !== undefined; command = waiting.shift()) await run(command);
 }
 
-await Promise.all([checkNext(), checkNext()]);
+// For two cores.
+await Promise.all([runWaiting(), runWaiting()]);
 if (process.exitCode === 1) console.log('npm run check has failed: see FAILED above.');

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../src/store/sqlite/catalogue-store.ts';
 import type { Sqlite } from '../../src/store/sqlite/database.ts';
-import { openFreshLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { entriesOf, item, openCatalogue, paged } from '../support/market/catalogue.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { FAULTS, type Replay, startReplay } from '../support/upstream/replay.ts';
@@ -22,7 +22,7 @@ const items = (count: number) => Array.from({ length: count }, (_, n) => item(n)
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-fault-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createCatalogueStore(db);
   server = await startReplay({ '/list': paged(items(450)) });
   clock.now = 1_800_000_000_000;

@@ -18,7 +18,7 @@ import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
-import { openFreshLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
@@ -51,7 +51,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
   const config = loadConfig(env);
   const { chainId, rpcUrls } = config.network;
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
-  const db = openFreshLedger(join(mkdtempSync(join(folder, 'rail-')), 'ledger.db'));
+  const db = openTestLedger(join(mkdtempSync(join(folder, 'rail-')), 'ledger.db'));
   const store = createLedgerStore(db);
   const failing = new Set<Method>();
   const failOnce =

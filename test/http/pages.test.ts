@@ -8,7 +8,7 @@ import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { createSelfTestStore } from '../../src/store/sqlite/selftest-store.ts';
 import { putBlocks } from '../support/chain/chain-rows.ts';
-import { openFreshLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { type Service, serviceWith } from '../support/service/service.ts';
 import { ENV } from './harness.ts';
@@ -49,7 +49,7 @@ async function fill(folder: string, nowMs: number): Promise<void> {
     { number: 42, at: now - 1, baseFee: 23_456_000_000 },
   ]);
   chain.close();
-  const ledger = openFreshLedger(join(folder, 'ledger.db'));
+  const ledger = openTestLedger(join(folder, 'ledger.db'));
   const listing = JSON.stringify({ entry: evilEntry, keywords: EVIL });
   const calls = {
     checkedAt: nowMs,

@@ -8,8 +8,8 @@ import { BaseSequencer } from 'vitest/node';
 const LONG = ['ports/rail', 'crash', 'model', 'simulation', 'browser', 'fault', 'conformance', 'ports'];
 
 /**
- * Lets the folders with long files begin first. Vitest knows how long a file takes once it has run it here. In a fresh clone it begins with the largest
- * file, and a large file need not be a long one.
+ * Lets the folders with long files begin first. Within a folder the order is Vitest's: the longest file first where it has run here before, else the
+ * largest. In a fresh clone Vitest alone would begin with the largest of all, and a large file need not be a long one.
  */
 export class LongFirst extends BaseSequencer {
   override async sort(files: Parameters<BaseSequencer['sort']>[0]) {

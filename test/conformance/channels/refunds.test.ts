@@ -23,7 +23,7 @@ import { type ChainChannel, createChainChannels } from '../../support/channels/c
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { voucherSale } from '../../support/ledger/channel-rows.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
 
 // Refunds of payment channels: the real ledger, the real relayer, the contract on a real node.
@@ -59,7 +59,7 @@ beforeEach(async () => {
   channels = createChainChannels(network, { withdrawDelay: 900 });
   bed = await openChainRelayer(network);
   folder = mkdtempSync(join(tmpdir(), 'refunds-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createChannelStore(db);
   alerts = [];
   clock.aheadMs = 0;

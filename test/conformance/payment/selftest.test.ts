@@ -19,7 +19,7 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createSelfTest } from '../../../src/selftest/self-test.ts';
 import { countSelfTests } from '../../../src/selftest/self-test-metrics.ts';
 import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';
@@ -52,7 +52,7 @@ interface Options {
 async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options = {}) {
   const wallet = await newBuyer(network, units);
   const env = { SELFTEST_PRIVATE_KEY: bytesToHex(wallet.privateKey) };
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createSelfTestStore(db);
   const sold = options.catalogue ?? catalogue;
   // The test gives the endpoint its data, so that it shows only this test's job and wallet.

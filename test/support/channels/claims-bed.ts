@@ -10,7 +10,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { voucherSale } from '../ledger/channel-rows.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { openChainRelayer } from '../usdc/chain-relayer.ts';
 import { type ChainChannel, createChainChannels } from './chain-channels.ts';
 import type { createChannelStage } from './channel-contract.ts';
@@ -24,7 +24,7 @@ export async function openClaimsBed(network: EmbeddedNetwork, stage: ReturnType<
   const channels = createChainChannels(network, { withdrawDelay: 900 });
   const bed = await openChainRelayer(network);
   const folder = mkdtempSync(join(tmpdir(), 'claims-'));
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createChannelStore(db);
   const reader = createChannelReader(bed.chain);
 

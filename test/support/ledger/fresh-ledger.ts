@@ -4,30 +4,30 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 
-let made: Buffer | undefined;
-let image: Buffer | undefined;
+let fileImage: Buffer | undefined;
+let memoryImage: Buffer | undefined;
 
 /**
  * Opens a ledger, a new one where there is no file yet. Its migrations run once for all tests of a process, and each test gets a copy of the file: to run
  * them takes 13 ms of processor time, and a sync each.
  */
-export function openFreshLedger(file: string): Sqlite {
+export function openTestLedger(file: string): Sqlite {
   if (!existsSync(file)) writeFreshLedger(file);
   return openLedgerDatabase(file);
 }
 
-/** Opens a new ledger in memory. It is without what only a file has: no log, and nothing to sync. */
+/** Opens a new ledger in memory. Of the settings of `openLedgerDatabase` it has `foreign_keys` alone: the others are for files. */
 export function openMemoryLedger(): Sqlite {
-  image ??= openLedgerDatabase(':memory:').serialize();
-  const db = new Database(image);
+  memoryImage ??= openLedgerDatabase(':memory:').serialize();
+  const db = new Database(memoryImage);
   db.pragma('foreign_keys = ON');
   return db;
 }
 
 /** Puts the file of a new ledger there, for a service that opens it itself. Throws when there is a file already. */
 export function writeFreshLedger(file: string): void {
-  made ??= makeLedger();
-  writeFileSync(file, made, { flag: 'wx' });
+  fileImage ??= makeLedger();
+  writeFileSync(file, fileImage, { flag: 'wx' });
 }
 
 function makeLedger(): Buffer {

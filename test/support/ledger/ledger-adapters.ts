@@ -10,7 +10,7 @@ import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { freshDatabase } from '../postgres/postgres-run.ts';
-import { openFreshLedger } from './fresh-ledger.ts';
+import { openTestLedger } from './fresh-ledger.ts';
 
 /** A ledger without rows. `close` closes everything that was opened of it. */
 export interface OpenLedger {
@@ -120,7 +120,7 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
   const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
   const file = join(folder, 'ledger.db');
   const open = async () => {
-    const db = openFreshLedger(file);
+    const db = openTestLedger(file);
     if (!synced) db.pragma('synchronous = OFF');
     return createSqliteStores(db);
   };

@@ -6,7 +6,7 @@ import type { FacilitatorLimits } from '../../../src/facilitator/limits.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../../http/harness.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 
 /** The default limits. */
 export const LIMITS: FacilitatorLimits = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
@@ -28,7 +28,7 @@ interface Options {
 /** Opens the facilitator over a real ledger, with its clock, its store and its log lines. */
 export function openFacilitator({ startMs, file, limits = {}, ownPayTo }: Options) {
   const folder = file === undefined ? mkdtempSync(join(tmpdir(), 'percall-facilitator-')) : null;
-  const db = openFreshLedger(file ?? join(folder ?? '', 'ledger.db'));
+  const db = openTestLedger(file ?? join(folder ?? '', 'ledger.db'));
   const store = createLightningStore(db);
   const clock = createClockAt(startMs);
   const { lines, destination } = captureLog();

@@ -22,7 +22,7 @@ import { createProofVerifier } from '../../../src/payment/rails/lightning/verify
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import type { RateSource } from '../../../src/upstream/rates/exchanges.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
 
@@ -46,7 +46,7 @@ export async function openRailBench(choices: Choices = {}) {
   const nodes = await openIssuerBench();
   const { clock, node } = nodes;
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const real = createLightningStore(db);
   /** Members that replace the store's own. */
   const faults: Partial<LightningStore> = {};

@@ -5,7 +5,7 @@ import { createMarket, type MarketLimits } from '../../../src/discovery/market/m
 import { createCaller } from '../../../src/discovery/market/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market/market-schedule.ts';
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { type Recorded, startReplay, TEST_CA } from '../upstream/replay.ts';
 
@@ -74,7 +74,7 @@ export async function openMarket({
   const testHosts = new Map(hosts.map((name) => [name, { address: '127.0.0.1', port: sellers.port }]));
   for (const name of ['plain.example', ...plainHosts]) testHosts.set(name, { address: '127.0.0.1', port: plain.port });
   const folder = mkdtempSync(join(tmpdir(), 'percall-market-'));
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createMarketStore(db);
   const clock = createManualClock(startMs);
   const lines: [object, string][] = [];

@@ -22,7 +22,7 @@ import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-tr
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../service/latch.ts';
 import { balanceOf } from './buyer.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
@@ -68,7 +68,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const { chainId, usdc, rpcUrls } = config.network;
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);
   const spending = createRelayerSpending(db);
   const transfers = createGatewayTransferStore(db);

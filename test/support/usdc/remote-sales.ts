@@ -13,7 +13,7 @@ import type { Payment } from '../../../src/store/ports/sales.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../gathered.ts';
-import { openFreshLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger } from '../ledger/fresh-ledger.ts';
 
 /** A client's time-out in these suites, in milliseconds. A buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
@@ -27,7 +27,7 @@ type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Pro
 /** Sales over one rail, with the real ledger on disk and the real settlement, without HTTP. */
 export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);
   const clock = systemClock;
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../src/store/sqlite/catalogue-store.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { openFreshLedger, openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { entriesOf, gateway, item, openCatalogue, paged, plain } from '../../support/market/catalogue.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 
@@ -135,7 +135,7 @@ describe('the catalogue', () => {
     const folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
     const start = () => {
       db.close();
-      db = openFreshLedger(join(folder, 'ledger.db'));
+      db = openTestLedger(join(folder, 'ledger.db'));
       store = createCatalogueStore(db);
       return open();
     };

@@ -6,7 +6,7 @@ import { selftest } from '../../../src/endpoints/selftest.ts';
 import type { SelfTestRun, SelfTestStore } from '../../../src/store/ports/selftest.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { HASH, NOW_SECONDS } from './fixture.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -17,7 +17,7 @@ let store: SelfTestStore;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'selftest-endpoint-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createSelfTestStore(db);
 });
 afterEach(() => {

@@ -8,7 +8,7 @@ import { REVERTED } from '../../../src/payment/settler.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../../support/gathered.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -20,7 +20,7 @@ const open = (bootId: string): Ledger => createLedger({ ...options, store, bootI
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'ledger-'));
-  store = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
+  store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
 });
 afterEach(async () => {
   await store.close();
@@ -100,7 +100,7 @@ describe('moves', () => {
     const bytes = readFileSync(join(folder, 'ledger.db'));
     expect(bytes.includes(Buffer.from(first.signature))).toBe(false);
     expect(bytes.includes(Buffer.from(second.signature))).toBe(false);
-    store = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
+    store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
   });
 
   test('a reverted payment may be reserved again, and falls back to failed when that fails; another failure may not', async () => {

@@ -21,7 +21,7 @@ import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
@@ -143,7 +143,7 @@ describe('the rails', () => {
     const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
     const outgoing = { upstreams, userAgent: 'percall/test' };
     const folder = mkdtempSync(join(tmpdir(), 'open-rails-'));
-    const db = openFreshLedger(join(folder, 'ledger.db'));
+    const db = openTestLedger(join(folder, 'ledger.db'));
     const store = createLedgerStore(db);
     const channels = createChannelStore(db);
     const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };

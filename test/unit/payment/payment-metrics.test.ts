@@ -13,7 +13,7 @@ import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../support/ledger/channel-rows.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -26,7 +26,7 @@ const clock = { nowMs: () => now, sleep: async () => {} };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'metrics-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createLedgerStore(db);
   claims = createLightningStore(db);
   registry = new Registry();

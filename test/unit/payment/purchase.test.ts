@@ -23,7 +23,7 @@ import { createUnknownPayments } from '../../../src/payment/unknown-payments.ts'
 import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -77,7 +77,7 @@ const reverted = async (id: string) => {
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'purchase-'));
-  const opened = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
+  const opened = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
   reservations = 0;
   store = {
     ...opened,

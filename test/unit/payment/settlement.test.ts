@@ -8,7 +8,7 @@ import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -38,7 +38,7 @@ let isOn: boolean;
 let before: () => Promise<unknown>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'settlement-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createLedgerStore(db);
   clock = createManualClock(1_800_000_000_000);
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };

@@ -12,7 +12,7 @@ import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
 import { createLocalSettling } from '../../../src/payment/settling-local.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 /** Whom all rows here are of. */
@@ -46,7 +46,7 @@ afterEach(async () => {
 });
 
 function open(bootId: string): Ledger {
-  const store = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
+  const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
   stores.push(store);
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   return createLedger({ store, clock: systemClock, bootId, ...limits });

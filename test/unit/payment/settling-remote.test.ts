@@ -10,7 +10,7 @@ import type { SettlingProcess, SettlingReport } from '../../../src/payment/settl
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openFreshLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 const WAIT_MS = 600;
@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 function open(bootId: string): Ledger {
-  const store = createLedgerStore(openFreshLedger(join(folder, 'ledger.db')));
+  const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
   stores.push(store);
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   return createLedger({ store, clock: systemClock, bootId, ...limits });

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { COPY_TABLES } from '../../../../src/store/postgres/copy-columns.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-tables-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
 });
 afterEach(() => {
   db.close();

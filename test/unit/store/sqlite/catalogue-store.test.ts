@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -13,7 +13,7 @@ let store: CatalogueStore;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-store-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createCatalogueStore(db);
 });
 afterEach(() => {

@@ -12,7 +12,7 @@ import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts'
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../../support/ledger/channel-rows.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../../support/ledger/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
@@ -23,7 +23,7 @@ let now: number;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'reports-'));
   file = join(folder, 'ledger.db');
-  db = openFreshLedger(file);
+  db = openTestLedger(file);
   now = START;
 });
 afterEach(() => {

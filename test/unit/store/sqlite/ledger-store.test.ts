@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerStore } from '../../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -17,7 +17,7 @@ let store: LedgerStore;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'ledger-store-'));
   file = join(folder, 'ledger.db');
-  db = openFreshLedger(file);
+  db = openTestLedger(file);
   db.pragma('busy_timeout = 0');
   other = new Database(file);
   store = createLedgerStore(db);

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 import {
   accountedOf,
   grantOf,
@@ -24,7 +24,7 @@ let store: LightningStore;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'lightning-store-'));
   file = join(folder, 'ledger.db');
-  db = openFreshLedger(file);
+  db = openTestLedger(file);
   store = createLightningStore(db);
 });
 afterEach(() => {
@@ -36,7 +36,7 @@ const body = (text: string): Buffer => Buffer.from(text);
 
 describe('claims', () => {
   test('resolve when another connection can read them, not before', async () => {
-    const other = openFreshLedger(join(folder, 'ledger.db'));
+    const other = openTestLedger(join(folder, 'ledger.db'));
     const reader = createLightningStore(other);
     const pending = store.claim(grantOf('a'));
     expect(await reader.findClaim(keyOf('a'))).toBeNull();

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createGroupCommit, type GroupCommit } from '../../../../src/store/sqlite/group-commit.ts';
 import { type LogSync, openLogSync } from '../../../../src/store/sqlite/log-sync.ts';
-import { openFreshLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -20,7 +20,7 @@ let begun: () => void;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'log-sync-'));
   const file = join(folder, 'ledger.db');
-  db = openFreshLedger(file);
+  db = openTestLedger(file);
   db.exec('CREATE TABLE notes (name TEXT PRIMARY KEY) STRICT');
   other = new Database(file);
   syncs = [];

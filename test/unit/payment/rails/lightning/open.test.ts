@@ -16,7 +16,7 @@ import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
 import type { Sqlite } from '../../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../../src/store/sqlite/lightning-store.ts';
 import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/http.ts';
-import { openFreshLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../../support/lightning/lightning-node-servers.ts';
 import { grantOf, invoiceOf, keyOf, NOON } from '../../../../support/lightning/lightning-rows.ts';
@@ -44,7 +44,7 @@ beforeEach(async () => {
   const log = { warn: () => {} };
   upstreams = createUpstreams({ clock, userAgent: 'percall/test', log: log as never });
   folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   store = createLightningStore(db);
 });
 afterEach(async () => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGasBudget } from '../../../../../src/payment/settlers/relayer/gas-budget.ts';
 import type { Sqlite } from '../../../../../src/store/sqlite/database.ts';
 import { createRelayerSpending } from '../../../../../src/store/sqlite/relayer-spending.ts';
-import { openFreshLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);
@@ -18,7 +18,7 @@ let db: Sqlite;
 let errors: object[];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gas-budget-'));
-  db = openFreshLedger(join(folder, 'ledger.db'));
+  db = openTestLedger(join(folder, 'ledger.db'));
   errors = [];
 });
 afterEach(async () => {

@@ -15,7 +15,7 @@ import { createRelaying } from '../../../../../src/payment/settlers/relayer/rela
 import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/spending.ts';
 import { createRelayerSpending } from '../../../../../src/store/sqlite/relayer-spending.ts';
-import { openFreshLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -45,7 +45,7 @@ async function bench({ spent = NOTHING_SPENT, hasMetrics = true }: { spent?: Spe
   const node = await startTokenNode();
   const pool = addMempool(node);
   const folder = mkdtempSync(join(tmpdir(), 'relaying-'));
-  const db = openFreshLedger(join(folder, 'ledger.db'));
+  const db = openTestLedger(join(folder, 'ledger.db'));
   const spending = createRelayerSpending(db);
   await spending.add(TODAY, spent);
   const clock = createManualClock(NOON);
