@@ -73,10 +73,10 @@ export class UpstreamFailed extends AppError {
   }
 }
 
-/** 503: the service cannot do this now. Nothing was started. */
+/** 503: the service cannot do this now. Nothing was started. `charged` is `unknown` where the payment may have moved money before. */
 export class Unavailable extends AppError {
-  constructor(code: string, detail: string, retryAfterSeconds = 5) {
-    super(503, code, detail, { retryAfterSeconds });
+  constructor(code: string, detail: string, retryAfterSeconds = 5, charged: false | 'unknown' = false) {
+    super(503, code, detail, { retryAfterSeconds, charged });
   }
 }
 

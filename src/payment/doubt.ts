@@ -1,7 +1,7 @@
-import { AppError } from '../errors.ts';
+import { AppError, Unavailable } from '../errors.ts';
 import { PaymentRefused } from './refusal.ts';
 
-const AGAIN = '(this payment was tried before and may be public: present the same one again)';
+const AGAIN = '(whether this payment has moved money is open: present the same one again)';
 
 /** 503: the outcome of the payment is not known yet. */
 export function settlementUnknown(cause?: unknown): AppError {
@@ -22,8 +22,8 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps the sale for an authorization whose settlement failed before.
- * Such an authorization may be public, so a third party may send it at any moment.
+ * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps what is done for a payment that may have moved money before: an
+ * authorization that reverted may be public, so a third party may send it at any moment, and a channel's voucher may be charged.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {
@@ -46,7 +46,11 @@ function asDoubt(error: unknown): unknown {
 
 function asUnknown(error: AppError): AppError {
   const { status, code, message, retryAfterSeconds, errors, headers, members, cause } = error;
-  return new AppError(status, code, `${message} ${AGAIN}`, {
+  // A conflict says itself what to present.
+  const detail = status === 409 ? message : `${message} ${AGAIN}`;
+  // Stays one, because it never counts as the buyer's doing.
+  if (error instanceof Unavailable) return new Unavailable(code, detail, retryAfterSeconds, 'unknown');
+  return new AppError(status, code, detail, {
     charged: 'unknown',
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(errors && { errors }),

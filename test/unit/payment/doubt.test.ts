@@ -38,7 +38,7 @@ describe('an authorization that reverted before', () => {
     expect(end).toBeInstanceOf(AppError);
     expect(end).toMatchObject({ status: 502, code: 'upstream_failed', charged: 'unknown', cause });
     expect((end as AppError).message).toBe(
-      'chain: no answer (this payment was tried before and may be public: present the same one again)',
+      'chain: no answer (whether this payment has moved money is open: present the same one again)',
     );
     expect((end as AppError).retryAfterSeconds).toBeUndefined();
     expect((end as AppError).errors).toBeUndefined();

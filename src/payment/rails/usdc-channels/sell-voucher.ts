@@ -3,6 +3,7 @@ import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { inDoubt } from '../../doubt.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
+import { createReadSoon, type ReadSoon } from '../../ledger-timeout.ts';
 import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
 import { type Delivery, handOut } from '../../receipt.ts';
@@ -24,16 +25,31 @@ interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
 
+interface TurnOptions {
+  /** The number of the request, as `arrive` gave it. */
+  readonly arrival: number;
+  /** The ledger's row of the channel where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing. */
+  readonly known: Channel | null;
+  /** Whether the request has waited for the sale of another voucher in its channel. */
+  readonly hasWaited: boolean;
+}
+
 /** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
 function createTurn(options: SellVoucherOptions) {
   const corrections = createCorrections(options.store);
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
-  async function sell(voucher: PresentedVoucher, order: PaidOrder, known: Channel | null): Promise<Delivery> {
+  async function sellInTurn(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    { known, hasWaited }: Pick<TurnOptions, 'known' | 'hasWaited'>,
+  ): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const again = await judgeVoucher(voucher, order, tries === 0 ? known : null);
+      const judge = () => judgeVoucher(voucher, order, tries === 0 ? known : null);
+      // The sale that the request waited for, or lost its charge to, may be one for this very voucher. Then it is charged.
+      const again = await (hasWaited || tries > 0 ? inDoubt(judge) : judge());
       if (again) return again;
       body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
@@ -44,22 +60,18 @@ function createTurn(options: SellVoucherOptions) {
     throw new PaymentRefused(reason('channel_busy'));
   }
 
-  /**
-   * One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. `known`: the ledger's row of the channel
-   * where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing.
-   */
+  /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
   async function turn(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    arrival: number,
-    known: Channel | null,
+    { arrival, ...more }: TurnOptions,
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      return { value: await sell(voucher, order, known), charged: max, isCorrected: false };
+      return { value: await sellInTurn(voucher, order, more), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
-      const value = await corrections.answer(voucher.channelId, max, error, arrival);
+      const value = await inDoubt(() => corrections.answer(voucher.channelId, max, error, arrival));
       return { value, charged: error.charged, isCorrected: true };
     }
   }
@@ -69,18 +81,21 @@ function createTurn(options: SellVoucherOptions) {
 
 /**
  * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more.
- * 2. The request waits for its turn in the channel.
- * 3. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
+ * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more. Whatever else fails
+ *    for a voucher that may be charged is `charged: "unknown"`.
+ * 2. The limits of payer and client, the claims and the payment identifier are checked.
+ * 3. The request waits for its turn in the channel.
+ * 4. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
  *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
  *    write. So a sale needs no look for an earlier one. Earlier charges must not wait for a claim that cannot be sent.
- * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
- * 5. The charge and the answer are stored in one write. Then the answer is sent.
+ * 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+ * 6. The charge and the answer are stored in one write. Then the answer is sent.
  */
 export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
+  const soon = createReadSoon(options.clock);
 
-  /** Steps 2 to 5. */
+  /** Steps 2 to 6. */
   async function sell(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -97,7 +112,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const key = bytesToHex(voucher.channelId);
     const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
-      turn(voucher, order, arrival, inTurn(hasWaited)),
+      turn(voucher, order, { arrival, known: inTurn(hasWaited), hasWaited }),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
@@ -106,24 +121,24 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
   return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
     const arrival = arrive();
-    const read = await readChannel(options, voucher, order);
+    const read = await readChannel({ ...options, soon }, voucher, order);
     const { channel } = read;
     // A voucher over more than the charges has bought nothing.
     if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
       return sell(voucher, order, arrival, read);
-    // A request that needs no turn does not wait for one. Any other voucher over no more than the charges may have been charged, whatever fails now.
-    return (await redelivered(voucher, order)) ?? inDoubt(() => sell(voucher, order, arrival, read));
+    // Any other voucher may have been charged, whatever fails now. A request that needs no turn does not wait for one.
+    return inDoubt(async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)));
   };
 }
 
 /** The channel as the ledger has it, and in the request's turn the same row where it still counts, else null. */
 async function readChannel(
-  { store, turns }: Pick<SellVoucherOptions, 'store' | 'turns'>,
+  { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
   { channelId, payload }: PresentedVoucher,
   { identifierHash }: PaidOrder,
 ) {
   const turnsBefore = turns.ended();
-  const channel = await store.get(channelId);
+  const channel = await soon(store.get(channelId));
   // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing was waited for since: no turn,
   // and no look for an identifier or for an earlier sale of the voucher.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
@@ -141,5 +156,6 @@ async function checkIdentifier(
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
   if (isSameVoucher && isSameRequest(holder, order)) return;
-  throw identifierConflict(false);
+  // Where this voucher holds it for another request, it is charged.
+  throw identifierConflict(isSameVoucher);
 }

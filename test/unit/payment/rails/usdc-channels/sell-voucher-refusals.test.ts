@@ -2,25 +2,21 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TooMany, Unavailable } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
-import { createLedger } from '../../../../../src/payment/ledger.ts';
 import type { PaidOrder } from '../../../../../src/payment/rail.ts';
-import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
-import { createClaimRisk } from '../../../../../src/payment/rails/usdc-channels/claim-risk.ts';
-import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channels/sell-voucher.ts';
-import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
+import {
+  openVoucherSeller,
+  PRICE,
+  orderOf as plainOrder,
+  presentVoucher,
+} from '../../../../support/channels/voucher-seller.ts';
 import { depositSale, NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
 import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
-import { plainRequirement } from '../../../../support/usdc/payments.ts';
 
 // What a voucher is refused for, and in which order, over the real ledger.
 
-const PRICE = 500n;
-/** When charges are claimed here. */
-const CLAIMED = { threshold: PRICE, ageMs: 1000 };
 const PREFIX = 'invalid_batch_settlement_evm_';
-const requirement = plainRequirement(bytesToHex(CHANNEL_TERMS.receiver));
 
 let bed: Awaited<ReturnType<typeof openChannelLedger>>;
 let channel: UnitChannel;
@@ -35,49 +31,19 @@ beforeEach(async () => {
 });
 afterEach(() => bed.close());
 
-/** `changes` replaces calls of the ledger or the store of channels. */
-function open(changes: { charge?: () => Promise<null>; read?: () => Promise<never> } = {}) {
-  const { clock, reader, store, stores, log } = bed;
-  const limits = { storeBytes: 1_000_000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  const channels = { ...store, ...(changes.charge && { charge: changes.charge }) };
-  const ledger = createLedger({ store: stores.payments, channels, clock, bootId: 'boot', ...limits });
-  const read = changes.read ?? (async (id: Uint8Array) => (await reader.read([id]))[0]!);
-  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
-  const status = { unavailable: () => unavailable };
-  return createSellVoucher({
-    ...{
-      store,
-      ledger,
-      book,
-      turns: createTurns(clock),
-      status,
-      limits: CLAIMED,
-      risk: createClaimRisk({ store, network: NETWORK, limits: CLAIMED, clock }),
-      network: NETWORK,
-      clock,
-      log,
-    },
-  });
-}
+const open = (changes: { charge?: () => Promise<null>; read?: () => Promise<never> } = {}) =>
+  openVoucherSeller(bed, { ...changes, unavailable: () => unavailable });
 
-const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder => ({
-  ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
-  protocol: 'x402',
-  requestHash: hash32(request),
-  asker: { client: 'one', signal: new AbortController().signal, hasFailed: false },
-  admit: () => {},
-  run: async () => {
-    runs++;
-    return Buffer.from(`answer ${runs}`);
-  },
-  ...more,
-});
+const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder =>
+  plainOrder(request, {
+    run: async () => {
+      runs++;
+      return Buffer.from(`answer ${runs}`);
+    },
+    ...more,
+  });
 /** Presents the voucher over `max`. */
-const present = (max: bigint, order = orderOf(), by = sell) => {
-  const signature = signRecoverable(scheme.voucherDigest(channel.id, max), channel.privateKey);
-  const voucher = { channelId: channel.id, maxClaimableAmount: max, signature };
-  return by({ channelId: channel.id, payload: { kind: 'voucher', config: channel.config, voucher } }, order);
-};
+const present = (max: bigint, order = orderOf(), by = sell) => presentVoucher(by, channel, max, order);
 const textOf = async (delivery: ReturnType<typeof present>) => Buffer.from((await delivery).body).toString();
 const refused = (name: string) => expect.objectContaining({ reason: `${PREFIX}${name}` });
 

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { AppError, Unavailable } from '../../../../../src/errors.ts';
+import { asAppError } from '../../../../../src/http/framework-errors.ts';
+import { isBuyersDoing } from '../../../../../src/payment/admission.ts';
+import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
+import { openVoucherSeller, orderOf, PRICE, presentVoucher } from '../../../../support/channels/voucher-seller.ts';
+import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
+
+// A buyer whose connection broke presents its voucher again. The sale is settled. Whatever fails then must not say `charged: false`, or the buyer pays
+// elsewhere.
+
+let bed: Awaited<ReturnType<typeof openChannelLedger>>;
+let channel: UnitChannel;
+beforeEach(async () => {
+  bed = await openChannelLedger();
+  channel = await bed.open(10_000n);
+});
+afterEach(() => bed.close());
+
+/** As the stores throw it: src/store/{sqlite,postgres}/errors.ts. */
+const fail = async (): Promise<never> => {
+  throw new AppError(503, 'ledger_unavailable', 'the ledger does not answer', { retryAfterSeconds: 5 });
+};
+const present = (by: ReturnType<typeof openVoucherSeller>, order = orderOf()) =>
+  presentVoucher(by, channel, PRICE, order);
+/** How a sale ended: the status, the code and what the error says of the money. */
+const endOf = async (sold: Promise<unknown>): Promise<unknown[]> => {
+  const error = await sold.then(
+    () => null,
+    (thrown: unknown) => asAppError(thrown),
+  );
+  return error === null ? ['sold'] : [error.status, error.code, error.charged];
+};
+
+describe('a voucher that is charged, where the ledger fails', () => {
+  beforeEach(() => present(openVoucherSeller(bed)));
+
+  test.each([
+    ['to write the redelivery', { ledger: () => ({ redeliver: fail }) }],
+    ['to find the sale', { store: { findSale: fail } }],
+    ['to read the channel', { store: { get: fail } }],
+  ])('%s, is answered as unknown', async (_, changes) => {
+    expect(await endOf(present(openVoucherSeller(bed, changes)))).toEqual([503, 'ledger_unavailable', 'unknown']);
+  });
+
+  test('with an error of its own, is answered as unknown', async () => {
+    const broken = async (): Promise<never> => {
+      throw new Error('SQLITE_IOERR');
+    };
+    expect(await endOf(present(openVoucherSeller(bed, { store: { findSale: broken } })))).toEqual([
+      ...[500, 'internal', 'unknown'],
+    ]);
+  });
+
+  test('to find the sale that a corrected voucher has missed, is answered as unknown', async () => {
+    let looks = 0;
+    // Each presentation looks twice before it is corrected. The second correction looks once more.
+    const seller = openVoucherSeller(bed, { store: { findSale: async () => (++looks > 4 ? fail() : null) } });
+    await expect(present(seller, orderOf('b'))).rejects.toMatchObject({ settlement: null });
+    await bed.clock.advance(500);
+    expect(await endOf(present(seller, orderOf('b')))).toEqual([503, 'ledger_unavailable', 'unknown']);
+    expect(looks).toBe(5);
+  });
+});
+
+test('a voucher that waits for its own sale is answered as unknown when the ledger fails in its turn', async () => {
+  let isAway = false;
+  const get = (id: Uint8Array) => (isAway ? fail() : bed.store.get(id));
+  const seller = openVoucherSeller(bed, { store: { get } });
+  const held = Promise.withResolvers<Buffer>();
+  const first = present(seller, orderOf('a', { run: () => held.promise }));
+  const second = endOf(present(seller));
+  // The second one waits for its turn.
+  await expect.poll(() => bed.clock.pendingSleeps().length).toBeGreaterThan(0);
+  isAway = true;
+  held.resolve(Buffer.from('answer'));
+  await first;
+  expect((await bed.noted(channel.id)).charged).toBe(PRICE);
+  expect(await second).toEqual([503, 'ledger_unavailable', 'unknown']);
+});
+
+test('a voucher that another process charges meanwhile is a conflict that says unknown', async () => {
+  const identifierHash = hash32('identifier');
+  const other = openVoucherSeller(bed);
+  const seller = openVoucherSeller(bed, {
+    ledger: (real) => ({
+      findByIdentifier: async (hash) => {
+        await present(other, orderOf('a', { identifierHash }));
+        return real.findByIdentifier(hash);
+      },
+    }),
+  });
+  expect(await endOf(present(seller, orderOf('b', { identifierHash })))).toEqual([
+    ...[409, 'payment_identifier_conflict', 'unknown'],
+  ]);
+});
+
+test('a voucher that loses its charge to another process is answered as unknown when the channel cannot be read again, and its buyer is not to blame', async () => {
+  let reads = 0;
+  const busy = async (): Promise<never> => {
+    throw new Unavailable('chain_busy', 'busy');
+  };
+  const seller = openVoucherSeller(bed, {
+    charge: async () => null,
+    store: { get: (id) => (++reads > 1 ? busy() : bed.store.get(id)) },
+  });
+  const lost: unknown = await present(seller).catch((error: unknown) => error);
+  expect(lost).toMatchObject({ status: 503, code: 'chain_busy', charged: 'unknown' });
+  expect(isBuyersDoing(lost, true)).toBe(false);
+});
+
+test('a fresh voucher is answered as uncharged where its endpoint fails', async () => {
+  const run = async (): Promise<never> => {
+    throw new AppError(404, 'not_found', 'no such thing');
+  };
+  expect(await endOf(present(openVoucherSeller(bed), orderOf('a', { run })))).toEqual([404, 'not_found', false]);
+});
