@@ -30,7 +30,7 @@ export function createLlmsText(options: LlmsTextOptions): string {
 - \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema and an example of the answer.
 - Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.
 ${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In bitcoin: \`/v1/lightning\` in place of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good: the answer is made first, then the 402 has its invoice.
-- Charged is a 200 alone. An answer with \`charged: "unknown"\` is not decided: present the same payment again, nothing is paid twice.
+- Charged is a 200, or a 410 \`answer_gone\`. An answer with \`charged: "unknown"\` is not decided: present the same payment again, nothing is paid twice.
 - Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is null.`,
     ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid'),
     ...list('## In bitcoin alone', alone, 'lightning'),

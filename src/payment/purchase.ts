@@ -236,7 +236,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
     const body = await openUntilKnown(() => ledger.redeliver(payment.id));
-    if (!body) throw payment.deliveredAt === null ? new AnswerGone() : await usedElsewhere(order, payment);
+    if (!body && payment.deliveredAt === null) throw new AnswerGone(order.rail.receipt?.(payment) ?? null);
+    if (!body) throw await usedElsewhere(order, payment);
     return handOut(options, payment, body, { price: payment.price ?? payment.amount, rail: order.rail });
   }
 

@@ -104,15 +104,22 @@ const UNPAID_MPP: Json = {
 
 const UNPAID_NAMES = { paid: 'Unpaid', lightning: 'UnpaidLightning', mpp: 'UnpaidMpp' } as const;
 
-const GONE =
+const GONE_TEXT =
   'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask the seller.';
+const GONE: Json = {
+  ...problem(410, GONE_TEXT),
+  headers: {
+    'PAYMENT-RESPONSE': text('In a payment channel: base64 JSON, the receipt with the charges of the channel'),
+    ...REQUEST_ID_HEADER,
+  },
+};
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
 /** The component responses that operations refer to. */
 export function componentResponses(mpp: boolean): Json {
   return {
     ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
-    ...{ InFlight: problem(409, IN_FLIGHT), Gone: problem(410, GONE) },
+    ...{ InFlight: problem(409, IN_FLIGHT), Gone: GONE },
     ...{ Unpaid: UNPAID, UnpaidLightning: UNPAID_LIGHTNING, ...(mpp && { UnpaidMpp: UNPAID_MPP }) },
   };
 }
