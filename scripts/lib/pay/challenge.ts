@@ -1,4 +1,5 @@
-import { decodePaymentRequiredHeader } from '@x402/core/http';
+import { decodePaymentRequiredHeader, encodePaymentRequiredHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
 import { z } from 'zod';
 
 /** The members of a 402 that matter to a buyer. All others are kept as they are. */
@@ -32,4 +33,11 @@ function decode(header: string): Challenge | null {
   } catch {
     return null;
   }
+}
+
+/** A PAYMENT-REQUIRED header with the entries alone that `keeps` accepts. Null when none is left, and for anything but a challenge. */
+export function keepEntries(header: string, keeps: (entry: unknown) => boolean): string | null {
+  const challenge = decode(header);
+  const accepts = challenge?.accepts.filter(keeps) ?? [];
+  return accepts.length > 0 ? encodePaymentRequiredHeader({ ...challenge, accepts } as PaymentRequired) : null;
 }

@@ -56,6 +56,16 @@ export function readChannelOffer(header: string): BuyableOffer | null {
   return pick(header, channelSchema);
 }
 
+/** Whether an entry of a later 402 is paid over the same channel as this offer. */
+export function isOfChannel(entry: unknown, { requirement: own }: BuyableOffer): boolean {
+  const { data } = channelSchema.safeParse(entry);
+  if (!data) return false;
+  const { network, asset, payTo, extra } = data;
+  const named = (of: { network: string; asset: string; payTo: string }, terms: Record<string, unknown>): string =>
+    `${of.network} ${of.asset} ${of.payTo} ${terms.receiverAuthorizer} ${terms.withdrawDelay}`.toLowerCase();
+  return named({ network, asset, payTo }, extra) === named(own, own.extra);
+}
+
 function pick(header: string, schema: typeof transferSchema | typeof channelSchema): BuyableOffer | null {
   const challenge = readChallenge(header);
   for (const entry of challenge.accepts) {

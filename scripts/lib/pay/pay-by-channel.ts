@@ -4,8 +4,9 @@ import { computeChannelId } from '@x402/evm/batch-settlement/client';
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { x402HTTPClient } from '@x402/fetch';
 import { reasonOf } from './answer-receipt.ts';
+import { keepEntries } from './challenge.ts';
 import { createChannelClient } from './channel-client.ts';
-import type { BuyableOffer } from './offer.ts';
+import { type BuyableOffer, isOfChannel } from './offer.ts';
 import { presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
@@ -22,10 +23,10 @@ interface ChannelTerms {
   readonly rpcUrl: string | null;
 }
 
-const CHARGED_ALREADY =
-  'the seller says that it has charged the voucher that this command signed, and it gave no answer; nothing more was signed. ' +
-  'Another device with this channel may have bought a call meanwhile: then repeat the command';
-/** The scheme's reasons for a voucher that was signed after a record which is missing or old. */
+const WOULD_PAY_TWICE =
+  'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed. ' +
+  'If another device has bought a call in this channel meanwhile, repeat the command';
+/** The scheme's reasons for a voucher that was signed from a missing or old record: `…_cumulative_amount_mismatch`, `…_cumulative_below_claimed`. */
 const STALE_RECORD = /_cumulative_(?:amount_mismatch|below_claimed)\b/;
 /** In milliseconds: a refund takes a few blocks. */
 const REFUND_WITHIN_MS = 60_000;
@@ -56,17 +57,19 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
         throw new Error(openOutcome('no answer', payload), { cause });
       },
     );
-    const { recovered, receipt } = await note(http, payload, answer, say);
+    const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
     if (recovered && !isRetry) {
       await answer.body?.cancel();
-      if (goesOnTopOf(payload, await channel.charged(), offer)) throw new Error(CHARGED_ALREADY);
+      if (wouldPayTwice(payload, await channel.charged(), offer)) throw new Error(WOULD_PAY_TWICE);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
     if (!answer.ok) {
       const reason = printable(await reasonOf(answer, receipt));
-      const failure = `status ${answer.status}: ${reason}${adviceOn(reason, terms)}`;
-      throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
+      const failure = `status ${answer.status}: ${reason}`;
+      // Whatever the seller says, it holds a signed deposit until that expires.
+      const isOpen = deposit !== null || [409, 503].includes(answer.status);
+      throw new Error(isOpen ? openOutcome(failure, payload) : `${failure}${adviceOn(reason, terms)}`);
     }
     const body = Buffer.from(await answer.arrayBuffer());
     say(`paid:    ${paidText(offer, receipt)}`);
@@ -133,10 +136,22 @@ async function checkChain(rpcUrl: string, network: string): Promise<void> {
   if (found !== network) throw new Error(`RPC_URL is on ${found}, the offer on ${network}; nothing was signed`);
 }
 
-/** Lets the client note what the answer says. A receipt that it refuses must not cost the buyer the answer. */
-async function note(http: x402HTTPClient, payload: PaymentPayload, answer: Response, say: Say) {
+/**
+ * Lets the client note what the answer says of the channel that was paid from. Without this, a 402 could name another seller's channel, and the client
+ * would correct the record of that one. A receipt that the client refuses must not cost the buyer the answer.
+ */
+async function note(
+  http: x402HTTPClient,
+  payload: PaymentPayload,
+  { answer, offer }: { answer: Response; offer: BuyableOffer },
+  say: Say,
+) {
   try {
-    const get = (name: string): string | null => answer.headers.get(name);
+    const get = (name: string): string | null => {
+      const text = answer.headers.get(name);
+      const isDemand = text !== null && name.toLowerCase() === 'payment-required';
+      return isDemand ? keepEntries(text, (entry) => isOfChannel(entry, offer)) : text;
+    };
     const { recovered, settleResponse } = await http.processPaymentResult(payload, get, answer.status);
     return { recovered, receipt: settleResponse ?? null };
   } catch (error) {
@@ -146,12 +161,12 @@ async function note(http: x402HTTPClient, payload: PaymentPayload, answer: Respo
 }
 
 /**
- * Whether the next voucher would go on top of this payment's own: the corrected charges are no more than that one covers, so it may be what proves them,
- * and with the price they are more. The ceiling would then hold for each of the two alone. More charges than that need a voucher of another device.
+ * Whether a second voucher could pay the seller more than the one just signed (`max`) and the corrected charges may come from that one:
+ * `charged <= max < charged + price`. Below that, the second one covers no more than the first. Above it, another device has signed.
  */
-function goesOnTopOf({ payload }: PaymentPayload, charged: bigint, { amountUnits }: BuyableOffer): boolean {
+function wouldPayTwice({ payload }: PaymentPayload, charged: bigint, { amountUnits: price }: BuyableOffer): boolean {
   const max = BigInt((payload as { voucher: { maxClaimableAmount: string } }).voucher.maxClaimableAmount);
-  return charged <= max && charged + amountUnits > max;
+  return charged <= max && max < charged + price;
 }
 
 /** What a buyer can do about a record that is missing or old, where the client could read the channel nowhere. */
