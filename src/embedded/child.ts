@@ -60,11 +60,16 @@ export async function startGuarded(
   };
 }
 
-/** The children that run. A line tells the watchdog of each that starts (`+pid`) or has ended (`-pid`). */
+/** The children that run. */
 const running = new Set<number>();
 let watchdog: ChildProcess | null = null;
 
+/**
+ * Reads lines: `+pid` for a child that starts, `-pid` for one that has ended. At the end of its input it kills those that are left. `pids` is set first,
+ * because a shell takes its variables from the environment.
+ */
 const WATCHDOG = `
+pids=
 while read -r line; do
   case $line in
     +*) pids="$pids \${line#+} " ;;
@@ -74,27 +79,30 @@ done
 [ -z "$pids" ] || kill -9 $pids 2>/dev/null`;
 
 /**
- * A shell that kills the running children when its standard input closes. The system closes it whenever this process dies.
- * The exit handlers alone would leave orphans after a kill -9 or an unhandled signal. One shell watches all children.
+ * Starts a shell that kills the running children when its standard input closes. The system closes it whenever this process dies.
+ * The exit handlers alone would leave orphans after a kill -9 or an unhandled signal. One shell watches all children. Where it dies before us, the start
+ * of the next child starts another one.
  */
 function startWatchdog(): ChildProcess {
   const started = spawn('/bin/sh', ['-c', WATCHDOG], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
-  started.on('error', () => {});
-  started.stdin.on('error', () => {});
-  // The next child starts another one.
-  started.once('exit', () => {
+  const lost = () => {
     if (watchdog === started) watchdog = null;
-  });
+  };
+  // A shell that cannot be started has no exit.
+  started.once('error', lost);
+  started.once('exit', lost);
+  started.stdin.on('error', () => {});
   started.unref();
   for (const pid of running) started.stdin.write(`+${pid}\n`);
   return started;
 }
 
+/** Tells each pid once: of a pid that the shell has twice, one would be left after `-pid`. Windows has no such shell, so no child is watched there. */
 function watch(pid: number): void {
   if (process.platform === 'win32') return;
-  watchdog ??= startWatchdog();
   running.add(pid);
-  watchdog.stdin?.write(`+${pid}\n`);
+  if (watchdog) watchdog.stdin?.write(`+${pid}\n`);
+  else watchdog = startWatchdog();
 }
 
 function forget(pid: number): void {

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 
-// A program that starts children and is killed itself.
+// Programs that start children, and then are killed or end.
 
 const MODULE = join(import.meta.dirname, '../../../src/embedded/child.ts');
 let program: ChildProcess | undefined;
@@ -13,9 +13,10 @@ afterEach(() => {
 });
 
 /** Runs a program that starts children and prints the list of their process ids. */
-async function run(lines: string): Promise<number[]> {
+async function run(lines: string, env: NodeJS.ProcessEnv = process.env): Promise<number[]> {
   const source = `import { startGuarded } from ${JSON.stringify(MODULE)};\nconst start = () => startGuarded('sleep', ['600']);\n${lines}`;
-  program = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const stdio: StdioOptions = ['ignore', 'pipe', 'inherit'];
+  program = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio, env });
   const [chunk] = (await once(program.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
   return JSON.parse(chunk.toString('utf8')) as number[];
 }
@@ -31,7 +32,7 @@ function isRunning(pid: number): boolean {
 
 const SAY = 'console.log(JSON.stringify(all.map(({ pid }) => pid)));';
 
-test('every child dies with a program that is killed with -9, also where others have ended before', async () => {
+test('kill -9 of a program ends its children, also after one of them has ended by itself', async () => {
   const pids = await run(
     `const all = [await start(), await start(), await start()]; await all[1].stop(); ${SAY} setInterval(() => {}, 1e6);`,
   );
@@ -57,6 +58,19 @@ test.runIf(process.platform === 'linux')(
     await expect.poll(() => pids.map(isRunning)).toEqual([false, false]);
   },
 );
+
+test('a process that the environment names in `pids` lives on', async () => {
+  const bystander = spawn('sleep', ['600']);
+  try {
+    const lines = `const all = [await start()]; ${SAY} setInterval(() => {}, 1e6);`;
+    const [child] = await run(lines, { ...process.env, pids: String(bystander.pid) });
+    program?.kill('SIGKILL');
+    await expect.poll(() => isRunning(child!)).toBe(false);
+    expect(isRunning(bystander.pid!)).toBe(true);
+  } finally {
+    bystander.kill('SIGKILL');
+  }
+});
 
 test('a program whose children have ended ends by itself', async () => {
   const source = `import { startGuarded } from ${JSON.stringify(MODULE)}; const child = await startGuarded('sleep', ['600']); await child.stop(); console.log(child.ended());`;
