@@ -24,7 +24,7 @@ const BUYERS = { keys: 4, byMpp: 3, wallets: 2 };
 /** In base units: more than all calls of a buyer cost. */
 const UNITS = 20_000_000n;
 /** How often a kill point that was missed is tried again. A kill that hits no point is checked like any other. */
-const TRIES = 3;
+const TRIES = 10;
 /**
  * In ms: how long a point may take to be reached, how long a request is held there, how long a short-lived point may take to appear, and how long a
  * buyer waits for a final answer.
