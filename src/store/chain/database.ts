@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { readMigrations } from '../schema-version.ts';
 import type { Sqlite } from '../sqlite/database.ts';
+import { asFileError } from '../sqlite/file-error.ts';
 import { migrate } from '../sqlite/migrate.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
@@ -17,8 +18,17 @@ const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
 /**
  * Opens the chain database, creating and migrating it as needed.
  * All of it can be read from the chain again. So a power cut may lose the newest commits (`synchronous=NORMAL`), but the file stays consistent.
+ * Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
  */
 export function openChainDatabase(file: string): Sqlite {
+  try {
+    return open(file);
+  } catch (error) {
+    throw asFileError(error, file) ?? error;
+  }
+}
+
+function open(file: string): Sqlite {
   mkdirSync(dirname(file), { recursive: true });
   const db = new Database(file);
   // Readers never wait for the writer, and a commit is one append.

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { asFileError } from './file-error.ts';
 import { migrate } from './migrate.ts';
 import { rewriteLog } from './rewrite-log.ts';
 
@@ -12,9 +13,17 @@ const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /**
  * Opens the ledger, creating and migrating it as needed.
  * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`. What an earlier process has left in the log is
- * on disk when this returns.
+ * on disk when this returns. Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
  */
 export function openLedgerDatabase(file: string): Sqlite {
+  try {
+    return open(file);
+  } catch (error) {
+    throw asFileError(error, file) ?? error;
+  }
+}
+
+function open(file: string): Sqlite {
   mkdirSync(dirname(file), { recursive: true });
   const db = new Database(file);
   // Readers never wait for the writer, and a commit is one append.

@@ -151,7 +151,7 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     disk.arm({ on: ['write'], error: 'EIO', part: 'ledger.db' });
     const ended = service.log().length;
     await expect(service.start()).rejects.toThrow('the service ended with 1');
-    expect(service.log().slice(ended)).toContain('disk I/O error');
+    expect(service.log().slice(ended)).toContain('ledger.db: disk I/O error');
     disk.heal();
     await service.start();
     const sold = await buyToTheEnd(one);

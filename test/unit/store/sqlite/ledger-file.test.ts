@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openChainDatabase } from '../../../../src/store/chain/database.ts';
 import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 
 const MIB = 2 ** 20;
@@ -29,6 +30,12 @@ test.each(['signature', 'settling_at'])(
     expect(() => openLedgerDatabase(file)).toThrow(`lacks usdc_payments.${column}`);
   },
 );
+
+test('a file that is no database is refused by its path', () => {
+  writeFileSync(file, 'no database, and longer than a header of SQLite, which has a hundred bytes '.repeat(2));
+  expect(() => openLedgerDatabase(file)).toThrow(`${file}: file is not a database (SQLITE_NOTADB)`);
+  expect(() => openChainDatabase(file)).toThrow(`${file}: file is not a database (SQLITE_NOTADB)`);
+});
 
 test('a log that a long read let grow is cut back, so that its length shows what is not copied', () => {
   const db = openLedgerDatabase(file);
