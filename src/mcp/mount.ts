@@ -40,7 +40,7 @@ export interface McpDeps<S> extends ToolsDeps<S> {
 
 /**
  * Mounts the tools server at each of its addresses. It counts its own calls, so mount it outside the rate-limited groups. The tools are made at the first
- * message: their schemas are a fiftieth of a start's work.
+ * message: at the start, their schemas took a fiftieth of its processor time.
  */
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   let all: ReturnType<typeof createTools> | null = null;

@@ -53,8 +53,10 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
         noteDelivery(reply, sold, log);
         send200(reply, sold.body, protocol.receipt({ receipt: sold.receipt, credential, at: sold.at }));
       } catch (error) {
-        if (error instanceof AnswerGone && error.receipt)
+        // An answer that is gone has its receipt all the same.
+        if (error instanceof AnswerGone && error.receipt) {
           setFields(reply, protocol.receipt({ receipt: error.receipt, credential, at: null }));
+        }
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = counter.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));

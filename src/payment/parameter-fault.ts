@@ -4,8 +4,8 @@ import { BadParameter, type ParameterError } from '../errors.ts';
 
 /**
  * Returns a function that says in words what is wrong with a request's parameters, so that no client signs before it hears of it. Null when nothing is
- * wrong, and when that cannot be said now. A request without parameters is judged once, when the first one comes: at the start that would be done for
- * each route.
+ * wrong, and when that cannot be said now. A request without parameters is judged once, when the first one comes: at the start, every
+ * route would be judged.
  */
 export function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query) => string | null {
   let without: string | null | undefined;

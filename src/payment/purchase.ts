@@ -18,7 +18,7 @@ import { createOrderReader } from './order-reader.ts';
 import { intentOf, reservationOf } from './order-rows.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
-import { AnswerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
+import { type Delivery, goneOf, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { createReuse } from './reuse.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
@@ -236,8 +236,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
     const body = await openUntilKnown(() => ledger.redeliver(payment.id));
-    if (!body && payment.deliveredAt === null) throw new AnswerGone(order.rail.receipt?.(payment) ?? null);
-    if (!body) throw await usedElsewhere(order, payment);
+    if (!body) throw payment.deliveredAt === null ? goneOf(payment, order.rail) : await usedElsewhere(order, payment);
     return handOut(options, payment, body, { price: payment.price ?? payment.amount, rail: order.rail });
   }
 

@@ -70,6 +70,11 @@ export class AnswerGone extends AppError {
   }
 }
 
+/** The 410 of a payment. It has a receipt where the rail makes its own. */
+export function goneOf(payment: Payment, rail: { receipt?(payment: Payment): SettleResponse }): AnswerGone {
+  return new AnswerGone(rail.receipt?.(payment) ?? null);
+}
+
 /** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */
 export class Underpaid extends AppError {
   constructor(payment: string, paid: bigint, price: bigint) {

@@ -50,7 +50,7 @@ describeLedgers('a payment identifier', (adapter) => {
     expect((await store.get('b'))?.identifierHash).toEqual(Buffer.from(identifierHash));
   });
 
-  test('moves to the payment that takes over a reverted one, unless another payment holds it by then', async () => {
+  test('moves to the payment that reuses a reverted one, unless another payment holds it by then', async () => {
     for (const id of ['a', 'b']) {
       await store.reserve(named(id, id), 0, null);
       await end(id, 'failed', 'reverted');

@@ -10,7 +10,7 @@ import { seed, seededRandom } from '../support/random.ts';
 const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 80 };
 const MOST_BURSTS = 1000;
 const HAPPENED: readonly string[] = [
-  ...['reserves', 'takes over', 'to settling', 'to settled', 'fails', 'to unknown'],
+  ...['reserves', 'reuses', 'to settling', 'to settled', 'fails', 'to unknown'],
   ...['release ', 'broadcast', 'take '],
 ];
 const NONCES = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8'];
@@ -46,7 +46,7 @@ function reserveStep({ store, model, pick, ids }: World): Step {
   const authorization = pick([nonce, nonce, nonce, `another ${nonce}`]);
   const authorizationHash = hash32(authorization);
   const row = reservation(id, nonce, { payer: addressOf(payer), identifierHash, authorizationHash });
-  const verb = model.rows().some((one) => one.nonce === nonce) ? 'takes over' : 'reserves';
+  const verb = model.rows().some((one) => one.nonce === nonce) ? 'reuses' : 'reserves';
   const should = model.reserve({ id, nonce, authorization, payer, identifier }, maxOpen, reusable);
   return { what: `${id} ${verb} ${nonce} as ${identifier}`, is: store.reserve(row, maxOpen, reusable), should };
 }

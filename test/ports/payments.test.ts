@@ -66,7 +66,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.reserve(reservation('p22', 'n22'), 0, null)).toBe(true);
     });
 
-    test('takes over a row that failed for the given reason, and no other', async () => {
+    test('reuses a row that failed for the given reason, and no other', async () => {
       for (const [id, reason] of [
         ['a', 'reverted'],
         ['b', 'cancelled'],
@@ -82,7 +82,7 @@ describeLedgers('payments', (adapter) => {
       expect(await again('a', 'reverted')).toBe(false);
     });
 
-    test('takes over only a row of exactly the same authorization, with the new request’s target and price', async () => {
+    test('reuses only a row of exactly the same authorization, with the new request’s target and price', async () => {
       await store.reserve(reservation('a', 'n'), 0, null);
       await fail('a', 'reverted');
       const other = reservation('b', 'n', { authorizationHash: hash32('another signature') });
@@ -104,7 +104,7 @@ describeLedgers('payments', (adapter) => {
       expect(await routes()).toEqual([{ id: 'b', route: '/v1/paid/web/check' }]);
     });
 
-    test('takes over no row without a stored hash of its authorization', async () => {
+    test('reuses no row without a stored hash of its authorization', async () => {
       await store.reserve(reservation('a', 'n'), 0, null);
       await fail('a', 'reverted');
       await ledger.sql('UPDATE usdc_payments SET authorization_hash = NULL, price = NULL');
@@ -340,7 +340,7 @@ describeLedgers('payments', (adapter) => {
       expect([await shared(store, '02'), await shared(store, '04')]).toEqual([1n, 21n]);
     });
 
-    test('contains, for a payment that is taken over, the reservations made meanwhile', async () => {
+    test('contains, for a payment that is reused, the reservations made meanwhile', async () => {
       await store.reserve(reservation('01', 'a'), 0, null);
       await fail('01', 'reverted');
       await store.reserve(reservation('02', 'b'), 0, null);

@@ -8,22 +8,22 @@ export interface ParamDoc {
   readonly name: string;
   readonly required: boolean;
   readonly description: string;
-  readonly schema: JsonSchema;
+  readonly schema: Readonly<JsonSchema>;
 }
 
 type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 
-/** Kept, because six documents describe each endpoint, and to make the schemas is a thirtieth of a start's work. */
-const made = new WeakMap<Described, readonly ParamDoc[]>();
+/** Kept, because six documents describe each endpoint. Made anew for each, the schemas took a thirtieth of a start's processor time. */
+const docsOf = new WeakMap<Described, readonly ParamDoc[]>();
 
 /**
  * Describes an endpoint's query parameters from the schema that parses them, so that documents and parser have the same bounds.
  * Required and default come from parsing an empty query, because zod leaves them out of the schema of a transformed value. An endpoint's description is
- * made once.
+ * made once, and all callers share it.
  */
 export function describeParams(endpoint: Described): readonly ParamDoc[] {
-  const docs = made.get(endpoint) ?? paramsOf(endpoint);
-  made.set(endpoint, docs);
+  const docs = docsOf.get(endpoint) ?? paramsOf(endpoint);
+  docsOf.set(endpoint, docs);
   return docs;
 }
 

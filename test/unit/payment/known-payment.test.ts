@@ -130,12 +130,12 @@ describe('the same buyer', () => {
 });
 
 describe('a row that failed', () => {
-  test('may be taken over by its first presenter, with the very same authorization, for the same request', () => {
+  test('may be reused by its first presenter, with the very same authorization, for the same request', () => {
     expect(mayReuse(row(), order())).toBe(true);
     expect(mayReuse(row(), order({ requestHash: hash32('another') }))).toBe(false);
   });
 
-  test('may be taken over by its identifier alone where it has one, and by its client’s address where it has none', () => {
+  test('may be reused by its identifier alone where it has one, and by its client’s address where it has none', () => {
     expect(mayReuse(row(), order({ clientHash: hash32('another') }))).toBe(true);
     expect(mayReuse(row(), order({ identifierHash: null }))).toBe(false);
     expect(mayReuse(row(), order({ identifierHash: hash32('another') }))).toBe(false);
@@ -149,11 +149,11 @@ describe('a row that failed', () => {
     ['it has settled', { state: 'settled' }],
     ['its outcome is unknown', { state: 'unknown' }],
     ['it is from before authorizations were hashed', { authorizationHash: null }],
-  ])('may not be taken over where %s', (_, change) => {
+  ])('may not be reused where %s', (_, change) => {
     expect(mayReuse(row(change), order())).toBe(false);
   });
 
-  test('may not be taken over with another authorization, or by another client', () => {
+  test('may not be reused with another authorization, or by another client', () => {
     expect(mayReuse(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
     expect(mayReuse(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
   });

@@ -122,7 +122,7 @@ describe('moves', () => {
     expect((await ledger.find(reverted))?.state).toBe('failed');
   });
 
-  test('a reverted payment is taken over only with the very same authorization, and then for what its new request costs', async () => {
+  test('a reverted payment is reused only with the very same authorization, and then for what its new request costs', async () => {
     const ledger = open('a');
     const reverted = payment();
     const id = String(await ledger.reserve(reverted, false));
@@ -239,7 +239,7 @@ test('a client shows as another in each of its payments, and as itself in one', 
 });
 
 describe('what the evidence says of a payment that reverted', () => {
-  test('takes the place of why it failed, so that it is never taken over again; what has not failed stays as it is', async () => {
+  test('takes the place of why it failed, so that it is never reused; what has not failed stays as it is', async () => {
     const ledger = open('a');
     const [reverted, waiting] = [payment(), payment()];
     const ids = [String(await ledger.reserve(reverted, false)), String(await ledger.reserve(waiting, false))];

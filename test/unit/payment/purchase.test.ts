@@ -362,7 +362,7 @@ describe('a reservation', () => {
     expect([latch.runs(), failures.hasFailed(CLIENT)]).toEqual([0, true]);
   });
 
-  test('that the same payment won, and that reverted then, is not taken over unseen, nor said to have cost nothing', async () => {
+  test('that the same payment won, and that reverted then, is not reused unseen, nor said to have cost nothing', async () => {
     const payment = sign();
     const { arrived, go } = heldAtLook();
     const slow = present(payment);
