@@ -1,5 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { inDoubt } from '../../doubt.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
@@ -47,26 +48,39 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
   /**
    * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
    * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still counts; null where it must be read.
+   * `isDoubted`: the voucher may be charged. So what fails before the channel is read, and shows that it is not, is `charged: "unknown"`.
    */
   async function judgeVoucher(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    known: Channel | null,
+    { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
   ): Promise<Delivery | null> {
+    const look = () => fitOf(voucher, order, known);
+    const fitting = await (isDoubted ? inDoubt(look) : look());
+    if ('again' in fitting) return fitting.again;
+    await checkClaims(options, fitting.channel, order.price);
+    if (await store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
+    return null;
+  }
+
+  /** The channel that the voucher fits, or the answer that it has bought before. Throws PaymentRefused otherwise. */
+  async function fitOf(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    known: Channel | null,
+  ): Promise<{ channel: Channel } | { again: Delivery }> {
     const { channelId, payload } = voucher;
     const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
     let channel = await (known ? book.fresh(known, order.asker) : book.open(channelId, payload.config, order.asker));
     let fault = faultOf(channel, covered);
     const again = fault && (await redelivered(voucher, order));
-    if (again) return again;
+    if (again) return { again };
     if (fault?.mayBeOld) {
       channel = await book.reread(channel, order.asker);
       fault = faultOf(channel, covered);
     }
     if (fault) throw fault.refusal;
-    await checkClaims(options, channel, order.price);
-    if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
-    return null;
+    return { channel };
   }
 
   return { redelivered, judgeVoucher };

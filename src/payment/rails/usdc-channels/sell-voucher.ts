@@ -30,8 +30,8 @@ interface TurnOptions {
   readonly arrival: number;
   /** The ledger's row of the channel where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing. */
   readonly known: Channel | null;
-  /** Whether the request has waited for the sale of another voucher in its channel. */
-  readonly hasWaited: boolean;
+  /** Whether a sale of this process may have charged the voucher since the channel was read, or the ledger has no row of the channel. */
+  readonly isDoubted: boolean;
 }
 
 /** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
@@ -42,22 +42,28 @@ function createTurn(options: SellVoucherOptions) {
   async function sellInTurn(
     voucher: PresentedVoucher,
     order: PaidOrder,
-    { known, hasWaited }: Pick<TurnOptions, 'known' | 'hasWaited'>,
+    { known, isDoubted }: Pick<TurnOptions, 'known' | 'isDoubted'>,
   ): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // The channel is read again after a lost charge: another process has charged it meanwhile.
-      const judge = () => judgeVoucher(voucher, order, tries === 0 ? known : null);
-      // The sale that the request waited for, or lost its charge to, may be one for this very voucher. Then it is charged.
-      const again = await (hasWaited || tries > 0 ? inDoubt(judge) : judge());
+      const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
+      const again = await judgeVoucher(voucher, order, state);
       if (again) return again;
-      body ??= await order.run();
+      body ??= await order.run().catch((error: unknown) => failRun(voucher, error));
       const sale = await chargeVoucher(options, voucher, order, body);
       if (!sale) continue;
       options.risk.note(order.price);
       return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
     }
     throw new PaymentRefused(reason('channel_busy'));
+  }
+
+  /** Fails as the endpoint did. Another process may have charged the same voucher meanwhile, and then the failure does not say that nothing is charged. */
+  async function failRun({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
+    const now = await options.store.get(channelId).catch(() => 'unread' as const);
+    if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
+    return inDoubt(() => Promise.reject(error));
   }
 
   /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
@@ -103,16 +109,18 @@ export function createSellVoucher(options: SellVoucherOptions) {
     { channel, inTurn }: Awaited<ReturnType<typeof readChannel>>,
   ): Promise<Delivery> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
-    order.admit();
+    const key = bytesToHex(voucher.channelId);
+    // The same voucher may have its turn now. A ledger that was lost has no row of a channel that was charged.
+    if (!channel || options.turns.isBusy(key)) await inDoubt(async () => order.admit());
+    else order.admit();
     // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
     if (channel && max <= channel.state.totalClaimed)
       throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-    await checkIdentifier(options, voucher, order);
+    await checkIdentifier({ ...options, soon }, voucher, order);
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
-    const key = bytesToHex(voucher.channelId);
     const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
-      turn(voucher, order, { arrival, known: inTurn(hasWaited), hasWaited }),
+      turn(voucher, order, { arrival, ...inTurn(hasWaited) }),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
@@ -131,7 +139,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
   };
 }
 
-/** The channel as the ledger has it, and in the request's turn the same row where it still counts, else null. */
+/** The channel as the ledger has it. `inTurn` tells in the request's turn whether that row still counts. */
 async function readChannel(
   { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
   { channelId, payload }: PresentedVoucher,
@@ -142,17 +150,20 @@ async function readChannel(
   // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing was waited for since: no turn,
   // and no look for an identifier or for an earlier sale of the voucher.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
-  const counts = (hasWaited: boolean) => isNew && !hasWaited && turns.ended() === turnsBefore;
-  return { channel, inTurn: (hasWaited: boolean): Channel | null => (counts(hasWaited) ? channel : null) };
+  const inTurn = (hasWaited: boolean) => {
+    const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
+    return { isDoubted, known: isNew && !isDoubted ? channel : null };
+  };
+  return { channel, inTurn };
 }
 
 /** Throws 409 when another payment holds the identifier, or this voucher for another request. */
 async function checkIdentifier(
-  { ledger }: Pick<SellVoucherOptions, 'ledger'>,
+  { ledger, soon }: Pick<SellVoucherOptions, 'ledger'> & { soon: ReadSoon },
   voucher: PresentedVoucher,
   order: PaidOrder,
 ): Promise<void> {
-  const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
+  const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
   if (isSameVoucher && isSameRequest(holder, order)) return;

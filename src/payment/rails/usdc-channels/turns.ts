@@ -55,6 +55,8 @@ function createLine(clock: Clock, onEmpty: () => void) {
   }
 
   return {
+    /** Whether a request has its turn or waits for one. While the channel only waits for a corrected client, none has. */
+    isBusy: (): boolean => isTaken || list.size() > 0,
     /** Begins a turn, at once where the channel is free. `refused`: too many wait already, the wait is too long, or the signal aborts. */
     async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
       charged ??= asking.charged;
@@ -96,6 +98,8 @@ export function createTurns(clock: Clock) {
      * had its channel since. A turn of another channel only costs that request one read more.
      */
     ended: (): number => ended,
+    /** Whether a request of this channel has its turn or waits for it. */
+    isBusy: (key: string): boolean => lines.get(key)?.isBusy() ?? false,
     /** Runs `work` in the channel's turn, and tells it whether the request waited for it. Null when the channel is too busy. */
     take: async <T>(
       key: string,

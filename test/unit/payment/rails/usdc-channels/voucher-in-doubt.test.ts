@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AppError, Unavailable } from '../../../../../src/errors.ts';
+import { AppError, TooMany, Unavailable } from '../../../../../src/errors.ts';
 import { asAppError } from '../../../../../src/http/framework-errors.ts';
 import { isBuyersDoing } from '../../../../../src/payment/admission.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
@@ -77,6 +77,123 @@ test('a voucher that waits for its own sale is answered as unknown when the ledg
   await first;
   expect((await bed.noted(channel.id)).charged).toBe(PRICE);
   expect(await second).toEqual([503, 'ledger_unavailable', 'unknown']);
+});
+
+/** Sells a call whose endpoint waits for `answer`. Resolves once it runs. */
+async function holdFirst(seller: ReturnType<typeof openVoucherSeller>, more: Parameters<typeof orderOf>[1] = {}) {
+  const answer = Promise.withResolvers<Buffer>();
+  const running = Promise.withResolvers<void>();
+  const run = () => {
+    running.resolve();
+    return answer.promise;
+  };
+  const sold = present(seller, orderOf('a', { ...more, run }));
+  await running.promise;
+  return { sold, end: () => answer.resolve(Buffer.from('answer')) };
+}
+
+test.each([true, false])(
+  'a voucher that is charged between its first read and its turn is answered as unknown when the turn fails; with an identifier: %s',
+  async (hasIdentifier) => {
+    const identifierHash = hasIdentifier ? hash32('identifier') : null;
+    const [reached, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let [isSecond, isAway] = [false, false];
+    const pause = async (): Promise<void> => {
+      reached.resolve();
+      await go.promise;
+    };
+    const seller = openVoucherSeller(bed, {
+      store: {
+        get: async (id) => {
+          if (isAway) return fail();
+          const row = await bed.store.get(id);
+          if (isSecond && !hasIdentifier) await pause();
+          return row;
+        },
+      },
+      ledger: (real) => ({
+        findByIdentifier: async (sought) => {
+          if (isSecond) await pause();
+          return real.findByIdentifier(sought);
+        },
+      }),
+    });
+    const first = await holdFirst(seller, { identifierHash });
+    isSecond = true;
+    const second = endOf(present(seller, orderOf('a', { identifierHash })));
+    await reached.promise;
+    first.end();
+    await first.sold;
+    isAway = true;
+    go.resolve();
+    expect(await second).toEqual([503, 'ledger_unavailable', 'unknown']);
+  },
+);
+
+test('a voucher that is being sold is answered as unknown while its client must wait', async () => {
+  const seller = openVoucherSeller(bed);
+  const first = await holdFirst(seller);
+  const admit = () => {
+    throw new TooMany('client_failures', 'wait', 5);
+  };
+  expect(await endOf(present(seller, orderOf('a', { admit })))).toEqual([429, 'client_failures', 'unknown']);
+  first.end();
+  await first.sold;
+});
+
+test('a voucher that another process charges while the endpoint fails here is answered as unknown', async () => {
+  const other = openVoucherSeller(bed);
+  const run = async (): Promise<never> => {
+    await present(other);
+    throw new AppError(502, 'upstream_failed', 'away');
+  };
+  expect(await endOf(present(openVoucherSeller(bed), orderOf('a', { run })))).toEqual([
+    ...[502, 'upstream_failed', 'unknown'],
+  ]);
+});
+
+test('a voucher of a channel that a lost ledger may have charged is answered as unknown until the chain is read', async () => {
+  const get = async () => null;
+  const read = async (): Promise<never> => {
+    throw new Unavailable('chain_busy', 'busy');
+  };
+  expect(await endOf(present(openVoucherSeller(bed, { store: { get }, read })))).toEqual([
+    503,
+    'chain_busy',
+    'unknown',
+  ]);
+  const admit = () => {
+    throw new TooMany('client_failures', 'wait', 5);
+  };
+  const limited = orderOf('a', { admit });
+  expect(await endOf(present(openVoucherSeller(bed, { store: { get } }), limited))).toEqual([
+    ...[429, 'client_failures', 'unknown'],
+  ]);
+});
+
+test('a look for the identifier that fails is answered as unknown', async () => {
+  const seller = openVoucherSeller(bed, { ledger: () => ({ findByIdentifier: fail }) });
+  const order = orderOf('a', { identifierHash: hash32('identifier') });
+  expect(await endOf(present(seller, order))).toEqual([503, 'ledger_unavailable', 'unknown']);
+});
+
+test('a fresh voucher that has waited is answered as uncharged where claims cannot be sent', async () => {
+  let isStuck = false;
+  const seller = openVoucherSeller(bed, { unavailable: () => (isStuck ? 'no gas' : null) });
+  const first = await holdFirst(seller);
+  const second = endOf(presentVoucher(seller, channel, 2n * PRICE, orderOf('b')));
+  await expect.poll(() => bed.clock.pendingSleeps().length).toBeGreaterThan(0);
+  first.end();
+  await first.sold;
+  isStuck = true;
+  await bed.clock.advance(2001);
+  expect(await second).toEqual([503, 'settlement_unavailable', false]);
+});
+
+test('a ledger that fails is not the buyer’s doing', async () => {
+  const lost: unknown = await present(openVoucherSeller(bed, { charge: fail })).catch((error: unknown) => error);
+  expect(lost).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
+  expect(isBuyersDoing(lost, true)).toBe(false);
 });
 
 test('a voucher that another process charges meanwhile is a conflict that says unknown', async () => {
