@@ -1,6 +1,6 @@
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
-import { readChallenge } from './challenge.ts';
+import { keepEntries, readChallenge } from './challenge.ts';
 import { usdcToken } from './usdc-tokens.ts';
 
 const commonSchema = {
@@ -56,9 +56,22 @@ export function readChannelOffer(header: string): BuyableOffer | null {
   return pick(header, channelSchema);
 }
 
-/** Whether an entry of a later 402 is paid over the same channel as this offer. */
-export function isOfChannel(entry: unknown, { requirement: own }: BuyableOffer): boolean {
-  const { data } = channelSchema.safeParse(entry);
+/** What names a channel of one payer. An entry may ask for another way to deposit into it. */
+const sameChannelSchema = z.looseObject({
+  scheme: z.literal('batch-settlement'),
+  network: commonSchema.network,
+  asset: commonSchema.asset,
+  payTo: commonSchema.payTo,
+  extra: z.looseObject({ receiverAuthorizer: z.string(), withdrawDelay: z.number() }),
+});
+
+/** A later 402's header with the entries alone that are paid over the channel of this offer. Null when there is none. */
+export function ofChannel(header: string, offer: BuyableOffer): string | null {
+  return keepEntries(header, (entry) => isOfChannel(entry, offer));
+}
+
+function isOfChannel(entry: unknown, { requirement: own }: BuyableOffer): boolean {
+  const { data } = sameChannelSchema.safeParse(entry);
   if (!data) return false;
   const { network, asset, payTo, extra } = data;
   const named = (of: { network: string; asset: string; payTo: string }, terms: Record<string, unknown>): string =>

@@ -111,7 +111,8 @@ async function useChannel(
   const privateKey = dryRun ? null : buyerKey(env);
   const offer = readChannelOffer(header);
   if (!offer) throw new Error('nothing on offer is paid over a payment channel (batch-settlement); nothing was signed');
-  const { channelTermsText, payByChannel, refundChannel } = await import('./pay-by-channel.ts');
+  const { channelTermsText, payByChannel } = await import('./pay-by-channel.ts');
+  const { refundChannel } = await import('./refund-channel.ts');
   if (!refund) await checkUsdcOffer(order, offer, say);
   if (!refund) say(`channel: ${channelTermsText(offer)}`);
   if (privateKey === null) return say('dry run: this would be paid; nothing was signed');

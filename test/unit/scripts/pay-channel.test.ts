@@ -7,6 +7,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
 import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
+import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { startStandIn } from '../../support/upstream/http-stand-in.ts';
 
@@ -23,22 +24,31 @@ interface Rpc {
 }
 
 interface Signed {
+  readonly voucher: { readonly maxClaimableAmount: string; readonly signature: string };
   readonly deposit?: { readonly authorization: { readonly erc3009Authorization: { readonly validBefore: string } } };
 }
 
 type Entry = ReturnType<typeof entryOf>;
 
 /** An entry that is paid over a channel with the seller at this address, 0.01 USDC a call. */
-function entryOf(on: typeof ARC | typeof BASE, { address }: { address: string }) {
-  const extra = { name: 'USDC', version: '2', receiverAuthorizer: address, withdrawDelay: 86_400, minDeposit: '20000' };
+function entryOf(on: typeof ARC | typeof BASE, { address }: { address: string }, more: object = {}) {
+  const extra = {
+    name: 'USDC',
+    version: '2',
+    receiverAuthorizer: address,
+    withdrawDelay: 86_400,
+    minDeposit: '20000',
+    ...more,
+  };
   return { ...on, scheme: 'batch-settlement', amount: '10000', payTo: address, maxTimeoutSeconds: 600, extra };
 }
 
-/** A provider of Arc on which every channel is empty. */
+/** A provider of Arc on which every channel holds `balance` and nothing of it is claimed. */
 const startRpc = () =>
   startStandIn(async ({ body }) => {
+    const channel = `0x${balance.toString(16).padStart(64, '0')}${'0'.repeat(64)}`;
     const answer = ({ id, method }: Rpc) => ({
-      ...{ jsonrpc: '2.0', id, result: method === 'eth_chainId' ? '0x13b2' : `0x${'0'.repeat(128)}` },
+      ...{ jsonrpc: '2.0', id, result: method === 'eth_chainId' ? '0x13b2' : channel },
     });
     return { json: Array.isArray(body) ? body.map(answer) : answer(body as Rpc) };
   });
@@ -47,13 +57,14 @@ let rpc: Awaited<ReturnType<typeof startRpc>>;
 let directory: string;
 let seller: Awaited<ReturnType<typeof startStandIn>>;
 let signed: Signed[];
+let balance: bigint;
 beforeAll(async () => {
   rpc = await startRpc();
 });
 afterAll(() => rpc.stop());
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'percall-pay-channel-'));
-  signed = [];
+  [signed, balance] = [[], 0n];
 });
 afterEach(async () => {
   await seller.stop();
@@ -64,32 +75,126 @@ afterEach(async () => {
 const demand = (entry: Entry, more: object = {}): string =>
   btoa(JSON.stringify({ x402Version: 2, resource: { url: 'http://127.0.0.1/' }, accepts: [entry], ...more }));
 
-/** Pays an offer to a seller that answers every payment with a 402 of this entry. Resolves with the command's error. */
-async function pay(offered: Entry, answered: Entry): Promise<string> {
+/** Starts a seller that answers each payment as `answerTo` says, and a request without one with `offered`. */
+async function startSeller(
+  offered: Entry,
+  answerTo: (payment: Signed) => { status: number; headers?: Record<string, string>; json?: unknown },
+) {
   seller = await startStandIn(async ({ headers }) => {
-    signed.push((JSON.parse(atob(String(headers['payment-signature']))) as { payload: Signed }).payload);
-    return { status: 402, json: {}, headers: { 'payment-required': demand(answered, { error: STALE }) } };
+    const shown = headers['payment-signature'];
+    if (!shown) return { status: 402, json: {}, headers: { 'payment-required': demand(offered) } };
+    const { payload } = JSON.parse(atob(String(shown))) as { payload: Signed };
+    signed.push(payload);
+    return { json: {}, ...answerTo(payload) };
   });
-  const terms = { privateKey: KEY, directory, maxDeposit: 1_000_000n, rpcUrl: rpc.url };
-  const paid = payByChannel(new URL(seller.url), readChannelOffer(demand(offered))!, terms, () => {});
-  return paid.then(() => 'paid', String);
 }
+
+/** A 402 of the reason that the voucher is stale. */
+const stale = (...entries: [Entry, ...Entry[]]) => ({
+  status: 402,
+  headers: { 'payment-required': demand(entries[0], { error: STALE, accepts: entries }) },
+});
+const terms = (rpcUrl: string | null = rpc.url) => ({ privateKey: KEY, directory, maxDeposit: 1_000_000n, rpcUrl });
+/** Pays an offer to the seller. Resolves with the answer, or the command's error. */
+const payOffer = (offered: Entry): Promise<string> =>
+  payByChannel(new URL(seller.url), readChannelOffer(demand(offered))!, terms(), () => {}).then(String, String);
+
+/** The same to a seller that answers every payment with a 402 of this entry. */
+async function pay(offered: Entry, answered: Entry): Promise<string> {
+  await startSeller(offered, () => stale(answered));
+  return payOffer(offered);
+}
+
+const storage = () => new FileClientChannelStorage({ directory });
+type ChannelRecord = Parameters<ReturnType<typeof storage>['set']>[1];
+
+/** Writes the buyer's record of the channel of this entry, and resolves with its id. */
+async function keep(entry: Entry, record: object): Promise<string> {
+  const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(KEY), { storage: storage() });
+  const id = computeChannelId(scheme.buildChannelConfig(entry), entry.network);
+  await storage().set(id, record as ChannelRecord);
+  return id;
+}
+
+const RICH = { balance: '1000000', chargedCumulativeAmount: '250000', totalClaimed: '0' };
+const untilOf = ({ deposit }: Signed): string => deposit!.authorization.erc3009Authorization.validBefore;
 
 test('a 402 that names another seller’s channel leaves the record of that channel as it was', async () => {
   const others = entryOf(BASE, createAccount());
-  const storage = new FileClientChannelStorage({ directory });
-  const scheme = new BatchSettlementEvmScheme(privateKeyToAccount(KEY), { storage });
-  const id = computeChannelId(scheme.buildChannelConfig(others), BASE.network);
-  const record = { balance: '1000000', chargedCumulativeAmount: '250000', totalClaimed: '0' };
-  await storage.set(id, record as Parameters<typeof storage.set>[1]);
+  const id = await keep(others, RICH);
   expect(await pay(entryOf(ARC, createAccount()), others)).toContain(STALE);
-  expect(await storage.get(id)).toMatchObject(record);
+  expect(await storage().get(id)).toMatchObject(RICH);
   expect(signed).toHaveLength(1);
+});
+
+test('a correction counts also where the seller puts it on an entry with another way to deposit', async () => {
+  const account = createAccount();
+  const [offered, permit] = [entryOf(ARC, account), entryOf(ARC, account, { assetTransferMethod: 'permit2' })];
+  // The buyer has signed 50000 before, from another device.
+  balance = 1_000_000n;
+  await keep(offered, { ...RICH, chargedCumulativeAmount: '40000' });
+  await startSeller(offered, () => ({ status: 400 }));
+  await payOffer(offered);
+  const { maxClaimableAmount: max, signature } = signed[0]!.voucher;
+  expect(max).toBe('50000');
+  await seller.stop();
+  await keep(offered, { ...RICH, chargedCumulativeAmount: '20000' });
+  signed = [];
+  const channelState = { balance: '1000000', totalClaimed: '0', chargedCumulativeAmount: max };
+  const proven = {
+    ...permit,
+    extra: { ...permit.extra, channelState, voucherState: { signedMaxClaimable: max, signature } },
+  };
+  await startSeller(offered, ({ voucher }) =>
+    voucher.maxClaimableAmount === '60000' ? { status: 200 } : stale(proven, offered),
+  );
+  expect(await payOffer(offered)).toBe('{}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['30000', '60000']);
 });
 
 test('a seller that refuses a deposit holds it still, and the buyer is told until when', async () => {
   const entry = entryOf(ARC, createAccount());
   const told = await pay(entry, entry);
-  const { validBefore } = signed.at(-1)!.deposit!.authorization.erc3009Authorization;
-  expect(told).toContain(`${STALE}; whether the deposit is made is open until ${validBefore} (Unix seconds)`);
+  expect(told).toContain(`${STALE}; whether the deposit of 0.02 USDC is made is open until ${untilOf(signed[0]!)}`);
+  expect(told).not.toContain('missing or old');
 });
+
+test('a deposit that was corrected away is told of when the voucher after it is refused', async () => {
+  const entry = entryOf(ARC, createAccount());
+  balance = 500_000n;
+  await keep(entry, { balance: '10000', chargedCumulativeAmount: '5000', totalClaimed: '0' });
+  await startSeller(entry, () => (signed.length === 1 ? stale(entry) : { status: 400 }));
+  const told = await payOffer(entry);
+  expect(signed.map(({ deposit }) => deposit !== undefined)).toEqual([true, false]);
+  expect(told).toContain('status 400');
+  expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
+});
+
+test('a deposit is told of when the seller claims that its own voucher is charged', async () => {
+  const entry = entryOf(ARC, createAccount());
+  await startSeller(entry, ({ voucher: { maxClaimableAmount: max, signature } }) => {
+    const proof = {
+      channelState: { chargedCumulativeAmount: max },
+      voucherState: { signedMaxClaimable: max, signature },
+    };
+    return stale({ ...entry, extra: { ...entry.extra, ...proof } });
+  });
+  const told = await payOffer(entry);
+  expect(told).toContain('nothing more was signed');
+  expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
+  expect(signed).toHaveLength(1);
+});
+
+test.each(['the demand', 'the correction'])(
+  'a refund signs nothing for another seller’s channel that %s names, and leaves its record',
+  async (where) => {
+    const [own, others] = [entryOf(ARC, createAccount()), entryOf(ARC, createAccount())];
+    await keep(own, { ...RICH, balance: '50000', chargedCumulativeAmount: '10000' });
+    const id = await keep(others, RICH);
+    await startSeller(where === 'the demand' ? others : own, () => stale(others));
+    const refund = refundChannel(new URL(seller.url), readChannelOffer(demand(own))!, terms(), () => {});
+    await expect(refund).rejects.toThrow('another channel than the one of its offer');
+    expect(await storage().get(id)).toMatchObject(RICH);
+    expect(signed).toHaveLength(where === 'the demand' ? 0 : 1);
+  },
+);

@@ -1,0 +1,57 @@
+import { mkdir } from 'node:fs/promises';
+import { computeChannelId } from '@x402/evm/batch-settlement/client';
+import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
+import { createChannelClient } from './channel-client.ts';
+import type { BuyableOffer } from './offer.ts';
+import { formatUsdc } from './usdc.ts';
+
+export interface ChannelTerms {
+  readonly privateKey: `0x${string}`;
+  /** The folder with the records of the channels. It is made where it is missing. */
+  readonly directory: string;
+  /** The most that this call deposits, in base units. */
+  readonly maxDeposit: bigint;
+  /** Where the client reads the channel; null: its record alone counts. */
+  readonly rpcUrl: string | null;
+}
+
+/** Time-out of the provider's answer, in milliseconds. */
+const RPC_MS = 60_000;
+
+/** Opens the buyer's record of the offer's channel, with the official client that signs for it. Throws when `rpcUrl` is of another chain. */
+export async function openChannel({ requirement, amountUnits }: BuyableOffer, { directory, ...terms }: ChannelTerms) {
+  const network = requirement.network as `eip155:${string}`;
+  if (terms.rpcUrl !== null) await checkChain(terms.rpcUrl, network);
+  // The records hold signed vouchers.
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const storage = new FileClientChannelStorage({ directory });
+  const { asset } = requirement;
+  const { client, scheme } = createChannelClient({ ...terms, network, asset, maxUnits: amountUnits, storage });
+  const id = computeChannelId(scheme.buildChannelConfig(requirement), network);
+
+  return {
+    ...{ client, scheme, id },
+    /** What the record says is charged, in base units. */
+    charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
+    /** What the record says is left, as text. */
+    left: async (): Promise<string> => {
+      const { balance, chargedCumulativeAmount = '0' } = (await storage.get(id)) ?? {};
+      if (balance === undefined) return `unknown, in channel ${id}`;
+      return `${formatUsdc(BigInt(balance) - BigInt(chargedCumulativeAmount))} in channel ${id}`;
+    },
+  };
+}
+
+/** Throws unless the endpoint is on the seller's chain. A channel of another chain would be read as empty. */
+async function checkChain(rpcUrl: string, network: string): Promise<void> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] });
+  const headers = { 'content-type': 'application/json' };
+  const signal = AbortSignal.timeout(RPC_MS);
+  const answer = await fetch(rpcUrl, { method: 'POST', headers, body, signal })
+    .then((response) => response.json() as Promise<{ result?: unknown }>)
+    .catch((cause: unknown) => {
+      throw new Error('RPC_URL gives no answer; nothing was signed', { cause });
+    });
+  const found = typeof answer.result === 'string' ? `eip155:${Number(answer.result)}` : 'no chain';
+  if (found !== network) throw new Error(`RPC_URL is on ${found}, the offer on ${network}; nothing was signed`);
+}
