@@ -96,6 +96,8 @@ function inObject(path: string, file: ts.SourceFile, node: ts.ObjectLiteralExpre
 }
 
 const all = [...parsed].flatMap(([path, file]) => reasonsIn(path, file));
+// The process runs other tests after this file, and would keep the trees for them.
+parsed.clear();
 const said = new Set([...all.filter((one) => !one.startsWith('?')), ...LNBTC_REASONS]);
 const computed = [...new Set(all.filter((one) => one.startsWith('?')).map((one) => one.slice(1)))].sort();
 const wordsFor = (code: string) => wordsOfRefusal({ reason: code, detail: undefined });
