@@ -1,4 +1,4 @@
-import { AppError, TooMany, Unavailable } from '../errors.ts';
+import { TooMany, Unavailable } from '../errors.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Failures } from './failures.ts';
@@ -102,16 +102,12 @@ function hasCostARead(error: unknown): boolean {
   return error instanceof PaymentRefused || error instanceof TooMany;
 }
 
-/** The codes of a ledger that fails. */
-const OF_LEDGER: ReadonlySet<string> = new Set(['ledger_unavailable', 'settlement_unknown']);
-
 /**
  * Whether a failure before the intent is stored counts against the buyer. A refused payment counts. A failed call of a verified payment counts,
- * unless the service itself was short of something (Unavailable), or its ledger failed.
+ * unless the service itself was short of something (Unavailable).
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
   if (error instanceof PaymentRefused) return isVerified || !error.correction?.isForgiven;
-  if (error instanceof AppError && OF_LEDGER.has(error.code)) return false;
   return isVerified && !(error instanceof Unavailable);
 }

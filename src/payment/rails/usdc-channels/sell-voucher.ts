@@ -110,13 +110,15 @@ export function createSellVoucher(options: SellVoucherOptions) {
   ): Promise<Delivery> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     const key = bytesToHex(voucher.channelId);
-    // The same voucher may have its turn now. A ledger that was lost has no row of a channel that was charged.
-    if (!channel || options.turns.isBusy(key)) await inDoubt(async () => order.admit());
-    else order.admit();
-    // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
-    if (channel && max <= channel.state.totalClaimed)
-      throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-    await checkIdentifier({ ...options, soon }, voucher, order);
+    const check = async (): Promise<void> => {
+      order.admit();
+      // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
+      if (channel && max <= channel.state.totalClaimed)
+        throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
+      await checkIdentifier({ ...options, soon }, voucher, order);
+    };
+    // A sale of the same voucher may be under way, or may have ended since the channel was read.
+    await (inTurn(false).isDoubted || options.turns.isBusy(key) ? inDoubt(check) : check());
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>

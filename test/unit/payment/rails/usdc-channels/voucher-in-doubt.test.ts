@@ -190,10 +190,41 @@ test('a fresh voucher that has waited is answered as uncharged where claims cann
   expect(await second).toEqual([503, 'settlement_unavailable', false]);
 });
 
-test('a ledger that fails is not the buyer’s doing', async () => {
-  const lost: unknown = await present(openVoucherSeller(bed, { charge: fail })).catch((error: unknown) => error);
-  expect(lost).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
-  expect(isBuyersDoing(lost, true)).toBe(false);
+test('a voucher that is being sold is in doubt also where another payment holds its identifier', async () => {
+  const identifierHash = hash32('identifier');
+  const other = await bed.open(10_000n);
+  const seller = openVoucherSeller(bed);
+  await presentVoucher(seller, other, PRICE, orderOf('other', { identifierHash }));
+  const first = await holdFirst(seller);
+  expect(await endOf(present(seller, orderOf('a', { identifierHash })))).toEqual([
+    ...[409, 'payment_identifier_conflict', 'unknown'],
+  ]);
+  first.end();
+  await first.sold;
+});
+
+test('a voucher whose sale ends while its channel is read is in doubt when its client must wait', async () => {
+  const [reached, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isSecond = false;
+  const get = async (id: Uint8Array) => {
+    const row = await bed.store.get(id);
+    if (!isSecond) return row;
+    reached.resolve();
+    await go.promise;
+    return row;
+  };
+  const seller = openVoucherSeller(bed, { store: { get } });
+  const first = await holdFirst(seller);
+  isSecond = true;
+  const admit = () => {
+    throw new TooMany('client_failures', 'wait', 5);
+  };
+  const second = endOf(present(seller, orderOf('a', { admit })));
+  await reached.promise;
+  first.end();
+  await first.sold;
+  go.resolve();
+  expect(await second).toEqual([429, 'client_failures', 'unknown']);
 });
 
 test('a voucher that another process charges meanwhile is a conflict that says unknown', async () => {
