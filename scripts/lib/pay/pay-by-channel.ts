@@ -10,8 +10,8 @@ import { formatUsdc } from './usdc.ts';
 type Say = (line: string) => void;
 
 const WOULD_PAY_TWICE =
-  'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed. ' +
-  'If another device has bought a call in this channel meanwhile, repeat the command';
+  'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed';
+const OTHER_DEVICE = '. If another device has bought a call in this channel meanwhile, repeat the command';
 const MAY_BE_CHARGED =
   'whether it is charged is open. Repeat the same command: the same voucher is never charged twice';
 const THEN_READ = 'Then repeat the command with RPC_URL';
@@ -36,16 +36,17 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
   const http = new x402HTTPClient(channel.client);
   // Whatever the seller answers, it holds each signed deposit until that expires.
   const held: string[] = [];
-  const failed = (text: string, cause?: unknown) => new Error([text, ...held].join('; '), { cause });
+  const failed = (text: string, cause?: unknown) =>
+    new Error(held.length > 0 ? `${[text, ...held].join('; ')}. ${THEN_READ}` : text, { cause });
   for (let isRetry = false; ; isRetry = true) {
     // Pays the offer that was checked. A new request could bring another price.
     const payload = await http.createPaymentPayload(offer.challenge).catch((cause: Error) => {
-      throw isRetry ? failed(cause.message, cause) : cause;
+      throw isRetry ? failed(cause.message) : cause;
     });
     const deposit = depositIn(payload);
     if (deposit) {
       say(`deposit: ${deposit.amount} into channel ${channel.id}`);
-      held.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}. ${THEN_READ}`);
+      held.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
     }
     const open = deposit ? '' : `; ${MAY_BE_CHARGED}`;
     const answer = await presentPayment(url, http.encodePaymentSignatureHeader(payload), say).catch(
@@ -56,7 +57,8 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
     const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
     if (recovered && !isRetry) {
       await answer.body?.cancel();
-      if (wouldPayTwice(payload, await channel.charged(), offer)) throw failed(WOULD_PAY_TWICE);
+      if (wouldPayTwice(payload, await channel.charged(), offer))
+        throw failed(`${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
@@ -65,12 +67,14 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
       const more = [409, 503].includes(answer.status) ? open : adviceOn(reason, terms, held);
       throw failed(`status ${answer.status}: ${reason}${more}`);
     }
-    const body = Buffer.from(await answer.arrayBuffer());
+    const body = await answer.arrayBuffer().catch((cause: unknown) => {
+      throw failed('the answer was cut off', cause);
+    });
     say(`paid:    ${paidText(offer, receipt)}`);
     say(`left:    ${await channel.left()}`);
-    // The last deposit paid for this answer.
-    for (const text of deposit ? held.slice(0, -1) : held) say(`open:    ${text}`);
-    return body;
+    const isMade = deposit !== null && receipt?.success === true && receipt.transaction !== '';
+    for (const text of isMade ? held.slice(0, -1) : held) say(`open:    ${text}. Use RPC_URL for the next call`);
+    return Buffer.from(body);
   }
 }
 

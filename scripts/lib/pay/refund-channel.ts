@@ -19,10 +19,11 @@ export async function refundChannel(url: URL, offer: BuyableOffer, terms: Channe
     answers.push(answer.clone());
     return withOwnEntries(answer, offer);
   };
-  const receipt = await channel.scheme.refund(url.href, { fetch: watched }).catch(async (cause: unknown) => {
+  const receipt = await channel.scheme.refund(url.href, { fetch: watched }).catch(async (cause: Error) => {
     const last = answers.at(-1);
     // A refusal has a reason that the client understands. For any other answer it says only that the receipt is missing.
-    if (!last || last.ok || last.status === 402) throw cause;
+    // The client's message repeats the seller's words.
+    if (!last || last.ok || last.status === 402) throw new Error(printable(cause.message));
     const isOpen = [409, 503].includes(last.status) ? '; ask again later, the refund may be under way' : '';
     throw new Error(`status ${last.status}: ${printable(await reasonOf(last, null))}${isOpen}`, { cause });
   });
@@ -36,7 +37,7 @@ export async function refundChannel(url: URL, offer: BuyableOffer, terms: Channe
  * correct or delete the record of that one.
  */
 function withOwnEntries(answer: Response, offer: BuyableOffer): Response {
-  const demand = answer.headers.get('payment-required');
+  const demand = answer.status === 402 ? answer.headers.get('payment-required') : null;
   if (demand === null) return answer;
   const own = ofChannel(demand, offer);
   if (own === null)
