@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { readMigrations } from '../schema-version.ts';
 import type { Sqlite } from '../sqlite/database.ts';
-import { asFileError } from '../sqlite/file-error.ts';
+import { openNamed } from '../sqlite/file-error.ts';
 import { migrate } from '../sqlite/migrate.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
@@ -21,11 +21,7 @@ const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
  * Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
  */
 export function openChainDatabase(file: string): Sqlite {
-  try {
-    return open(file);
-  } catch (error) {
-    throw asFileError(error, file) ?? error;
-  }
+  return openNamed(file, open);
 }
 
 function open(file: string): Sqlite {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { asFileError } from './file-error.ts';
+import { openNamed } from './file-error.ts';
 import { migrate } from './migrate.ts';
 import { rewriteLog } from './rewrite-log.ts';
 
@@ -16,11 +16,7 @@ const MIGRATIONS = join(import.meta.dirname, 'migrations');
  * on disk when this returns. Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
  */
 export function openLedgerDatabase(file: string): Sqlite {
-  try {
-    return open(file);
-  } catch (error) {
-    throw asFileError(error, file) ?? error;
-  }
+  return openNamed(file, open);
 }
 
 function open(file: string): Sqlite {

@@ -26,3 +26,12 @@ export function asFileError(error: unknown, path: string): DatabaseFileError | n
   const isOfFile = error instanceof Database.SqliteError && CODES.test(error.code);
   return isOfFile ? new DatabaseFileError(path, error.code, error) : null;
 }
+
+/** Opens a database. Throws the failure of its file as one that names the path. */
+export function openNamed<T>(path: string, open: (path: string) => T): T {
+  try {
+    return open(path);
+  } catch (error) {
+    throw asFileError(error, path) ?? error;
+  }
+}
