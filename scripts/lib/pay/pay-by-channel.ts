@@ -56,7 +56,6 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
     );
     const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
     if (recovered && !isRetry) {
-      await answer.body?.cancel();
       if (wouldPayTwice(payload, await channel.charged(), offer))
         throw failed(`${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
       say('corrected: the record of the channel was old; signing once more');
@@ -67,14 +66,11 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
       const more = [409, 503].includes(answer.status) ? open : adviceOn(reason, terms, held);
       throw failed(`status ${answer.status}: ${reason}${more}`);
     }
-    const body = await answer.arrayBuffer().catch((cause: unknown) => {
-      throw failed('the answer was cut off', cause);
-    });
     say(`paid:    ${paidText(offer, receipt)}`);
     say(`left:    ${await channel.left()}`);
     const isMade = deposit !== null && receipt?.success === true && receipt.transaction !== '';
     for (const text of isMade ? held.slice(0, -1) : held) say(`open:    ${text}. Use RPC_URL for the next call`);
-    return Buffer.from(body);
+    return Buffer.from(await answer.arrayBuffer());
   }
 }
 

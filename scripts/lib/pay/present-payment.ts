@@ -10,8 +10,8 @@ const ANSWER_WITHIN_MS = 60_000;
 const isBusy = (status: number): boolean => [409, 503].includes(status);
 
 /**
- * Sends a signed payment and returns the answer.
- * It presents the same payment again after a broken connection, and while `isWorthAgain(status)` is true
+ * Sends a signed payment and returns the answer, with its body received whole.
+ * It presents the same payment again after a broken connection, also where that cuts the body off, and while `isWorthAgain(status)` is true
  * (by default for 409 and 503: the seller is still busy with it).
  * A seller takes one payment once; a newly signed one could be charged in addition.
  */
@@ -27,15 +27,16 @@ export async function presentPayment(
       return null;
     });
     if (answer && (!isWorthAgain(answer.status) || retry === MAX_RETRIES)) return answer;
-    await answer?.body?.cancel();
     const seconds = waitSeconds(answer?.headers.get('retry-after') ?? null);
     say(`${answer ? `status ${answer.status}` : 'no answer'}; the same payment again in ${seconds} s`);
     await delay(seconds * 1000);
   }
 }
 
-function send(url: URL, headers: Record<string, string>): Promise<Response> {
-  return fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+async function send(url: URL, headers: Record<string, string>): Promise<Response> {
+  const answer = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+  if (!answer.body) return answer;
+  return new Response(await answer.arrayBuffer(), { status: answer.status, headers: answer.headers });
 }
 
 /** Seconds to wait by a Retry-After header; 1 when it is missing or a date. */

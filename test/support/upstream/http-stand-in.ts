@@ -13,8 +13,14 @@ export interface Asked {
   readonly body: any;
 }
 
-/** A status with headers, and JSON or text; null hangs until the stand-in stops. */
-export type Answered = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string } | null;
+/** A status with headers, and JSON or text, which a broken connection may cut off; null hangs until the stand-in stops. */
+export type Answered = {
+  status?: number;
+  headers?: Record<string, string>;
+  json?: unknown;
+  text?: string;
+  isCutOff?: boolean;
+} | null;
 
 /** A third party's service over real HTTP on 127.0.0.1. It keeps the requests that it gets. */
 export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) {
@@ -40,7 +46,10 @@ export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) 
       response.statusCode = got.status ?? 200;
       for (const [name, value] of Object.entries(got.headers ?? {})) response.setHeader(name, value);
       if ('json' in got) response.setHeader('content-type', 'application/json');
-      response.end('json' in got ? JSON.stringify(got.json) : got.text);
+      const sent = 'json' in got ? JSON.stringify(got.json) : got.text;
+      if (!got.isCutOff) return response.end(sent);
+      response.setHeader('content-length', Buffer.byteLength(sent ?? '') + 1);
+      response.write(sent ?? '', () => response.destroy());
     });
   });
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));

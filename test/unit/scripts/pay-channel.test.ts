@@ -78,7 +78,12 @@ const demand = (entry: Entry, more: object = {}): string =>
 /** Starts a seller that answers each payment as `answerTo` says, and a request without one with `offered`. */
 async function startSeller(
   offered: Entry,
-  answerTo: (payment: Signed) => { status: number; headers?: Record<string, string>; json?: unknown },
+  answerTo: (payment: Signed) => {
+    status: number;
+    headers?: Record<string, string>;
+    json?: unknown;
+    isCutOff?: boolean;
+  },
 ) {
   seller = await startStandIn(async ({ headers }) => {
     const shown = headers['payment-signature'];
@@ -150,6 +155,23 @@ test('a correction counts also where the seller puts it on an entry with another
   );
   expect(await payOffer(offered)).toBe('{}');
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['30000', '60000']);
+});
+
+test('an answer whose connection breaks is asked for again with the same voucher', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  await startSeller(entry, ({ voucher }) => {
+    const extra = {
+      chargedAmount: '10000',
+      channelState: { ...RICH, chargedCumulativeAmount: voucher.maxClaimableAmount },
+    };
+    const receipt = { success: true, transaction: '', network: ARC.network, amount: '10000', extra };
+    const headers = { 'payment-response': btoa(JSON.stringify(receipt)) };
+    return { status: 200, headers, json: { answer: 42 }, isCutOff: signed.length === 1 };
+  });
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['260000', '260000']);
+  expect(await storage().get(id)).toMatchObject({ ...RICH, chargedCumulativeAmount: '260000' });
 });
 
 test('a seller that refuses a deposit holds it still, and the buyer is told until when', async () => {

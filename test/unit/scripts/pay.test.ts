@@ -17,6 +17,8 @@ const seller = {
   amount: '2000',
   listed: '0.002' as string | null,
   settled: 200,
+  /** How many of the next answers a broken connection cuts off. */
+  cutOff: 0,
   /** The resource that it names. Null: the requested URL. */
   resource: null as string | null,
   paid: [] as IncomingHttpHeaders[],
@@ -49,7 +51,9 @@ beforeAll(async () => {
     } else if (request.headers['payment-signature'] && seller.settled === 200) {
       seller.paid.push(request.headers);
       const receipt = { success: true, transaction, network: 'eip155:5042' } as const;
-      response.writeHead(200, { 'payment-response': encodePaymentResponseHeader(receipt) }).end('{"answer":42}');
+      const headers = { 'payment-response': encodePaymentResponseHeader(receipt), 'content-length': 13 };
+      if (seller.cutOff-- > 0) response.writeHead(200, headers).write('{"answer":', () => response.destroy());
+      else response.writeHead(200, headers).end('{"answer":42}');
     } else {
       if (request.headers['payment-signature']) seller.paid.push(request.headers);
       response.writeHead(402, { 'payment-required': challenge(request.url ?? '') }).end('{"hint":"pay"}');
@@ -61,7 +65,9 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-beforeEach(() => Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, resource: null, paid: [] }));
+beforeEach(() => {
+  Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, cutOff: 0, resource: null, paid: [] });
+});
 
 function pay(
   path: string,
@@ -77,6 +83,15 @@ test('pays what is asked and prints only the body on standard output', async () 
   expect(stderr).toContain(transaction);
   const sent = JSON.parse(Buffer.from(String(seller.paid[0]?.['payment-signature']), 'base64').toString());
   expect(sent.payload.authorization).toMatchObject({ from: payer.address, to: payTo, value: '2000' });
+});
+
+test('presents the same payment again for an answer whose connection broke', async () => {
+  seller.cutOff = 1;
+  const { code, stdout, stderr } = await pay('/thing');
+  expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
+  expect(stderr).toContain('no answer; the same payment again');
+  const [first, again] = seller.paid.map((headers) => headers['payment-signature']);
+  expect([again, seller.paid.length]).toEqual([first, 2]);
 });
 
 test.each([
