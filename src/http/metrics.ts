@@ -8,8 +8,20 @@ import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 /** A new registry with Node's default metrics. Each set of parts has its own, so that two sets do not collide. */
 export function createMetrics(): Registry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  for (const metric of processMetrics().getMetricsAsArray())
+    registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
+}
+
+let ofProcess: Registry | null = null;
+
+/** Node's default metrics are of the process, and all registries share them: each set keeps a timer and an observer, which nothing can stop. */
+function processMetrics(): Registry {
+  if (!ofProcess) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({ register: ofProcess });
+  }
+  return ofProcess;
 }
 
 /** Publishes the routes' counters. They are read when the metrics are requested, and cost nothing before. */
