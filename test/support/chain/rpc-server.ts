@@ -50,8 +50,7 @@ export interface RpcServer {
   stop(): Promise<void>;
 }
 
-/** Prepared once, as building it would take longer than a test's time-out. */
-const TOO_LARGE = Buffer.alloc(33 * 1024 * 1024, '0');
+const TOO_LARGE_BYTES = 33 * 1024 * 1024;
 
 export async function startRpcServer(methods: Record<string, Method> = {}, port = 0): Promise<RpcServer> {
   const bodies: unknown[] = [];
@@ -136,7 +135,7 @@ function breakAnswer(fault: Fault, calls: readonly RpcRequest[], response: Serve
       send(response, 200, '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}');
       return true;
     case 'too-large':
-      response.writeHead(200, { 'content-type': 'application/json' }).end(TOO_LARGE);
+      response.writeHead(200, { 'content-type': 'application/json' }).end(Buffer.alloc(TOO_LARGE_BYTES, '0'));
       return true;
     case 'stalled-body':
       response.writeHead(200, { 'content-type': 'application/json' }).write('{"jsonrpc"');
