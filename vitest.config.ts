@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { LongFirst } from './test/support/long-first.ts';
+import { makeRunFolder } from './test/support/run-folder.ts';
 
 // Some hundred programs are started: each compiles 1,500 modules unless Node finds them here. A change of a file makes its entry anew.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
@@ -18,6 +19,7 @@ const YOUNG_GENERATION = '--max-semi-space-size=8'; // MB
 const MEMORY = '/dev/shm';
 const ROOM_BYTES = 4e9;
 if (hasRoom(MEMORY)) process.env.TMPDIR ??= MEMORY;
+process.env.TMPDIR = makeRunFolder();
 
 function hasRoom(folder: string): boolean {
   try {
@@ -35,7 +37,7 @@ const isShuffled = process.argv.some((option) => option.startsWith('--sequence.s
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/service/build-service.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/loopback-only.ts'],
     // Tests wait for events. These only end one that hangs, on a machine that is as busy as it may be.
     testTimeout: 300_000,

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 
 const KEEPER = new URL('postgres-keeper.ts', import.meta.url).pathname;
 const READY_MS = 120_000;
-/** One for each run of the tests: its workers have one parent. */
-const folder = join(tmpdir(), `percall-postgres-run-${process.ppid}`);
+/** One for each run of the tests: its workers have one parent, whose process id this is. */
+const folderOf = (run: number): string => join(tmpdir(), `percall-postgres-run-${run}`);
+const folder = folderOf(process.ppid);
 
 /**
  * A database of its own on the one server of this run, which starts when the first test file asks for it: with all migrations and no rows,
@@ -32,7 +34,7 @@ async function serverUrl(): Promise<string> {
     const error = readNote('error');
     if (error !== null) throw new Error(`PostgreSQL did not start: ${error}`);
     forgetDeadKeeper();
-    await new Promise((next) => setTimeout(next, 30));
+    await delay(30);
   }
   throw new Error(`PostgreSQL did not start in ${READY_MS / 1000} s`);
 }
@@ -59,9 +61,16 @@ function forgetDeadKeeper(): void {
   if (pid > 0 && !existsSync(`/proc/${pid}`)) rmSync(folder, { recursive: true, force: true });
 }
 
-function readNote(name: string): string | null {
+/** Ends the server of a run, and resolves when it has deleted its files. */
+export async function endServer(run: number): Promise<void> {
+  const keeper = `/proc/${readNote('keeper', folderOf(run))}`;
+  rmSync(folderOf(run), { recursive: true, force: true });
+  for (const until = Date.now() + READY_MS; existsSync(keeper) && Date.now() < until; ) await delay(30);
+}
+
+function readNote(name: string, of = folder): string | null {
   try {
-    return readFileSync(join(folder, name), 'utf8');
+    return readFileSync(join(of, name), 'utf8');
   } catch {
     return null;
   }

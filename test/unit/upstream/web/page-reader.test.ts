@@ -20,7 +20,7 @@ let reader: PageReader;
 afterEach(() => reader.close());
 
 test('pages are read by a thread, as many at once as there are, and the caller’s bytes are not changed', async () => {
-  reader = createPageReader({ workers: 2 });
+  reader = createPageReader({ workers: 2, waitMs: PATIENCE_MS, parseMs: PATIENCE_MS });
   const bytes = Buffer.from(small.bytes);
   const read = await Promise.all(Array.from({ length: 6 }, () => reader.read(small, signal)));
   expect(read.map(({ title }) => title)).toEqual(Array(6).fill('Small'));
