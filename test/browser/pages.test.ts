@@ -75,7 +75,10 @@ describeInBrowser('the pages', (browser) => {
     /** Of both visits, until they were drawn. An open page is updated, and so transfers more. */
     const bytes: number[] = [];
     beforeAll(async () => {
-      [wide, phone] = await Promise.all([visit(path), visit(path, { screen: 'phone', colorScheme: 'dark' })]);
+      [wide, phone] = await Promise.all([
+        visit(path, { newProfile: true }),
+        visit(path, { newProfile: true, screen: 'phone', colorScheme: 'dark' }),
+      ]);
       await Promise.all([wide, phone].map(({ page }) => page.waitForLoadState('networkidle')));
       for (const { page, observed } of [wide, phone]) {
         await charts(page);
@@ -174,7 +177,7 @@ describeInBrowser('the pages', (browser) => {
 
     let page: Page;
     beforeAll(async () => {
-      ({ page } = await visit('/', { reducedMotion: 'no-preference' }));
+      ({ page } = await visit('/', { newProfile: true, reducedMotion: 'no-preference' }));
     });
     afterAll(() => page?.context().close());
 

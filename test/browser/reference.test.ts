@@ -36,7 +36,7 @@ describeInBrowser('/docs', (browser) => {
   test.each([true, false])(
     'shows every operation of the live document with its price (scripts: %s)',
     async (javaScript) => {
-      const { page, observed } = await browser.visit(`${service.origin}/docs`, { javaScript });
+      const { page, observed } = await browser.visit(`${service.origin}/docs`, { newProfile: true, javaScript });
       const document = JSON.parse((await service.get('/openapi.json')).body);
       const expected = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, { 'x-payment-info': payment }]) =>

@@ -37,6 +37,8 @@ const UNUSED_FEATURES = [
 /** Flags that turn off background traffic and keep the browser on this machine: no other name or address resolves, and no proxy is used. */
 const FLAGS = [
   '--no-sandbox',
+  // Pages of one profile share a process. Starting one costs as much as loading a page.
+  '--renderer-process-limit=1',
   '--disable-gpu',
   '--disable-quic',
   '--no-first-run',
@@ -63,7 +65,9 @@ export interface VisitOptions {
   readonly reducedMotion?: 'reduce' | 'no-preference';
   /** False shows the page without scripts. Then most of Playwright's page functions do not work. */
   readonly javaScript?: boolean;
-  /** Changes the page before it is opened. */
+  /** A new profile has nothing in its cache. Without it, visits with the same options share one. */
+  readonly newProfile?: boolean;
+  /** Changes the page, and its new profile, before it is opened. */
   readonly prepare?: (page: Page) => Promise<void>;
 }
 
@@ -88,7 +92,7 @@ export interface Visit {
 }
 
 export interface TestBrowser {
-  /** Opens the URL in a new profile and resolves when it has loaded. It is closed when the test ends; opened by `beforeAll`, when the browser is. */
+  /** Opens the URL in a new page and resolves when it has loaded. The page is closed when the test ends; opened by `beforeAll`, when the browser is. */
   visit(url: string, options?: VisitOptions): Promise<Visit>;
 }
 
@@ -103,7 +107,8 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
   }
   describe(name, () => {
     let browser: Browser;
-    let opened: BrowserContext[] = [];
+    const profiles = new Map<string, Promise<BrowserContext>>();
+    let opened: { close(): Promise<void> }[] = [];
     beforeAll(async () => {
       browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
     });
@@ -112,14 +117,22 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
       opened = [];
     });
     afterEach(async () => {
-      await Promise.all(opened.map((context) => context.close()));
+      await Promise.all(opened.map((one) => one.close()));
     });
     suite({
       visit: async (url, options = {}) => {
-        const context = await browser.newContext(contextOptions(options));
-        opened.push(context);
-        context.setDefaultTimeout(HANGS_MS);
-        return visit(context, url, options.prepare);
+        const { newProfile, prepare, ...shown } = options;
+        if (newProfile || prepare) {
+          const profile = await createProfile(browser, shown);
+          opened.push(profile);
+          return visit(profile, url, prepare);
+        }
+        const key = JSON.stringify(contextOptions(shown));
+        const creating = profiles.get(key) ?? createProfile(browser, shown);
+        profiles.set(key, creating);
+        const visited = await visit(await creating, url);
+        opened.push(visited.page);
+        return visited;
       },
     });
     // Registered last, so it runs first at the end. Otherwise a server that the suite stops would wait for the connections of open pages.
@@ -132,6 +145,12 @@ const NO_BROWSER: TestBrowser = { visit: () => Promise.reject(new Error('there i
 function contextOptions(options: VisitOptions): BrowserContextOptions {
   const { colorScheme = 'light', screen = 'desktop', reducedMotion = 'reduce', javaScript = true } = options;
   return { ...VIEWPORTS[screen], colorScheme, reducedMotion, javaScriptEnabled: javaScript };
+}
+
+async function createProfile(browser: Browser, options: VisitOptions): Promise<BrowserContext> {
+  const context = await browser.newContext(contextOptions(options));
+  context.setDefaultTimeout(HANGS_MS);
+  return context;
 }
 
 async function visit(context: BrowserContext, url: string, prepare?: VisitOptions['prepare']): Promise<Visit> {
