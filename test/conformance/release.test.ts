@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { answerShapes } from '../../scripts/lib/answer-shapes.ts';
 import { moveUnreleased } from '../../scripts/lib/release/changelog.ts';
 import { refusalsOf } from '../../scripts/lib/release/refusals.ts';
+import { CHILD_ENV } from '../support/service/child-env.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PARTS = ['scripts', 'src', 'openapi', 'docs', 'package.json', 'package-lock.json', 'CHANGELOG.md', '.gitignore'];
@@ -45,9 +46,9 @@ function createCopy() {
       git('commit', '--quiet', '--message', `change ${path}`);
     },
     release: (...args: string[]) => {
-      const PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
+      const env = { ...CHILD_ENV, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
       const script = join(folder, 'scripts/release.ts');
-      const run = spawnSync(process.execPath, [script, ...args], { cwd: folder, encoding: 'utf8', env: { PATH } });
+      const run = spawnSync(process.execPath, [script, ...args], { cwd: folder, encoding: 'utf8', env });
       return { code: run.status, out: run.stdout, error: run.stderr };
     },
     /** Everything that a release that is not made must leave alone. */
