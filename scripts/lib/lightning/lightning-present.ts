@@ -10,12 +10,12 @@ function isWorthAgain(status: number): boolean {
 }
 
 /**
- * Presents a complete proof to its seller and returns the answer's body, read to its end. Throws the seller's reason after several failed attempts.
+ * Presents a complete proof to its seller and returns the answer's complete body. Throws after several attempts: the seller's reason, or that the
+ * answer was cut off.
  */
 export async function presentProof(proof: LightningProof, say: (line: string) => void): Promise<Buffer> {
-  const answer = await presentPayment(new URL(proof.url), proofHeader(proof), say, isWorthAgain);
+  const { answer, body } = await presentPayment(new URL(proof.url), proofHeader(proof), say, isWorthAgain);
   if (!answer.ok) throw new Error(`status ${answer.status}: ${printable(await reasonOf(answer))}`);
-  const body = Buffer.from(await answer.arrayBuffer());
   if (!isReceiptedIn(answer.headers, proof)) say('the answer came without a receipt for this payment');
   return body;
 }

@@ -33,6 +33,11 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
     ...{ client, scheme, id },
     /** What the record says is charged, in base units. */
     charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
+    /** Sets the charges of the record, in base units, where there is one. A lower figure makes the next call sign an earlier voucher again. */
+    chargeAgain: async (charged: bigint): Promise<void> => {
+      const record = await storage.get(id);
+      if (record) await storage.set(id, { ...record, chargedCumulativeAmount: charged.toString() });
+    },
     /** What the record says is left, as text. */
     left: async (): Promise<string> => {
       const { balance, chargedCumulativeAmount = '0' } = (await storage.get(id)) ?? {};

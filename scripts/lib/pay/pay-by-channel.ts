@@ -3,14 +3,17 @@ import { x402HTTPClient } from '@x402/fetch';
 import { reasonOf } from './answer-receipt.ts';
 import { type BuyableOffer, ofChannel } from './offer.ts';
 import { type ChannelTerms, openChannel } from './open-channel.ts';
-import { presentPayment } from './present-payment.ts';
+import { CutOff, dropBody, presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
+type Channel = Awaited<ReturnType<typeof openChannel>>;
 
 const WOULD_PAY_TWICE =
   'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed';
+const CUT_OFF_AND_CHARGED =
+  'an answer was cut off, and the seller says that its voucher is charged; nothing more was signed. Repeating the command buys another answer';
 const OTHER_DEVICE = '. If another device has bought a call in this channel meanwhile, repeat the command';
 const MAY_BE_CHARGED =
   'whether it is charged is open. Repeat the same command: the same voucher is never charged twice';
@@ -49,28 +52,33 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
       held.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
     }
     const open = deposit ? '' : `; ${MAY_BE_CHARGED}`;
-    const answer = await presentPayment(url, http.encodePaymentSignatureHeader(payload), say).catch(
-      (cause: unknown) => {
-        throw failed(`no answer${open}`, cause);
-      },
-    );
+    const presented = presentPayment(url, http.encodePaymentSignatureHeader(payload), say);
+    const { answer, body, cutOff } = await presented.catch(async (cause: unknown) => {
+      if (!(cause instanceof CutOff)) throw failed(`no answer${open}`, cause);
+      const made = deposit && (await noteDeposit(http, payload, { headers: cause.headers, offer, channel }, say));
+      if (!made) throw failed(`${cause.message}${open}`, cause);
+      held.pop();
+      throw failed(`${cause.message}; the deposit is made, transaction ${made}; ${MAY_BE_CHARGED}`, cause);
+    });
     const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
     if (recovered && !isRetry) {
+      await dropBody(answer);
       if (wouldPayTwice(payload, await channel.charged(), offer))
-        throw failed(`${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
+        throw failed(cutOff ? CUT_OFF_AND_CHARGED : `${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
     if (!answer.ok) {
       const reason = printable(await reasonOf(answer, receipt));
-      const more = [409, 503].includes(answer.status) ? open : adviceOn(reason, terms, held);
-      throw failed(`status ${answer.status}: ${reason}${more}`);
+      const isOpen = cutOff !== null || [409, 503].includes(answer.status);
+      const cut = cutOff ? '; an earlier answer was cut off' : '';
+      throw failed(`status ${answer.status}: ${reason}${cut}${isOpen ? open : adviceOn(reason, terms, held)}`);
     }
     say(`paid:    ${paidText(offer, receipt)}`);
     say(`left:    ${await channel.left()}`);
-    const isMade = deposit !== null && receipt?.success === true && receipt.transaction !== '';
+    const isMade = deposit !== null && isMadeIn(receipt);
     for (const text of isMade ? held.slice(0, -1) : held) say(`open:    ${text}. Use RPC_URL for the next call`);
-    return Buffer.from(await answer.arrayBuffer());
+    return body;
   }
 }
 
@@ -99,6 +107,22 @@ async function note(
 }
 
 /**
+ * Notes the deposit that is made by the receipt of an answer which was cut off, and not what that answer charged: so the next call signs the same voucher,
+ * and gets the answer. Returns the deposit's transaction; null without such a receipt.
+ */
+async function noteDeposit(
+  http: x402HTTPClient,
+  payload: PaymentPayload,
+  { headers, offer, channel }: { headers: Headers; offer: BuyableOffer; channel: Channel },
+  say: Say,
+): Promise<string | null> {
+  const before = await channel.charged();
+  const { receipt } = await note(http, payload, { answer: new Response(null, { headers }), offer }, say);
+  await channel.chargeAgain(before);
+  return isMadeIn(receipt) ? printable(receipt.transaction) : null;
+}
+
+/**
  * Whether a second voucher could pay the seller more than the one just signed (`max`) and the corrected charges may come from that one:
  * `charged <= max < charged + price`. Below that, the second one covers no more than the first. Above it, another device has signed.
  */
@@ -121,6 +145,10 @@ function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null)
     ? `${price} with a deposit, transaction ${printable(receipt.transaction)}`
     : `${price} by voucher`;
 }
+
+/** Whether a deposit is made, by the receipt of its answer. */
+const isMadeIn = (receipt: SettleResponse | null): receipt is SettleResponse =>
+  receipt?.success === true && receipt.transaction !== '';
 
 interface SignedDeposit {
   readonly amount: string;

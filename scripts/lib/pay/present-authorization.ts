@@ -1,5 +1,5 @@
 import { reasonOf } from './answer-receipt.ts';
-import { presentPayment } from './present-payment.ts';
+import { CutOff, presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
 
@@ -22,14 +22,20 @@ export async function presentAuthorization(url: URL, signed: Signed, say: Say): 
   const { amountUnits, nonce, validBefore } = signed;
   // The authorization stays valid until it expires, so the buyer must know its nonce before signing another.
   const open = `whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
-  const answer = await presentPayment(url, signed.headers, say).catch((cause: unknown) => {
-    throw new Error(`no answer; ${open}`, { cause });
+  /** Of an answer that was cut off: that it named the payment's transaction, else that the charge is open. */
+  const afterCut = (headers: Headers): string => {
+    const transaction = signed.transactionIn(headers);
+    return transaction === null ? open : `its receipt names transaction ${printable(transaction)}: it is paid`;
+  };
+  const { answer, body, cutOff } = await presentPayment(url, signed.headers, say).catch((cause: unknown) => {
+    const failure = cause instanceof CutOff ? `${cause.message}; ${afterCut(cause.headers)}` : `no answer; ${open}`;
+    throw new Error(failure, { cause });
   });
   if (!answer.ok) {
     const failure = `status ${answer.status}: ${printable(await reasonOf(answer))}`;
+    if (cutOff) throw new Error(`${failure}; an earlier answer was cut off; ${afterCut(cutOff)}`);
     throw new Error([409, 503].includes(answer.status) ? `${failure}; ${open}` : failure);
   }
-  const body = Buffer.from(await answer.arrayBuffer());
   const transaction = signed.transactionIn(answer.headers);
   if (transaction !== null) say(`paid:    ${formatUsdc(amountUnits)}, transaction ${printable(transaction)}`);
   else say(`paid:    ${formatUsdc(amountUnits)} was authorized, but the answer came without a receipt`);

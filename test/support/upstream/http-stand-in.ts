@@ -13,12 +13,13 @@ export interface Asked {
   readonly body: any;
 }
 
-/** A status with headers, and JSON or text, which a broken connection may cut off; null hangs until the stand-in stops. */
+/** A status with headers, and JSON or text; null hangs until the stand-in stops. */
 export type Answered = {
   status?: number;
   headers?: Record<string, string>;
   json?: unknown;
   text?: string;
+  /** True breaks the connection before the body is complete. */
   isCutOff?: boolean;
 } | null;
 
@@ -48,7 +49,6 @@ export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) 
       if ('json' in got) response.setHeader('content-type', 'application/json');
       const sent = 'json' in got ? JSON.stringify(got.json) : got.text;
       if (!got.isCutOff) return response.end(sent);
-      response.setHeader('content-length', Buffer.byteLength(sent ?? '') + 1);
       response.write(sent ?? '', () => response.destroy());
     });
   });

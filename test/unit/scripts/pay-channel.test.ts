@@ -9,7 +9,7 @@ import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
 import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
 import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
-import { startStandIn } from '../../support/upstream/http-stand-in.ts';
+import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 // What a seller that answers with a 402 of its own making can do to a buyer's channels.
 
@@ -76,15 +76,7 @@ const demand = (entry: Entry, more: object = {}): string =>
   btoa(JSON.stringify({ x402Version: 2, resource: { url: 'http://127.0.0.1/' }, accepts: [entry], ...more }));
 
 /** Starts a seller that answers each payment as `answerTo` says, and a request without one with `offered`. */
-async function startSeller(
-  offered: Entry,
-  answerTo: (payment: Signed) => {
-    status: number;
-    headers?: Record<string, string>;
-    json?: unknown;
-    isCutOff?: boolean;
-  },
-) {
+async function startSeller(offered: Entry, answerTo: (payment: Signed) => NonNullable<Answered> & { status: number }) {
   seller = await startStandIn(async ({ headers }) => {
     const shown = headers['payment-signature'];
     if (!shown) return { status: 402, json: {}, headers: { 'payment-required': demand(offered) } };
@@ -157,21 +149,75 @@ test('a correction counts also where the seller puts it on an entry with another
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['30000', '60000']);
 });
 
-test('an answer whose connection breaks is asked for again with the same voucher', async () => {
+/** An answer to a payment with its receipt. `made` is the transaction of its deposit, if it has one. */
+const sold = ({ voucher }: Signed, made = '') => {
+  const channelState = { ...RICH, chargedCumulativeAmount: voucher.maxClaimableAmount };
+  const extra = { chargedAmount: '10000', channelState };
+  const receipt = { success: true, transaction: made, network: ARC.network, amount: '10000', extra };
+  return { status: 200, headers: { 'payment-response': btoa(JSON.stringify(receipt)) }, json: { answer: 42 } };
+};
+
+test('an answer that is cut off is asked for again with the same voucher', async () => {
   const entry = entryOf(ARC, createAccount());
   const id = await keep(entry, RICH);
-  await startSeller(entry, ({ voucher }) => {
-    const extra = {
-      chargedAmount: '10000',
-      channelState: { ...RICH, chargedCumulativeAmount: voucher.maxClaimableAmount },
-    };
-    const receipt = { success: true, transaction: '', network: ARC.network, amount: '10000', extra };
-    const headers = { 'payment-response': btoa(JSON.stringify(receipt)) };
-    return { status: 200, headers, json: { answer: 42 }, isCutOff: signed.length === 1 };
-  });
+  await startSeller(entry, (payment) => ({ ...sold(payment), isCutOff: signed.length === 1 }));
   expect(await payOffer(entry)).toBe('{"answer":42}');
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['260000', '260000']);
   expect(await storage().get(id)).toMatchObject({ ...RICH, chargedCumulativeAmount: '260000' });
+});
+
+test('after answers that were all cut off, the next call signs the same voucher again', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  await startSeller(entry, (payment) => ({ ...sold(payment), isCutOff: signed.length <= 3 }));
+  expect(await payOffer(entry)).toContain('the answer was cut off; whether it is charged is open. Repeat the same');
+  expect(await storage().get(id)).toMatchObject(RICH);
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(4).fill('260000'));
+});
+
+test('a deposit that is made by an answer which was cut off is not made again, and its voucher is not paid again', async () => {
+  const entry = entryOf(ARC, createAccount());
+  await startSeller(entry, (payment) => ({
+    ...sold(payment, payment.deposit && `0x${'ab'.repeat(32)}`),
+    isCutOff: signed.length <= 3,
+  }));
+  const told = await payOffer(entry);
+  expect(told).toContain('the answer was cut off; the deposit is made, transaction 0xab');
+  expect(told).not.toContain('is made is open');
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ deposit }) => deposit !== undefined)).toEqual([true, true, true, false]);
+  expect(new Set(signed.map(({ voucher }) => voucher.maxClaimableAmount))).toEqual(new Set(['10000']));
+});
+
+test('a voucher that is refused after its answer was cut off may be charged, and no second one is signed', async () => {
+  const entry = entryOf(ARC, createAccount());
+  await keep(entry, RICH);
+  await startSeller(entry, (payment) => {
+    if (signed.length === 1) return { ...sold(payment), isCutOff: true };
+    const { maxClaimableAmount: max, signature } = payment.voucher;
+    const proof = {
+      channelState: { chargedCumulativeAmount: max },
+      voucherState: { signedMaxClaimable: max, signature },
+    };
+    return stale({ ...entry, extra: { ...entry.extra, ...proof } });
+  });
+  balance = 1_000_000n;
+  const told = await payOffer(entry);
+  expect(told).toContain(
+    'an answer was cut off, and the seller says that its voucher is charged; nothing more was signed',
+  );
+  expect(told).not.toContain('another device');
+  expect(signed).toHaveLength(2);
+});
+
+test('a refusal whose body is cut off counts by its headers', async () => {
+  const entry = entryOf(ARC, createAccount());
+  await keep(entry, RICH);
+  await startSeller(entry, () => ({ ...stale(entry), text: 'half', isCutOff: true }));
+  expect(await payOffer(entry)).toContain(STALE);
+  // The correction, from the chain, is in the headers too.
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['260000', '10000']);
 });
 
 test('a seller that refuses a deposit holds it still, and the buyer is told until when', async () => {

@@ -17,8 +17,10 @@ const seller = {
   amount: '2000',
   listed: '0.002' as string | null,
   settled: 200,
-  /** How many of the next answers a broken connection cuts off. */
-  cutOff: 0,
+  /** How many more answers a broken connection cuts off. */
+  cutOffsLeft: 0,
+  /** The seller refuses the payment once it has cut off these. */
+  thenRefuses: false,
   /** The resource that it names. Null: the requested URL. */
   resource: null as string | null,
   paid: [] as IncomingHttpHeaders[],
@@ -48,11 +50,11 @@ beforeAll(async () => {
     } else if (request.url === '/gone') {
       const problem = { status: 404, code: 'not_found', detail: 'There is no package of this name.', charged: false };
       response.writeHead(404, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
-    } else if (request.headers['payment-signature'] && seller.settled === 200) {
+    } else if (request.headers['payment-signature'] && seller.settled === 200 && !isRefused()) {
       seller.paid.push(request.headers);
       const receipt = { success: true, transaction, network: 'eip155:5042' } as const;
-      const headers = { 'payment-response': encodePaymentResponseHeader(receipt), 'content-length': 13 };
-      if (seller.cutOff-- > 0) response.writeHead(200, headers).write('{"answer":', () => response.destroy());
+      const headers = { 'payment-response': encodePaymentResponseHeader(receipt) };
+      if (seller.cutOffsLeft-- > 0) response.writeHead(200, headers).write('{"answer":', () => response.destroy());
       else response.writeHead(200, headers).end('{"answer":42}');
     } else {
       if (request.headers['payment-signature']) seller.paid.push(request.headers);
@@ -65,8 +67,18 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
+const isRefused = (): boolean => seller.thenRefuses && seller.cutOffsLeft <= 0;
+
 beforeEach(() => {
-  Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, cutOff: 0, resource: null, paid: [] });
+  Object.assign(seller, {
+    amount: '2000',
+    listed: '0.002',
+    settled: 200,
+    cutOffsLeft: 0,
+    thenRefuses: false,
+    resource: null,
+    paid: [],
+  });
 });
 
 function pay(
@@ -85,13 +97,29 @@ test('pays what is asked and prints only the body on standard output', async () 
   expect(sent.payload.authorization).toMatchObject({ from: payer.address, to: payTo, value: '2000' });
 });
 
-test('presents the same payment again for an answer whose connection broke', async () => {
-  seller.cutOff = 1;
+test('presents the same payment again for an answer that was cut off', async () => {
+  seller.cutOffsLeft = 1;
   const { code, stdout, stderr } = await pay('/thing');
   expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
-  expect(stderr).toContain('no answer; the same payment again');
+  expect(stderr).toContain('the answer was cut off; the same payment again');
   const [first, again] = seller.paid.map((headers) => headers['payment-signature']);
   expect([again, seller.paid.length]).toEqual([first, 2]);
+});
+
+test('says that a payment is paid when each answer is cut off, and leaves the seller attempts for later', async () => {
+  seller.cutOffsLeft = 100;
+  const { code, stdout, stderr } = await pay('/thing');
+  expect({ code, stdout }, stderr).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain(`the answer was cut off; its receipt names transaction ${transaction}: it is paid`);
+  expect(seller.paid).toHaveLength(3);
+});
+
+test('says that a payment is paid when it is refused after an answer that was cut off', async () => {
+  Object.assign(seller, { cutOffsLeft: 1, thenRefuses: true });
+  const { code, stderr } = await pay('/thing');
+  expect(code, stderr).toBe(1);
+  expect(stderr).toMatch(/status 402: .*; an earlier answer was cut off; its receipt names transaction 0xab/);
+  expect(seller.paid).toHaveLength(2);
 });
 
 test.each([
