@@ -5,21 +5,26 @@ import { isForwarded } from '../lib/forwarded.ts';
 import { isLoopback } from '../lib/is-loopback.ts';
 import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 
-/** A new registry with Node's default metrics. Each set of parts has its own, so that two sets do not collide. */
+/**
+ * A new registry with Node's default metrics, which all registries of the process share. The service's own metrics are in its registry only, so two services
+ * in one process do not collide. Each reading of one registry begins the time anew over which the event loop's lag is measured.
+ */
 export function createMetrics(): Registry {
   const registry = new Registry();
-  for (const metric of processMetrics().getMetricsAsArray())
+  // The library's types name the metrics of a registry otherwise than those that can be registered.
+  for (const metric of processRegistry().getMetricsAsArray())
     registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
 }
 
 let ofProcess: Registry | null = null;
 
-/** Node's default metrics are of the process, and all registries share them: each set keeps a timer and an observer, which nothing can stop. */
-function processMetrics(): Registry {
+/** Node's default metrics, collected once in a process: each `collectDefaultMetrics` starts a timer and an observer, and the library cannot stop them. */
+function processRegistry(): Registry {
   if (!ofProcess) {
-    ofProcess = new Registry();
-    collectDefaultMetrics({ register: ofProcess });
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+    ofProcess = registry;
   }
   return ofProcess;
 }

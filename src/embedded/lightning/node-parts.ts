@@ -98,21 +98,22 @@ function sharedGraph() {
   if (!shared) {
     const logger = ldk.Logger.new_impl({ log: () => {} });
     shared = { graph: ldk.NetworkGraph.constructor_new(ldk.Network.LDKNetwork_Bitcoin, logger), logger };
-    makeRoom();
+    // The graph has taken what was free.
+    reserveMemory();
   }
   return shared;
 }
 
-/** Room for a dozen pairs of nodes with their payments. */
-const ROOM_BYTES = 16 * 1024 * 1024;
+/** A dozen pairs of nodes and their payments take less. */
+const RESERVED_BYTES = 16 * 1024 * 1024;
 
 /**
- * Lets LDK take memory and free it, so that it has room. Its memory grows by 64 KB when it is full, and V8 takes each growth for new memory of the whole
- * size: it collected the garbage of the whole heap two or three times for a pair of nodes, which doubled their processor time. The bytes are read as
- * an object that they are not.
+ * Lets LDK allocate memory and free it, so that later nodes find free memory. Otherwise its WebAssembly memory grows by 64 KB at a time. V8 counts each growth
+ * as an allocation of the whole memory, and so collects all garbage, two or three times for a pair of nodes. LDK has no call for this. `constructor_read`
+ * copies its input into LDK's memory. That the zeros are no ChannelConfig does not matter.
  */
-function makeRoom(): void {
-  ldk.ChannelConfig.constructor_read(new Uint8Array(ROOM_BYTES));
+function reserveMemory(): void {
+  ldk.ChannelConfig.constructor_read(new Uint8Array(RESERVED_BYTES));
 }
 
 /** Routing to the payee. Two connected nodes have one route. */
