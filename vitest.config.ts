@@ -3,23 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { LongFirst } from './test/support/long-first.ts';
-import { makeRunFolder } from './test/support/run-folder.ts';
 
 // Some hundred programs are started: each compiles 1,500 modules unless Node finds them here. A change of a file makes its entry anew.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
 
-// Four workers at a time. With more arenas they take more memory and are no quicker. Memory costs time, too: Linux copies the page tables of a worker for
-// each program that it starts. Those programs inherit the arenas.
+// With more arenas the workers take more memory and are no quicker. Memory costs time, too: Linux copies the page tables of a worker for each program that
+// it starts. Programs that tests start inherit this variable.
 process.env.MALLOC_ARENA_MAX ??= '2';
-// In MB. With half of it, tests take a tenth more processor time for garbage; twice as much saves no more.
-const YOUNG_GENERATION = '--max-semi-space-size=16';
+// Each semi-space may have 16 MB. With 8 MB, tests took a tenth more processor time. 32 MB saved nothing more.
+const SEMI_SPACE = '--max-semi-space-size=16';
 
 // Ledgers and PostgreSQL's files go into memory where there is room: on a disk, syncs take a tenth of the time of the tests that write. No test needs
 // a real disk: kills leave the system's files as they are, and test/fault/disk has a faulty disk of its own.
 const MEMORY = '/dev/shm';
 const ROOM_BYTES = 4e9;
 if (hasRoom(MEMORY)) process.env.TMPDIR ??= MEMORY;
-process.env.TMPDIR = makeRunFolder();
 
 function hasRoom(folder: string): boolean {
   try {
@@ -43,9 +41,9 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    // For two cores: suites wait for blocks, processes and time-outs. With three workers a sixth of the processor time was idle.
+    // Four workers for two cores: suites wait for blocks, processes and time-outs. With three workers a sixth of the processor time was idle.
     maxWorkers: 4,
-    execArgv: [YOUNG_GENERATION],
+    execArgv: [SEMI_SPACE],
     // Node strips the types itself, as it does for the scripts. Vite would transform each file first. Without it there is no `vi.mock`, which no test needs.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: isShuffled ? {} : { sequencer: LongFirst },

@@ -396,7 +396,7 @@ describeInBrowser('the pages', (browser) => {
   });
 
   test('code is copied as it is shown', async () => {
-    const { page } = await visit('/');
+    const { page } = await visit('/', { newProfile: true });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.locator('[data-copy="read-python"]').click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();

@@ -48,6 +48,7 @@ describeInBrowser('/docs', (browser) => {
       // A method before a path begins the next operation.
       const shown = (await parts.allTextContents()).join(' ').split(/ (?=[A-Z]+ \/)/);
       expect(shown.sort()).toEqual(expected.sort());
+      expect(observed.transferredBytes).toBeGreaterThan(3000);
       expect(observed.transferredBytes).toBeLessThan(MAX_BYTES);
       expectClean(observed);
     },

@@ -50,6 +50,7 @@ export interface RpcServer {
   stop(): Promise<void>;
 }
 
+/** 1 MB more than a client of ours reads. */
 const TOO_LARGE_BYTES = 33 * 1024 * 1024;
 
 export async function startRpcServer(methods: Record<string, Method> = {}, port = 0): Promise<RpcServer> {

@@ -34,7 +34,7 @@ const UNUSED_FEATURES = [
   'PreconnectToSearch',
 ];
 
-/** Flags that turn off background traffic and keep the browser on this machine: no other name or address resolves, and no proxy is used. */
+/** Flags that turn off what tests do not need, and keep the browser on this machine: no other name or address resolves, and no proxy is used. */
 const FLAGS = [
   '--no-sandbox',
   // Pages of one profile share a process. Starting one costs as much as loading a page.
@@ -65,9 +65,12 @@ export interface VisitOptions {
   readonly reducedMotion?: 'reduce' | 'no-preference';
   /** False shows the page without scripts. Then most of Playwright's page functions do not work. */
   readonly javaScript?: boolean;
-  /** A new profile has nothing in its cache. Without it, visits with the same options share one. */
+  /**
+   * True opens the page in a new profile, without cache, storage and permissions. Else visits with the same options share a profile, unless `prepare` is
+   * given.
+   */
   readonly newProfile?: boolean;
-  /** Changes the page, and its new profile, before it is opened. */
+  /** Changes the page before it is opened. Some changes, such as the clock, hold for all pages of a profile, so the page gets a new one. */
   readonly prepare?: (page: Page) => Promise<void>;
 }
 
@@ -92,7 +95,7 @@ export interface Visit {
 }
 
 export interface TestBrowser {
-  /** Opens the URL in a new page and resolves when it has loaded. The page is closed when the test ends; opened by `beforeAll`, when the browser is. */
+  /** Opens the URL in a new page and resolves when it has loaded. The page is closed when the test ends. One that `beforeAll` opens is closed with the browser. */
   visit(url: string, options?: VisitOptions): Promise<Visit>;
 }
 
@@ -121,16 +124,17 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
     });
     suite({
       visit: async (url, options = {}) => {
-        const { newProfile, prepare, ...shown } = options;
+        const { newProfile, prepare } = options;
+        const profileOptions = contextOptions(options);
         if (newProfile || prepare) {
-          const profile = await createProfile(browser, shown);
+          const profile = await createProfile(browser, profileOptions);
           opened.push(profile);
           return visit(profile, url, prepare);
         }
-        const key = JSON.stringify(contextOptions(shown));
-        const creating = profiles.get(key) ?? createProfile(browser, shown);
-        profiles.set(key, creating);
-        const visited = await visit(await creating, url);
+        const key = JSON.stringify(profileOptions);
+        const profile = profiles.get(key) ?? createProfile(browser, profileOptions);
+        profiles.set(key, profile);
+        const visited = await visit(await profile, url);
         opened.push(visited.page);
         return visited;
       },
@@ -147,8 +151,8 @@ function contextOptions(options: VisitOptions): BrowserContextOptions {
   return { ...VIEWPORTS[screen], colorScheme, reducedMotion, javaScriptEnabled: javaScript };
 }
 
-async function createProfile(browser: Browser, options: VisitOptions): Promise<BrowserContext> {
-  const context = await browser.newContext(contextOptions(options));
+async function createProfile(browser: Browser, options: BrowserContextOptions): Promise<BrowserContext> {
+  const context = await browser.newContext(options);
   context.setDefaultTimeout(HANGS_MS);
   return context;
 }

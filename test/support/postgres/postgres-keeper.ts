@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 
 // A process of its own that keeps one server for all test files of a run: `postgres-keeper.ts FOLDER PID`.
-// It writes the server's URL to a file, and ends the server when the run's process has ended.
+// It writes the server's URL to a file, and ends the server when the folder is deleted or the run's process has ended.
 const [folder = '', pid = ''] = process.argv.slice(2);
 const LOOK_MS = 300;
 

@@ -8,9 +8,10 @@ import { Client } from 'pg';
 
 const KEEPER = new URL('postgres-keeper.ts', import.meta.url).pathname;
 const READY_MS = 120_000;
-/** One for each run of the tests: its workers have one parent, whose process id this is. */
-const folderOf = (run: number): string => join(tmpdir(), `percall-postgres-run-${run}`);
-const folder = folderOf(process.ppid);
+/** The longest wait for the server's end. It takes a tenth of a second. */
+const END_MS = 10_000;
+/** The workers' notes of the server, in the temporary folder of the run. */
+const notes = (): string => join(tmpdir(), 'postgres-run');
 
 /**
  * A database of its own on the one server of this run, which starts when the first test file asks for it: with all migrations and no rows,
@@ -33,7 +34,6 @@ async function serverUrl(): Promise<string> {
     if (url !== null) return url;
     const error = readNote('error');
     if (error !== null) throw new Error(`PostgreSQL did not start: ${error}`);
-    forgetDeadKeeper();
     await delay(30);
   }
   throw new Error(`PostgreSQL did not start in ${READY_MS / 1000} s`);
@@ -42,7 +42,7 @@ async function serverUrl(): Promise<string> {
 /** Only one worker succeeds in creating the folder. */
 function claimed(): boolean {
   try {
-    mkdirSync(folder);
+    mkdirSync(notes());
     return true;
   } catch {
     return false;
@@ -50,27 +50,23 @@ function claimed(): boolean {
 }
 
 function startKeeper(): void {
-  const keeper = spawn(process.execPath, [KEEPER, folder, String(process.ppid)], { detached: true, stdio: 'ignore' });
+  const keeper = spawn(process.execPath, [KEEPER, notes(), String(process.ppid)], { detached: true, stdio: 'ignore' });
   keeper.unref();
-  writeFileSync(join(folder, 'keeper'), String(keeper.pid));
+  writeFileSync(join(notes(), 'keeper'), String(keeper.pid));
 }
 
-/** The folder of an earlier run with the same number, whose keeper was killed too. */
-function forgetDeadKeeper(): void {
-  const pid = Number(readNote('keeper') ?? 0);
-  if (pid > 0 && !existsSync(`/proc/${pid}`)) rmSync(folder, { recursive: true, force: true });
+/** Ends the server of this run, which deletes its files. Does nothing where no test has started it. */
+export async function endServer(): Promise<void> {
+  const keeper = readNote('keeper');
+  // The keeper ends the server when its folder is gone.
+  rmSync(notes(), { recursive: true, force: true });
+  if (keeper === null) return;
+  for (const until = Date.now() + END_MS; existsSync(`/proc/${keeper}`) && Date.now() < until; ) await delay(30);
 }
 
-/** Ends the server of a run, and resolves when it has deleted its files. */
-export async function endServer(run: number): Promise<void> {
-  const keeper = `/proc/${readNote('keeper', folderOf(run))}`;
-  rmSync(folderOf(run), { recursive: true, force: true });
-  for (const until = Date.now() + READY_MS; existsSync(keeper) && Date.now() < until; ) await delay(30);
-}
-
-function readNote(name: string, of = folder): string | null {
+function readNote(name: string): string | null {
   try {
-    return readFileSync(join(of, name), 'utf8');
+    return readFileSync(join(notes(), name), 'utf8');
   } catch {
     return null;
   }
