@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { send } from '../../../src/embedded/contracts.ts';
@@ -162,19 +162,6 @@ describe('in the embedded network', () => {
     expect(BigInt(await network.rpc<Hex>('eth_getBalance', [address, 'latest']))).toBe(3n);
     expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.buyer.address, 'latest']))).toBe(0n);
   });
-
-  test('only requested blocks are mined while mining is paused, and blocks are mined regularly again afterwards', async () => {
-    await network.pauseMining();
-    const before = await height();
-    await delay(1200);
-    expect(await height()).toBe(before);
-    await network.mine(3);
-    expect(await height()).toBe(before + 3);
-    const token = await network.deploy('Token', ['Coin', 'COIN', 6]);
-    expect(await network.rpc<Hex>('eth_getCode', [token, 'latest'])).toBe(artifacts.Token.runtime);
-    await network.resumeMining();
-    await expect.poll(height).toBeGreaterThanOrEqual(before + 5);
-  });
 });
 
 describe('a network without traffic', () => {
@@ -186,6 +173,7 @@ describe('a network without traffic', () => {
 
   test('a transaction is mined although the node expected a lower fee when it was sent', async () => {
     await plain.pauseMining();
+    onTestFinished(() => plain.resumeMining());
     // Mined without the miner. From here until Arc's fee is set, the node expects EIP-1559's fee, which falls by an eighth per block.
     await plain.rpc('evm_mine');
     await plain.rpc('evm_mine');
@@ -194,7 +182,21 @@ describe('a network without traffic', () => {
     await plain.rpc('anvil_setNextBlockBaseFeePerGas', ['0x4a817c800']);
     await plain.mine();
     expect(await plain.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
+  });
+
+  test('only requested blocks are mined while mining is paused, and blocks are mined regularly again afterwards', async () => {
+    await plain.pauseMining();
+    onTestFinished(() => plain.resumeMining());
+    const height = async () => Number(await plain.rpc<Hex>('eth_blockNumber'));
+    const before = await height();
+    await delay(1200);
+    expect(await height()).toBe(before);
+    await plain.mine(3);
+    expect(await height()).toBe(before + 3);
+    const token = await plain.deploy('Token', ['Coin', 'COIN', 6]);
+    expect(await plain.rpc<Hex>('eth_getCode', [token, 'latest'])).toBe(artifacts.Token.runtime);
     await plain.resumeMining();
+    await expect.poll(height).toBeGreaterThanOrEqual(before + 5);
   });
 
   test('EURC and the project token have their names, and pools exist only when asked for', async () => {
