@@ -33,10 +33,10 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
     ...{ client, scheme, id },
     /** What the record says is charged, in base units. */
     charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
-    /** Sets the charges of the record, in base units, where there is one. A lower figure makes the next call sign an earlier voucher again. */
-    chargeAgain: async (charged: bigint): Promise<void> => {
-      const record = await storage.get(id);
-      if (record) await storage.set(id, { ...record, chargedCumulativeAmount: charged.toString() });
+    /** Adds a deposit in base units to the record's balance, and leaves the charges as they are. */
+    addDeposit: async (units: bigint): Promise<void> => {
+      const { balance = '0', chargedCumulativeAmount = '0', ...more } = (await storage.get(id)) ?? {};
+      await storage.set(id, { ...more, chargedCumulativeAmount, balance: (BigInt(balance) + units).toString() });
     },
     /** What the record says is left, as text. */
     left: async (): Promise<string> => {

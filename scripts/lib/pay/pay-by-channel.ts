@@ -1,6 +1,6 @@
 import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import { x402HTTPClient } from '@x402/fetch';
-import { reasonOf } from './answer-receipt.ts';
+import { reasonOf, settledIn } from './answer-receipt.ts';
 import { type BuyableOffer, ofChannel } from './offer.ts';
 import { type ChannelTerms, openChannel } from './open-channel.ts';
 import { CutOff, dropBody, presentPayment } from './present-payment.ts';
@@ -8,15 +8,12 @@ import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
-type Channel = Awaited<ReturnType<typeof openChannel>>;
 
 const WOULD_PAY_TWICE =
   'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed';
-const CUT_OFF_AND_CHARGED =
-  'an answer was cut off, and the seller says that its voucher is charged; nothing more was signed. Repeating the command buys another answer';
 const OTHER_DEVICE = '. If another device has bought a call in this channel meanwhile, repeat the command';
 const MAY_BE_CHARGED =
-  'whether it is charged is open. Repeat the same command: the same voucher is never charged twice';
+  'whether it is charged is open. Repeat the same command, before any other call in this channel: the same voucher is never charged twice';
 const THEN_READ = 'Then repeat the command with RPC_URL';
 /** The scheme's reasons for a voucher that was signed from a missing or old record: `…_cumulative_amount_mismatch`, `…_cumulative_below_claimed`. */
 const STALE_RECORD = /_cumulative_(?:amount_mismatch|below_claimed)\b/;
@@ -52,27 +49,35 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
       held.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
     }
     const open = deposit ? '' : `; ${MAY_BE_CHARGED}`;
+    /** Notes a deposit that is made by the receipt of an answer which was cut off. Returns the error's text of what that answer did. */
+    const afterCut = async (headers: Headers): Promise<string> => {
+      const receipt = settledIn(headers);
+      if (!deposit || !isMadeIn(receipt)) return open;
+      held.pop();
+      await channel.addDeposit(deposit.units);
+      return `; by its receipt the deposit is made, transaction ${printable(receipt.transaction)}; ${MAY_BE_CHARGED}`;
+    };
     const presented = presentPayment(url, http.encodePaymentSignatureHeader(payload), say);
     const { answer, body, cutOff } = await presented.catch(async (cause: unknown) => {
-      if (!(cause instanceof CutOff)) throw failed(`no answer${open}`, cause);
-      const made = deposit && (await noteDeposit(http, payload, { headers: cause.headers, offer, channel }, say));
-      if (!made) throw failed(`${cause.message}${open}`, cause);
-      held.pop();
-      throw failed(`${cause.message}; the deposit is made, transaction ${made}; ${MAY_BE_CHARGED}`, cause);
+      if (cause instanceof CutOff) throw failed(`${cause.message}${await afterCut(cause.headers)}`, cause);
+      throw failed(`no answer${open}`, cause);
     });
+    if (!answer.ok && (cutOff || [409, 503].includes(answer.status))) {
+      // The record stays as it was, so the next call signs the same voucher.
+      const text = `status ${answer.status}: ${printable(await reasonOf(answer))}`;
+      throw failed(cutOff ? `${text}; an earlier answer was cut off${await afterCut(cutOff)}` : `${text}${open}`);
+    }
     const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
     if (recovered && !isRetry) {
       await dropBody(answer);
       if (wouldPayTwice(payload, await channel.charged(), offer))
-        throw failed(cutOff ? CUT_OFF_AND_CHARGED : `${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
+        throw failed(`${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
       say('corrected: the record of the channel was old; signing once more');
       continue;
     }
     if (!answer.ok) {
       const reason = printable(await reasonOf(answer, receipt));
-      const isOpen = cutOff !== null || [409, 503].includes(answer.status);
-      const cut = cutOff ? '; an earlier answer was cut off' : '';
-      throw failed(`status ${answer.status}: ${reason}${cut}${isOpen ? open : adviceOn(reason, terms, held)}`);
+      throw failed(`status ${answer.status}: ${reason}${adviceOn(reason, terms, held)}`);
     }
     say(`paid:    ${paidText(offer, receipt)}`);
     say(`left:    ${await channel.left()}`);
@@ -107,22 +112,6 @@ async function note(
 }
 
 /**
- * Notes the deposit that is made by the receipt of an answer which was cut off, and not what that answer charged: so the next call signs the same voucher,
- * and gets the answer. Returns the deposit's transaction; null without such a receipt.
- */
-async function noteDeposit(
-  http: x402HTTPClient,
-  payload: PaymentPayload,
-  { headers, offer, channel }: { headers: Headers; offer: BuyableOffer; channel: Channel },
-  say: Say,
-): Promise<string | null> {
-  const before = await channel.charged();
-  const { receipt } = await note(http, payload, { answer: new Response(null, { headers }), offer }, say);
-  await channel.chargeAgain(before);
-  return isMadeIn(receipt) ? printable(receipt.transaction) : null;
-}
-
-/**
  * Whether a second voucher could pay the seller more than the one just signed (`max`) and the corrected charges may come from that one:
  * `charged <= max < charged + price`. Below that, the second one covers no more than the first. Above it, another device has signed.
  */
@@ -148,7 +137,7 @@ function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null)
 
 /** Whether a deposit is made, by the receipt of its answer. */
 const isMadeIn = (receipt: SettleResponse | null): receipt is SettleResponse =>
-  receipt?.success === true && receipt.transaction !== '';
+  receipt?.success === true && typeof receipt.transaction === 'string' && receipt.transaction !== '';
 
 interface SignedDeposit {
   readonly amount: string;
@@ -156,9 +145,12 @@ interface SignedDeposit {
 }
 
 /** A payment's deposit, as a buyer is told of it; null without one. */
-function depositIn({ payload }: PaymentPayload): { readonly amount: string; readonly until: string } | null {
+function depositIn({
+  payload,
+}: PaymentPayload): { readonly units: bigint; readonly amount: string; readonly until: string } | null {
   const { deposit } = payload as { deposit?: SignedDeposit };
   if (!deposit) return null;
   const until = `${deposit.authorization.erc3009Authorization.validBefore} (Unix seconds)`;
-  return { amount: formatUsdc(BigInt(deposit.amount)), until };
+  const units = BigInt(deposit.amount);
+  return { units, amount: formatUsdc(units), until };
 }

@@ -22,10 +22,11 @@ export async function presentAuthorization(url: URL, signed: Signed, say: Say): 
   const { amountUnits, nonce, validBefore } = signed;
   // The authorization stays valid until it expires, so the buyer must know its nonce before signing another.
   const open = `whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
-  /** Of an answer that was cut off: that it named the payment's transaction, else that the charge is open. */
+  /** What an answer that was cut off says of the payment. */
   const afterCut = (headers: Headers): string => {
     const transaction = signed.transactionIn(headers);
-    return transaction === null ? open : `its receipt names transaction ${printable(transaction)}: it is paid`;
+    if (transaction === null) return open;
+    return `by its receipt it is paid, transaction ${printable(transaction)}; its nonce is ${nonce}, until ${validBefore} (Unix seconds)`;
   };
   const { answer, body, cutOff } = await presentPayment(url, signed.headers, say).catch((cause: unknown) => {
     const failure = cause instanceof CutOff ? `${cause.message}; ${afterCut(cause.headers)}` : `no answer; ${open}`;

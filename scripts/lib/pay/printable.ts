@@ -1,8 +1,11 @@
 /** In characters. It is enough for any honest message. */
 const MAX_LENGTH = 500;
 
-/** Makes a third party's text safe to print: of limited length, and without control characters, which could change what the terminal shows. */
-export function printable(text: string): string {
-  const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
+/**
+ * Makes a third party's text safe to print: of limited length, and without control characters, which could change what the terminal shows. Its JSON may have
+ * anything where a text belongs, and that must not cost the buyer the answer.
+ */
+export function printable(text: unknown): string {
+  const clean = String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
   return clean.length > MAX_LENGTH ? `${clean.slice(0, MAX_LENGTH)}…` : clean;
 }

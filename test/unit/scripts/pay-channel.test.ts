@@ -157,6 +157,17 @@ const sold = ({ voucher }: Signed, made = '') => {
   return { status: 200, headers: { 'payment-response': btoa(JSON.stringify(receipt)) }, json: { answer: 42 } };
 };
 
+const MADE = `0x${'ab'.repeat(32)}`;
+
+/** The entry with the proof that this payment's voucher is charged. */
+const proven = (entry: Entry, { voucher: { maxClaimableAmount: max, signature } }: Signed): Entry => {
+  const proof = {
+    channelState: { chargedCumulativeAmount: max },
+    voucherState: { signedMaxClaimable: max, signature },
+  };
+  return { ...entry, extra: { ...entry.extra, ...proof } };
+};
+
 test('an answer that is cut off is asked for again with the same voucher', async () => {
   const entry = entryOf(ARC, createAccount());
   const id = await keep(entry, RICH);
@@ -179,36 +190,53 @@ test('after answers that were all cut off, the next call signs the same voucher 
 test('a deposit that is made by an answer which was cut off is not made again, and its voucher is not paid again', async () => {
   const entry = entryOf(ARC, createAccount());
   await startSeller(entry, (payment) => ({
-    ...sold(payment, payment.deposit && `0x${'ab'.repeat(32)}`),
+    ...sold(payment, payment.deposit && MADE),
     isCutOff: signed.length <= 3,
   }));
   const told = await payOffer(entry);
-  expect(told).toContain('the answer was cut off; the deposit is made, transaction 0xab');
+  expect(told).toContain(`the answer was cut off; by its receipt the deposit is made, transaction ${MADE}`);
   expect(told).not.toContain('is made is open');
   expect(await payOffer(entry)).toBe('{"answer":42}');
   expect(signed.map(({ deposit }) => deposit !== undefined)).toEqual([true, true, true, false]);
   expect(new Set(signed.map(({ voucher }) => voucher.maxClaimableAmount))).toEqual(new Set(['10000']));
 });
 
-test('a voucher that is refused after its answer was cut off may be charged, and no second one is signed', async () => {
+test('a voucher that is refused after its answer was cut off may be charged: it alone is signed, also by the next call', async () => {
   const entry = entryOf(ARC, createAccount());
-  await keep(entry, RICH);
+  const id = await keep(entry, RICH);
   await startSeller(entry, (payment) => {
     if (signed.length === 1) return { ...sold(payment), isCutOff: true };
-    const { maxClaimableAmount: max, signature } = payment.voucher;
-    const proof = {
-      channelState: { chargedCumulativeAmount: max },
-      voucherState: { signedMaxClaimable: max, signature },
-    };
-    return stale({ ...entry, extra: { ...entry.extra, ...proof } });
+    if (signed.length === 2) return { ...sold(payment), ...stale(proven(entry, payment)) };
+    return sold(payment);
   });
   balance = 1_000_000n;
   const told = await payOffer(entry);
-  expect(told).toContain(
-    'an answer was cut off, and the seller says that its voucher is charged; nothing more was signed',
+  expect(told).toContain(`${STALE}; an earlier answer was cut off; whether it is charged is open. Repeat the same`);
+  expect(await storage().get(id)).toMatchObject(RICH);
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(3).fill('260000'));
+});
+
+test('a deposit of an answer that was cut off is noted also when the voucher is refused after it', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, { balance: '255000', chargedCumulativeAmount: '250000', totalClaimed: '0' });
+  await startSeller(entry, (payment) =>
+    signed.length === 1 ? { ...sold(payment, MADE), isCutOff: true } : { status: 500 },
   );
-  expect(told).not.toContain('another device');
-  expect(signed).toHaveLength(2);
+  const told = await payOffer(entry);
+  expect(told).toContain('status 500');
+  expect(told).toContain(`by its receipt the deposit is made, transaction ${MADE}`);
+  expect(await storage().get(id)).toEqual({
+    ...{ balance: '275000', chargedCumulativeAmount: '250000', totalClaimed: '0' },
+  });
+});
+
+test('a deposit without a transaction in the receipt is not taken for made', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, { balance: '255000', chargedCumulativeAmount: '250000', totalClaimed: '0' });
+  await startSeller(entry, (payment) => ({ ...sold(payment, ''), isCutOff: true }));
+  expect(await payOffer(entry)).toContain('is made is open until');
+  expect(await storage().get(id)).toMatchObject({ balance: '255000' });
 });
 
 test('a refusal whose body is cut off counts by its headers', async () => {

@@ -110,7 +110,9 @@ test('says that a payment is paid when each answer is cut off, and leaves the se
   seller.cutOffsLeft = 100;
   const { code, stdout, stderr } = await pay('/thing');
   expect({ code, stdout }, stderr).toEqual({ code: 1, stdout: '' });
-  expect(stderr).toContain(`the answer was cut off; its receipt names transaction ${transaction}: it is paid`);
+  expect(stderr).toContain(
+    `the answer was cut off; by its receipt it is paid, transaction ${transaction}; its nonce is 0x`,
+  );
   expect(seller.paid).toHaveLength(3);
 });
 
@@ -118,7 +120,7 @@ test('says that a payment is paid when it is refused after an answer that was cu
   Object.assign(seller, { cutOffsLeft: 1, thenRefuses: true });
   const { code, stderr } = await pay('/thing');
   expect(code, stderr).toBe(1);
-  expect(stderr).toMatch(/status 402: .*; an earlier answer was cut off; its receipt names transaction 0xab/);
+  expect(stderr).toMatch(/status 402: .*; an earlier answer was cut off; by its receipt it is paid, transaction 0xab/);
   expect(seller.paid).toHaveLength(2);
 });
 
