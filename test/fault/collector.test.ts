@@ -175,8 +175,7 @@ describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} block
     if (SEED_COUNT < KINDS.length) return;
     const { reasons, ...counts } = trouble;
     for (const [kind, count] of Object.entries(counts)) expect(count, `faults: ${kind}`).toBeGreaterThan(0);
-    // Chance draws the kinds. Four seeds have shown four of them once in some hundred runs, and more otherwise.
-    expect(reasons.size, 'kinds of refused answers').toBeGreaterThanOrEqual(2);
+    expect(reasons.size, 'kinds of refused answers').toBeGreaterThanOrEqual(5);
   });
 });
 

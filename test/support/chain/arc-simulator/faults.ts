@@ -31,11 +31,20 @@ const REQUEST_FAULTS: readonly SimFault[] = ['reset', 'http429', 'limited', 'gar
 
 /** A plan by seed: `share` of the requests fail. One in twenty of those is never answered, because a missing answer costs the test real time. */
 export function faultPlan(random: () => number, share: number): () => SimFault | null {
+  const [ofRequest, ofContent] = [REQUEST_FAULTS, CONTENT_FAULTS].map((list) => dealFrom(list, random));
   return () => {
     if (random() >= share) return null;
     if (random() < 0.05) return 'hang';
-    const list = random() < 0.5 ? REQUEST_FAULTS : CONTENT_FAULTS;
-    return list[Math.floor(random() * list.length)] ?? null;
+    return (random() < 0.5 ? ofRequest : ofContent)?.() ?? null;
+  };
+}
+
+/** Deals every fault of the list in a random order, and then all of them again. Independent draws left kinds out of a whole run. */
+function dealFrom(list: readonly SimFault[], random: () => number): () => SimFault | undefined {
+  let left: SimFault[] = [];
+  return () => {
+    if (left.length === 0) left = [...list];
+    return left.splice(Math.floor(random() * left.length), 1)[0];
   };
 }
 
