@@ -10,11 +10,7 @@ import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
  * in one process do not collide. Each reading of one registry begins the time anew over which the event loop's lag is measured.
  */
 export function createMetrics(): Registry {
-  const registry = new Registry();
-  // The library's types name the metrics of a registry otherwise than those that can be registered.
-  for (const metric of processRegistry().getMetricsAsArray())
-    registry.registerMetric(metric as unknown as Metric<string>);
-  return registry;
+  return Registry.merge([processRegistry()]);
 }
 
 let ofProcess: Registry | null = null;
