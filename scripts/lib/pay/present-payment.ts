@@ -45,11 +45,11 @@ export async function presentPayment(
   const cuts: Headers[] = [];
   for (let retry = 0; ; retry++) {
     const isLast = retry === MAX_RETRIES;
+    const cutOff = cuts.at(-1) ?? null;
     const answer = await send(url, headers).catch((error: unknown) => {
-      if (isLast) throw cuts.length > 0 ? new CutOff(cuts.at(-1) as Headers) : error;
+      if (isLast) throw cutOff ? new CutOff(cutOff) : error;
       return null;
     });
-    const cutOff = cuts.at(-1) ?? null;
     if (answer?.ok) {
       const body = await answer.arrayBuffer().catch(() => null);
       if (body) return { answer, body: Buffer.from(body), cutOff };

@@ -268,13 +268,7 @@ test('a deposit that was corrected away is told of when the voucher after it is 
 
 test('a deposit is told of when the seller claims that its own voucher is charged', async () => {
   const entry = entryOf(ARC, createAccount());
-  await startSeller(entry, ({ voucher: { maxClaimableAmount: max, signature } }) => {
-    const proof = {
-      channelState: { chargedCumulativeAmount: max },
-      voucherState: { signedMaxClaimable: max, signature },
-    };
-    return stale({ ...entry, extra: { ...entry.extra, ...proof } });
-  });
+  await startSeller(entry, (payment) => stale(proven(entry, payment)));
   const told = await payOffer(entry);
   expect(told).toContain('nothing more was signed');
   expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
