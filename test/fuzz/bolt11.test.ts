@@ -69,7 +69,9 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
 
   test('does not attribute changed words with a correct checksum to the payee', () => {
     const counts = { read: 0, refused: 0 };
-    for (let i = 0; i < ROUNDS; i++) {
+    // One changed invoice in twenty is read. The test goes on until each outcome came often enough, whatever the seed.
+    const isEnough = () => Math.min(counts.read, counts.refused) > 100;
+    for (let i = 0; i < ROUNDS || (!isEnough() && i < 10 * ROUNDS); i++) {
       const invoice = i % 2 === 0 ? SCHEME_INVOICE : named;
       const text = reworded(invoice, disturbed);
       if (text === invoice) continue;
