@@ -179,7 +179,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     purge,
     hasRoom: () => replyBytes < mostBytes,
     noteBroadcast: (entries, fencingToken) => store.noteBroadcast(entries, LEGAL_FROM.settled, fencingToken),
-    unfinished: (after) => pages(store, ['reserved', 'settling', 'unknown'], after),
+    unfinished: (after) => inStates(store, ['reserved', 'settling', 'unknown'], after),
     hasSettled: store.hasSettled,
 
     reserve: async (payment, isReuse, onId) => {
@@ -232,7 +232,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     delivered: (id) => store.delivered(id, clock.nowMs(), clock.nowMs() + keepMs),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
     waiting: async function* () {
-      for await (const payment of pages(store, ['settling']))
+      for await (const payment of inStates(store, ['settling']))
         if (!payment.transaction && payment.reason === null) yield payment;
     },
     recover: (living = () => [], isGone = () => true) =>
@@ -241,9 +241,14 @@ export function createLedger(options: LedgerOptions): Ledger {
 }
 
 /** All rows in these states, oldest first. A row that enters one of the states during the read may be included. */
-async function* pages(store: LedgerStore, states: readonly PaymentState[], after = ''): AsyncIterable<Payment> {
+function inStates(store: LedgerStore, states: readonly PaymentState[], after?: string): AsyncIterable<Payment> {
+  return pages((last) => store.listByState(states, PAGE, last), after);
+}
+
+/** All rows, where `read` gives the next `PAGE` of them after an id. */
+async function* pages(read: (after: string) => Promise<Payment[]>, after = ''): AsyncIterable<Payment> {
   for (let last: string | undefined = after; last !== undefined; ) {
-    const page: Payment[] = await store.listByState(states, PAGE, last);
+    const page: Payment[] = await read(last);
     yield* page;
     last = page.length < PAGE ? undefined : page.at(-1)?.id;
   }
@@ -256,10 +261,12 @@ async function recover(
   onMove: OnMove,
 ): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
-  for (;;) {
-    const left = (await store.listLeftBehind([bootId, ...living()], 1000)).filter(isGone);
-    if (left.length === 0) return count;
-    for (const row of left) {
+  for (let found = -1; found !== 0; ) {
+    found = 0;
+    // Page by page: any number of rows of processes that may live can stand before the first one that is taken over.
+    for await (const row of pages((last) => store.listLeftBehind([bootId, ...living()], PAGE, last))) {
+      if (!isGone(row)) continue;
+      found++;
       if (living().includes(row.bootId)) continue;
       // A transaction's hash is on disk before the transaction is sent. So a row without a hash was never sent. The store releases no row with one.
       if (await store.release(row.id, [row.state])) {
@@ -271,6 +278,7 @@ async function recover(
       }
     }
   }
+  return count;
 }
 
 /** Hashes a client's identity for redelivery. The authorization's nonce is the salt, so that two rows do not show that they have the same client. */

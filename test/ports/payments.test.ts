@@ -414,6 +414,9 @@ describeLedgers('payments', (adapter) => {
       expect(await left(['a', 'c'])).toEqual(['b']);
       expect(await left(['a'])).toEqual(['b', 'c']);
       expect(await left([])).toEqual(['a', 'b', 'c']);
+      const next = async (after: string, limit: number) =>
+        (await store.listLeftBehind(['b'], limit, after)).map(({ id }) => id);
+      expect([await next('', 1), await next('a', 1), await next('c', 1)]).toEqual([['a'], ['c'], []]);
       await settle('b');
       expect(await left(['a'])).toEqual(['c']);
     });

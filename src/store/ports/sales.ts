@@ -174,8 +174,8 @@ export interface LedgerStore {
   listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
-  /** Open rows of all other processes than these, oldest first. */
-  listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;
+  /** Open rows of all other processes than these, oldest first, at most `limit`. With `after`, only rows with a greater id. */
+  listLeftBehind(living: readonly string[], limit: number, after?: string): Promise<Payment[]>;
   /** Rejects when the store cannot be read, and when it cannot be written. Reads one row. It writes only after a write has failed. */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;

@@ -30,8 +30,8 @@ const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number; aft
 const HAS_SETTLED = statement<Omit<PaymentKey, 'nonce'>>(`
   SELECT EXISTS (SELECT 1 FROM usdc_payments WHERE network = @network AND contract = @contract AND payer = @payer
                     AND state = 'settled') AS settled`);
-const LEFT_BEHIND = statement<{ living: readonly string[]; limit: number }>(
-  `${SELECT_PAYMENT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) ORDER BY id LIMIT @limit`,
+const LEFT_BEHIND = statement<{ living: readonly string[]; limit: number; after: string }>(
+  `${SELECT_PAYMENT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) AND id > @after ORDER BY id LIMIT @limit`,
 );
 const COUNT = fixed('SELECT state, count(*) AS count FROM usdc_payments GROUP BY state');
 
@@ -92,7 +92,7 @@ export function createLedgerStore({ pools, queue, waiting, close, ping }: Ledger
       const [row] = await pools.read<{ settled: boolean }>(HAS_SETTLED({ network, contract, payer }));
       return row?.settled ?? false;
     },
-    listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
+    listLeftBehind: (living, limit, after = '') => all(LEFT_BEHIND({ living, limit, after })),
     ping,
     countByState: () => countByState(pools),
     close,

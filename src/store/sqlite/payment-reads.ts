@@ -67,10 +67,11 @@ export function createPaymentReads(db: Sqlite): PaymentReads {
       sql(
         "SELECT 1 FROM usdc_payments WHERE network = ? AND contract = ? AND payer = ? AND state = 'settled' LIMIT 1",
       ).get(network, contract, payer) !== undefined,
-    listLeftBehind: async (living, limit) =>
+    listLeftBehind: async (living, limit, after = '') =>
       all(
-        `SELECT * FROM usdc_payments WHERE state IN ${OPEN} AND boot_id NOT IN (${marks(living)}) ORDER BY id LIMIT ?`,
-        [...living, limit],
+        `SELECT * FROM usdc_payments
+          WHERE state IN ${OPEN} AND boot_id NOT IN (${marks(living)}) AND id > ? ORDER BY id LIMIT ?`,
+        [...living, after, limit],
       ),
     countByState: async () => {
       const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };

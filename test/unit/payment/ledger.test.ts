@@ -447,3 +447,17 @@ test('recovery releases rows that were never sent, takes over the rest, and leav
   expect((await living.find(ended))?.state).toBe('settled');
   expect((await living.find(mine))?.state).toBe('reserved');
 });
+
+test('recovery takes over a row that stands behind more than a thousand rows of a process that may live', async () => {
+  const [starting, dead] = [open('starting'), open('dead')];
+  await Promise.all(
+    Array.from({ length: 1200 }, () => starting.reserve(payment(randomBytes(32), randomBytes(20)), false)),
+  );
+  // Rows are read in the order of their times.
+  now += 1;
+  const left = payment();
+  await dead.reserve(left, false);
+  const isDead = ({ bootId }: { bootId: string }) => bootId === 'dead';
+  expect(await open('living').recover(() => [], isDead)).toEqual({ released: 1, unknown: 0 });
+  expect(await dead.find(left)).toBeNull();
+});
