@@ -96,9 +96,10 @@ export function createReplay(store: LedgerStore, number: number) {
         ledger: [made, row && shownByLedger(row, contentHashes)],
       };
     },
-    /** The answer that the ledger keeps after the walk, and the one that the model owes. */
+    /** The answer that the ledger keeps after the walk, and the one that the model owes. Closes a row that is still open: each recovery would read it. */
     async end({ state, id, request }: ModelRow): Promise<Compared> {
       const kept = ids.has(id) ? await ledgerOf(9, 9).redeliver(idOf(id)) : null;
+      if (ids.has(id)) await store.move(idOf(id), ['reserved', 'settling', 'unknown'], 'failed', { reason: CANCELLED });
       return { model: STATES[state] === 'settled' ? answerTo(request) : null, ledger: kept && String(kept) };
     },
   };
