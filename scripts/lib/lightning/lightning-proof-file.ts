@@ -31,7 +31,7 @@ const proofSchema = z.union([
 /** Buys the answer, and buys it again when the connection or the seller fails. Anyone who holds the preimage can use it. */
 export type LightningProof = z.output<typeof proofSchema>;
 
-/** Its name begins with this, then with the start of the payment hash. */
+/** Its name begins with this, then with the payment hash. A part of the hash could name two proofs: the seller chooses the hash. */
 const PREFIX = 'lightning-proof-';
 
 /**
@@ -39,7 +39,7 @@ const PREFIX = 'lightning-proof-';
  * neither can be written. Then nothing must be paid.
  */
 export async function saveProof(proof: LightningProof, folder: string): Promise<string> {
-  const name = `${PREFIX}${proof.paymentHash.slice(0, 16)}.json`;
+  const name = `${PREFIX}${proof.paymentHash}.json`;
   const here = join(folder, name);
   try {
     await writeJsonAtomically(here, proof);
