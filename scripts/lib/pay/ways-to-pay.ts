@@ -44,9 +44,9 @@ export function pickWay(headers: Headers, wish: Wish): Way {
     if (invoice) return { kind: 'invoice', offer: invoice };
   }
   if (wish.rail !== 'lightning') {
+    const usdc = x402 === null ? null : sound(tryUsdc(x402));
+    if (usdc) return { kind: 'x402-usdc', ...usdc };
     const evm = sound(readEvmOffer(payments));
-    // Without another offer the rail reads the header, and says what is wrong with it.
-    if (x402 !== null && (evm === null || isPayable(x402))) return { kind: 'x402-usdc', header: x402 };
     if (evm) return { kind: 'mpp-usdc', offer: evm };
   }
   const what = { usdc: 'in USDC', lightning: 'over Lightning' };
@@ -54,18 +54,19 @@ export function pickWay(headers: Headers, wish: Wish): Way {
   throw new Error([`nothing on offer is paid ${how || 'in a way that is known here'}`, ...faults].join('; '));
 }
 
-function tryLightning(header: string): LightningOffer | Fault | null {
+const tryLightning = (header: string): LightningOffer | Fault | null => orFault(() => readLightningOffer(header));
+
+/** The header, where one of its entries can be paid in USDC. */
+const tryUsdc = (header: string): { readonly header: string } | Fault =>
+  orFault(() => {
+    readOffer(header);
+    return { header };
+  });
+
+function orFault<T>(read: () => T): T | Fault {
   try {
-    return readLightningOffer(header);
+    return read();
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-function isPayable(header: string): boolean {
-  try {
-    return readOffer(header) !== null;
-  } catch {
-    return false;
   }
 }
