@@ -12,7 +12,7 @@ export interface Spending {
   readonly ceiling: bigint;
   /** Null when no price is listed. */
   readonly listed: bigint | null;
-  /** Whose list it is. By default the seller's own. */
+  /** The listed price as a refusal names it. By default "the seller's own listed price". */
   readonly list?: string;
 }
 
@@ -25,7 +25,7 @@ export function refusalOf({ asked, ceiling, listed, list = SELLERS_OWN }: Spendi
   return null;
 }
 
-/** A price list, and where the buyer may look for prices besides the seller. */
+/** The URL to buy, and where its listed price is looked up. */
 interface PriceCheck {
   readonly url: URL;
   /** A percall service whose search lists prices; null: the seller's own list alone. */
@@ -49,7 +49,10 @@ export async function checkUsdcPrice(check: PriceCheck, asked: bigint, ceiling: 
 const RATE_TOLERANCE = 5n;
 const SAT = 1000n;
 
-/** Prints the listed price. Throws when the asked sats are above it. A price in dollars can be compared at a percall service's rate only. */
+/**
+ * Prints the listed price. Throws when the asked sats are above it. A price in USD is compared at a percall service's rate only, and counts with 5 % more,
+ * rounded up to a whole sat. The ceiling is not checked here: `checkOffer` and `checkAskedInvoice` do that.
+ */
 export async function checkSatsPrice(check: PriceCheck, askedMsat: bigint): Promise<void> {
   const { say, discovery } = check;
   const found = await findPrice(check, null);
@@ -61,7 +64,7 @@ export async function checkSatsPrice(check: PriceCheck, askedMsat: bigint): Prom
   if (limit === null) return say(`listed:  ${usd}without a rate to compare with (${list}); the ceiling alone holds`);
   say(`listed:  ${usd}at the most ${formatSats(limit)} (${list})`);
   if (askedMsat > limit)
-    throw new Error(`${formatSats(askedMsat)} is above ${list} of ${formatSats(limit)}; nothing was paid`);
+    throw new Error(`${formatSats(askedMsat)} is above ${formatSats(limit)}, the most by ${list}; nothing was paid`);
 }
 
 const UNLISTED = 'no price could be read from the listing; the ceiling alone holds';
