@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { Fault, PaymentChallenge } from './payment-challenge.ts';
+import { MAX_VALIDITY_SECONDS } from './usdc.ts';
 import { usdcToken } from './usdc-tokens.ts';
 
-/** In seconds. The seller can take an authorization until it ends, so one that would stay open for longer is not signed. */
-const MAX_VALIDITY = 7 * 86_400;
 /** In seconds: MPP's default where the challenge names no expiry. */
-const DEFAULT_VALIDITY = 300;
+const DEFAULT_VALIDITY_SECONDS = 300;
 
 /** What a 402 asks for over MPP's method `evm`: an authorization of USDC (EIP-3009). */
 export interface EvmOffer {
@@ -63,8 +62,8 @@ function readOne(challenge: PaymentChallenge): EvmOffer | Fault {
 
 /** When an authorization for this offer ends, in Unix seconds. Throws when the offer has expired, or stays open too long. */
 export function evmValidity({ challenge: { expiresAt } }: EvmOffer, now: number): number {
-  if (expiresAt === null) return now + DEFAULT_VALIDITY;
+  if (expiresAt === null) return now + DEFAULT_VALIDITY_SECONDS;
   if (expiresAt <= now) throw new Error(`the offer expired ${now - expiresAt} s ago; nothing was signed`);
-  if (expiresAt <= now + MAX_VALIDITY) return expiresAt;
+  if (expiresAt <= now + MAX_VALIDITY_SECONDS) return expiresAt;
   throw new Error('the authorization would stay open for more than 7 days; nothing was signed');
 }

@@ -9,6 +9,7 @@ import { checkUsdcOffer } from './check-usdc-offer.ts';
 import { type EvmOffer, evmValidity } from './mpp-evm-offer.ts';
 import { readChannelOffer, readOffer } from './offer.ts';
 import { type ChannelOrder, type Order, parse, readOrder, USAGE, UsageError } from './pay-options.ts';
+import { ANSWER_WITHIN_MS } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { problemDetail } from './problem-detail.ts';
 import { checkSatsPrice, checkUsdcPrice } from './spending.ts';
@@ -52,7 +53,7 @@ async function findPayer(env: Env): Promise<LightningPayer | null> {
 /** Asks without paying. Returns the 402, or null when the answer was free (and is printed). */
 async function ask(url: URL, { say, deliver }: Buyer): Promise<Asked | null> {
   // Does not follow redirects, because then the payment would be made out to a third party.
-  const answer = await fetch(url, { redirect: 'manual' });
+  const answer = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
   if (answer.ok) {
     say(`free: status ${answer.status}, nothing to pay`);
     await deliver(Buffer.from(await answer.arrayBuffer()));
@@ -91,6 +92,7 @@ async function buyInUsdc(order: Order, header: string, { env, say, deliver }: Bu
 async function buyOverMpp(order: Order, offer: EvmOffer, { env, say, deliver }: Buyer): Promise<void> {
   const { url, discovery, ceilingUnits, dryRun } = order;
   const privateKey = dryRun ? null : buyerKey(env);
+  // Throws for an expired offer before anything is shown.
   evmValidity(offer, Math.floor(Date.now() / 1000));
   say(`asked:   ${formatUsdc(offer.amountUnits)} on ${offer.network} to ${offer.payTo}, over MPP`);
   if (offer.description) say(`for:     ${printable(offer.description)}`);

@@ -21,7 +21,8 @@ export const USAGE = `Buys one answer from a seller that asks to be paid over x4
   --dry-run        show what would be paid, pay and sign nothing; no key needed
   --proof FILE     redeem a Lightning payment whose answer did not arrive; never pays twice
   --channel        pay in USDC over a payment channel: one deposit, then a signed voucher for each call; one call at a time
-  --max-deposit N  the most to deposit, in USDC (default: the least that the seller takes, but at the most 1)
+  --max-deposit N  refuse to deposit more than this, in USDC (default 1). A deposit is the least that the seller takes, or five calls where
+                   it names none
   --channel-dir D  the folder with the channels' records (default ./.percall/channels)
   --refund         ask the seller for the rest of the channel; URL is any of the seller's priced routes
   --help           this text
@@ -62,7 +63,7 @@ export interface ChannelOrder {
   readonly refund: boolean;
 }
 
-/** The default of `--max-deposit` in base units: 1 USDC. A deposit is the seller's minimum, so a lower minimum is a lower deposit. */
+/** The default of `--max-deposit` in base units: 1 USDC. */
 const MAX_DEPOSIT = 1_000_000n;
 const CHANNEL_DIRECTORY = '.percall/channels';
 

@@ -21,5 +21,6 @@ export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${
 
 function transactionIn(headers: Headers): string | null {
   const receipt = settledIn(headers);
-  return receipt?.success ? receipt.transaction : null;
+  // The seller's JSON may have anything there.
+  return receipt?.success === true && typeof receipt.transaction === 'string' ? receipt.transaction : null;
 }

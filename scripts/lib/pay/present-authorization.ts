@@ -17,28 +17,31 @@ interface Signed {
   transactionIn(headers: Headers): string | null;
 }
 
-/** Presents a signed authorization and returns the answer's body. Throws with the seller's reason, and with the nonce while the outcome is open. */
+/**
+ * Presents a signed authorization and returns the answer's body. Whoever holds the authorization can charge it until it expires, whatever the seller says.
+ * So its nonce is told before it is presented, and each error says until when it is open, or by which transaction it is paid.
+ */
 export async function presentAuthorization(url: URL, signed: Signed, say: Say): Promise<Buffer> {
   const { amountUnits, nonce, validBefore } = signed;
-  // The authorization stays valid until it expires, so the buyer must know its nonce before signing another.
-  const open = `whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
-  /** What an answer that was cut off says of the payment. */
-  const afterCut = (headers: Headers): string => {
-    const transaction = signed.transactionIn(headers);
-    if (transaction === null) return open;
-    return `by its receipt it is paid, transaction ${printable(transaction)}; its nonce is ${nonce}, until ${validBefore} (Unix seconds)`;
+  say(`signed:  nonce ${nonce}, until ${validBefore} (Unix seconds)`);
+  const open = `the authorization can be charged until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
+  /** What answers with these headers say of the payment. */
+  const outcomeBy = (...answers: Headers[]): string => {
+    const transaction = answers.map((headers) => signed.transactionIn(headers)).find((one) => one !== null);
+    if (transaction === undefined) return open;
+    return `by its receipt it is paid, transaction ${printable(transaction)}; its nonce is ${nonce}`;
   };
   const { answer, body, cutOff } = await presentPayment(url, signed.headers, say).catch((cause: unknown) => {
-    const failure = cause instanceof CutOff ? `${cause.message}; ${afterCut(cause.headers)}` : `no answer; ${open}`;
-    throw new Error(failure, { cause });
+    if (cause instanceof CutOff) throw new Error(`${cause.message}; ${outcomeBy(cause.headers)}`);
+    throw new Error(`no answer; ${open}`, { cause });
   });
   if (!answer.ok) {
     const failure = `status ${answer.status}: ${printable(await reasonOf(answer))}`;
-    if (cutOff) throw new Error(`${failure}; an earlier answer was cut off; ${afterCut(cutOff)}`);
-    throw new Error([409, 503].includes(answer.status) ? `${failure}; ${open}` : failure);
+    if (cutOff) throw new Error(`${failure}; an earlier answer was cut off; ${outcomeBy(answer.headers, cutOff)}`);
+    throw new Error(`${failure}; ${outcomeBy(answer.headers)}`);
   }
   const transaction = signed.transactionIn(answer.headers);
   if (transaction !== null) say(`paid:    ${formatUsdc(amountUnits)}, transaction ${printable(transaction)}`);
-  else say(`paid:    ${formatUsdc(amountUnits)} was authorized, but the answer came without a receipt`);
+  else say(`paid:    ${formatUsdc(amountUnits)} was authorized, but the answer came without a receipt; ${open}`);
   return body;
 }

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How often the same payment is presented again. The next constant is the longest wait between two attempts that the seller may ask for. */
+/** How often the same payment is presented again. */
 const MAX_RETRIES = 5;
+/** The longest wait between two attempts. A longer Retry-After is cut to it. */
 const MAX_WAIT_SECONDS = 10;
 /** How many cut-off answers to one payment are followed by another attempt. A seller delivers an answer a few times only, so some are left for later. */
 const MAX_CUT_OFF = 2;
 /** In milliseconds, the body included: a settlement may take a few blocks, after a slow upstream. */
-const ANSWER_WITHIN_MS = 60_000;
+export const ANSWER_WITHIN_MS = 60_000;
 
 /** The seller is still busy with this payment. */
 const isBusy = (status: number): boolean => [409, 503].includes(status);
@@ -34,7 +35,7 @@ export class CutOff extends Error {
  * Sends a signed payment and returns its final answer.
  * It presents the same payment again when the connection breaks, before or within the body of a 2xx, and while `isWorthAgain(status)` is true
  * (by default for 409 and 503: the seller is still busy with it). A seller takes one payment once; a newly signed one could be charged in addition.
- * Throws `CutOff` when an answer was cut off and no other came, and the last attempt's error when there was no answer at all.
+ * Throws `CutOff` when an answer was cut off and no other came, and the last attempt's error when that one had no answer and none was cut off.
  */
 export async function presentPayment(
   url: URL,
@@ -77,7 +78,7 @@ export async function dropBody(answer: Response): Promise<void> {
   await answer.body?.cancel().catch(() => {});
 }
 
-/** Seconds to wait by a Retry-After header; 1 when it is missing or a date. */
+/** Seconds to wait by a Retry-After header, from 1 to MAX_WAIT_SECONDS; 1 when it is missing or a date. */
 export function waitSeconds(retryAfter: string | null): number {
   const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : 1;
   return Math.min(Math.max(seconds, 1), MAX_WAIT_SECONDS);

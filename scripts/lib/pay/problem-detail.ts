@@ -1,13 +1,21 @@
 /** The longest body that is parsed, in characters. */
 const MAX_BODY = 4096;
 
-/** The reason in a failed answer's body: RFC 9457's `detail`, with `charged` when present. Null for anything else. */
+/** The values of `charged` as words. */
+const SAID = new Map<unknown, string>([
+  [false, 'not charged'],
+  [true, 'charged'],
+  ['unknown', 'unknown whether it is charged'],
+]);
+
+/** The reason in a failed answer's body: RFC 9457's `detail`, with what the seller says in `charged`. Null for anything else. */
 export function problemDetail(body: string): string | null {
   if (body.length > MAX_BODY) return null;
   try {
     const { detail, charged } = JSON.parse(body) as { detail?: unknown; charged?: unknown };
     if (typeof detail !== 'string') return null;
-    return charged === false ? `${detail} (not charged)` : detail;
+    const said = SAID.get(charged);
+    return said === undefined ? detail : `${detail} (the seller says: ${said})`;
   } catch {
     return null;
   }

@@ -22,3 +22,9 @@ export function parseUsd(text: string): bigint | null {
   const match = /^(\d{1,12})(?:\.(\d{1,30}))?$/.exec(text);
   return match ? parseUsdc(`${match[1]}.${(match[2] ?? '').slice(0, DECIMALS).padEnd(1, '0')}`) : null;
 }
+
+/**
+ * The longest that this buyer leaves an authorization open, in seconds: 7 days, and the 100 s that sellers add who also sell over Circle's Gateway. Whoever
+ * holds the authorization can charge it until then.
+ */
+export const MAX_VALIDITY_SECONDS = 7 * 86_400 + 100;

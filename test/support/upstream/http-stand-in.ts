@@ -21,6 +21,8 @@ export type Answered = {
   text?: string;
   /** True breaks the connection before the body is complete. */
   isCutOff?: boolean;
+  /** True breaks it before any byte of the answer. */
+  isBroken?: boolean;
 } | null;
 
 /** A third party's service over real HTTP on 127.0.0.1. It keeps the requests that it gets. */
@@ -44,6 +46,7 @@ export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) 
       asked.push(one);
       const got = await answer(one).catch((error: unknown): Answered => ({ status: 500, text: String(error) }));
       if (got === null || response.destroyed) return;
+      if (got.isBroken) return response.destroy();
       response.statusCode = got.status ?? 200;
       for (const [name, value] of Object.entries(got.headers ?? {})) response.setHeader(name, value);
       if ('json' in got) response.setHeader('content-type', 'application/json');

@@ -142,7 +142,7 @@ describe('npm run pay over MPP (evm)', () => {
     });
     const refused = await pay('/thing');
     expect({ code: refused.code, presented: seller.presented.length }).toEqual({ code: 1, presented: 1 });
-    expect(refused.stderr).toContain('status 402: verification failed');
+    expect(refused.stderr).toContain('status 402: verification failed; the authorization can be charged until');
   });
 
   test('says with which nonce the outcome is open when the seller cannot decide', async () => {
@@ -150,7 +150,7 @@ describe('npm run pay over MPP (evm)', () => {
     const { code, stderr } = await pay('/thing');
     expect([code, new Set(seller.presented.map(({ authorization }) => authorization)).size]).toEqual([1, 1]);
     expect(stderr).toContain(
-      `whether it is charged is open until ${Date.parse(EXPIRES) / 1000} (Unix seconds), its nonce is ${VECTOR_NONCE}`,
+      `the authorization can be charged until ${Date.parse(EXPIRES) / 1000} (Unix seconds), its nonce is ${VECTOR_NONCE}`,
     );
   }, 30_000);
 
@@ -180,6 +180,17 @@ describe('npm run pay over MPP (evm)', () => {
     const { code, stderr } = await pay('/thing', ['--dry-run'], {});
     expect({ code, presented: seller.presented }, stderr).toEqual({ code: 0, presented: [] });
     expect(stderr).toContain('0.002 USDC on eip155:5042');
+  });
+
+  test('an x402 entry that cannot be paid in USDC is told, with what is wrong with it, and no key is asked for', async () => {
+    const entry = { scheme: 'exact', network: 'solana:mainnet', asset: 'USDC', amount: '1', payTo: 'someone' };
+    const header = { x402Version: 2, resource: { url: `${seller.origin}/thing` }, accepts: [entry] };
+    seller.ask = () => ({ 'payment-required': btoa(JSON.stringify(header)) });
+    const { code, stderr } = await pay('/thing', [], {});
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      'nothing on offer is paid in a way that is known here; nothing on offer is a plain USDC transfer',
+    );
   });
 
   test('x402 comes first where both are offered, and --protocol picks the other', async () => {

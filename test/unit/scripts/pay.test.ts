@@ -21,6 +21,9 @@ const seller = {
   cutOffsLeft: 0,
   /** The seller refuses the payment once it has cut off these. */
   thenRefuses: false,
+  /** Its answer to each payment. Null: as above. Status 0 breaks the connection. */
+  answer: null as { status: number; receipt: object | null } | null,
+  maxTimeoutSeconds: 60,
   /** The resource that it names. Null: the requested URL. */
   resource: null as string | null,
   paid: [] as IncomingHttpHeaders[],
@@ -36,7 +39,7 @@ function challenge(target: string): string {
     x402Version: 2,
     error: 'invalid_exact_evm_insufficient_balance',
     resource: { url: seller.resource ?? `${origin}${target}` },
-    accepts: [{ ...requirement, maxTimeoutSeconds: 60 }],
+    accepts: [{ ...requirement, maxTimeoutSeconds: seller.maxTimeoutSeconds }],
   } as unknown as PaymentRequired);
 }
 
@@ -50,6 +53,11 @@ beforeAll(async () => {
     } else if (request.url === '/gone') {
       const problem = { status: 404, code: 'not_found', detail: 'There is no package of this name.', charged: false };
       response.writeHead(404, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
+    } else if (request.headers['payment-signature'] && seller.answer) {
+      const { status, receipt } = seller.answer;
+      if (status === 0) return void response.destroy();
+      const headers = receipt === null ? {} : { 'payment-response': btoa(JSON.stringify(receipt)) };
+      response.writeHead(status, headers).end('{"answer":42}');
     } else if (request.headers['payment-signature'] && seller.settled === 200 && !isRefused()) {
       seller.paid.push(request.headers);
       const receipt = { success: true, transaction, network: 'eip155:5042' } as const;
@@ -76,6 +84,8 @@ beforeEach(() => {
     settled: 200,
     cutOffsLeft: 0,
     thenRefuses: false,
+    answer: null,
+    maxTimeoutSeconds: 60,
     resource: null,
     paid: [],
   });
@@ -94,6 +104,8 @@ test('pays what is asked and prints only the body on standard output', async () 
   expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
   expect(stderr).toContain(transaction);
   const sent = JSON.parse(Buffer.from(String(seller.paid[0]?.['payment-signature']), 'base64').toString());
+  const { nonce, validBefore } = sent.payload.authorization;
+  expect(stderr).toContain(`signed:  nonce ${nonce}, until ${validBefore} (Unix seconds)`);
   expect(sent.payload.authorization).toMatchObject({ from: payer.address, to: payTo, value: '2000' });
 });
 
@@ -122,6 +134,69 @@ test('says that a payment is paid when it is refused after an answer that was cu
   expect(code, stderr).toBe(1);
   expect(stderr).toMatch(/status 402: .*; an earlier answer was cut off; by its receipt it is paid, transaction 0xab/);
   expect(seller.paid).toHaveLength(2);
+});
+
+test.each([
+  [
+    'gone, by a receipt that says paid',
+    410,
+    { success: true, transaction },
+    'by its receipt it is paid, transaction 0xab',
+  ],
+  ['refused, without a receipt', 500, null, 'the authorization can be charged until'],
+  [
+    'an answer without a receipt',
+    200,
+    null,
+    'the answer came without a receipt; the authorization can be charged until',
+  ],
+  [
+    'an answer whose receipt says refused',
+    200,
+    { success: false, transaction },
+    'came without a receipt; the authoriz',
+  ],
+  [
+    'an answer whose receipt names an object',
+    200,
+    { success: true, transaction: { toString: 1 } },
+    'without a receipt',
+  ],
+  [
+    'refused with an object as its reason',
+    503,
+    { success: false, errorReason: { toString: 1 } },
+    'can be charged until',
+  ],
+])(
+  'what is known of the payment is told when it is %s',
+  async (_case, status, receipt, told) => {
+    seller.answer = { status, receipt };
+    const { code, stdout, stderr } = await pay('/thing');
+    expect({ code, stdout }, stderr).toEqual(
+      status === 200 ? { code: 0, stdout: '{"answer":42}' } : { code: 1, stdout: '' },
+    );
+    expect(stderr).toContain(told);
+  },
+  60_000,
+);
+
+test('says when the authorization ends, and its nonce, when no answer comes at all', async () => {
+  seller.answer = { status: 0, receipt: null };
+  const { code, stderr } = await pay('/thing');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /failed: no answer; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
+  );
+}, 60_000);
+
+test('an authorization that would stay open for longer than seven days and a little is not signed', async () => {
+  seller.maxTimeoutSeconds = 7 * 86_400 + 101;
+  const { code, stderr } = await pay('/thing');
+  expect([code, seller.paid]).toEqual([1, []]);
+  expect(stderr).toContain('open for at most 7 days');
+  seller.maxTimeoutSeconds -= 1;
+  expect((await pay('/thing')).code).toBe(0);
 });
 
 test.each([
@@ -171,7 +246,10 @@ test('a refused payment is reported with the status and the header’s error', a
   seller.settled = 402;
   const { code, stdout, stderr } = await pay('/thing');
   expect({ code, stdout, shown: seller.paid.length }).toEqual({ code: 1, stdout: '', shown: 1 });
-  expect(stderr).toContain('status 402: invalid_exact_evm_insufficient_balance');
+  // Whatever the seller says, it holds the authorization.
+  expect(stderr).toMatch(
+    /status 402: invalid_exact_evm_insufficient_balance; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
+  );
 });
 
 test('asks for a payment channel, and signs nothing when the seller offers none', async () => {
@@ -182,7 +260,7 @@ test('asks for a payment channel, and signs nothing when the seller offers none'
   }
 });
 
-test('a redirect is not followed with a payment', async () => {
+test('a redirect of the unpaid request is not followed', async () => {
   const { code, stderr } = await pay('/moved');
   expect({ code, paid: seller.paid }).toEqual({ code: 1, paid: [] });
   expect(stderr).toContain('moved to /thing');
@@ -191,7 +269,7 @@ test('a redirect is not followed with a payment', async () => {
 test('an answer that is no 402 is told in the seller’s own words', async () => {
   const { code, stdout, stderr } = await pay('/gone');
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  expect(stderr).toContain('failed: status 404: There is no package of this name. (not charged)');
+  expect(stderr).toContain('failed: status 404: There is no package of this name. (the seller says: not charged)');
 });
 
 test('wrong usage ends with 2, and the reason is the last line', async () => {

@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
 import { problemDetail } from '../../../scripts/lib/pay/problem-detail.ts';
 
-test('a problem’s detail is shown, and that nothing was charged', () => {
-  expect(problemDetail('{"detail":"osv: no answer","charged":false}')).toBe('osv: no answer (not charged)');
-  expect(problemDetail('{"detail":"wait","charged":"unknown"}')).toBe('wait');
+test.each([
+  ['false', ' (the seller says: not charged)'],
+  ['true', ' (the seller says: charged)'],
+  ['"unknown"', ' (the seller says: unknown whether it is charged)'],
+  ['"false"', ''],
+])('a problem’s detail is shown, with what the seller says of the charge: %s', (charged, told) => {
+  expect(problemDetail(`{"detail":"osv: no answer","charged":${charged}}`)).toBe(`osv: no answer${told}`);
 });
 
 test.each(['', 'null', '[]', '{"detail":1}', '<html>', `{"detail":"${'x'.repeat(5000)}"}`])(
