@@ -4,6 +4,7 @@ import {
   BatchSettlementEvmScheme,
   type ClientChannelStorage,
   parseAnnouncedMinDeposit,
+  readChannelBalanceAndTotalClaimed,
 } from '@x402/evm/batch-settlement/client';
 import { x402Client } from '@x402/fetch';
 import { createPublicClient, http } from 'viem';
@@ -29,8 +30,9 @@ const UNCUT = Number.MAX_SAFE_INTEGER;
 const CALLS_COVERED = 5n;
 
 /**
- * The official client of payment channels, allowed to pay in one asset on one network. Its deposits stay below the ceiling: a larger one is refused
- * before it is signed. With an RPC endpoint the client corrects a wrong record of its channel by itself.
+ * The official client of payment channels, allowed to pay in one asset on one network. Its deposits are at most the ceiling, together: a larger one is
+ * refused before it is signed. With an RPC endpoint the client corrects a wrong record of its channel by itself. `balanceOnChain` is what was ever deposited into a
+ * channel, in base units; it rejects without an endpoint.
  */
 export function createChannelClient(terms: ChannelClientTerms) {
   const { privateKey, network, asset, maxUnits, maxDeposit, rpcUrl, storage } = terms;
@@ -54,7 +56,9 @@ export function createChannelClient(terms: ChannelClientTerms) {
   const client = new x402Client()
     .register(network, scheme)
     .setSpendControls({ allowedAssets: [{ network, asset, maxAmountPerPayment: maxUnits.toString() }] });
-  return { client, scheme };
+  const balanceOnChain = async (id: `0x${string}`): Promise<bigint> =>
+    (await readChannelBalanceAndTotalClaimed(signer, id))[0];
+  return { client, scheme, balanceOnChain };
 }
 
 /** What the channel needs now: the seller's minimum, or five calls without one, and more where the call itself costs more. */

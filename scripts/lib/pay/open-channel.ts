@@ -18,7 +18,10 @@ export interface ChannelTerms {
 /** Time-out of the provider's answer, in milliseconds. */
 const RPC_MS = 60_000;
 
-/** Opens the buyer's record of the offer's channel, with the official client that signs for it. Throws when `rpcUrl` is of another chain. */
+/**
+ * Opens the buyer's record of the offer's channel, with the official client that signs for it. With `rpcUrl` the record has the deposits that are on the
+ * chain. Throws when `rpcUrl` gives no answer, and when it is of another chain.
+ */
 export async function openChannel({ requirement, amountUnits }: BuyableOffer, { directory, ...terms }: ChannelTerms) {
   const network = requirement.network as `eip155:${string}`;
   if (terms.rpcUrl !== null) await checkChain(terms.rpcUrl, network);
@@ -26,16 +29,41 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const storage = new FileClientChannelStorage({ directory });
   const { asset } = requirement;
-  const { client, scheme } = createChannelClient({ ...terms, network, asset, maxUnits: amountUnits, storage });
+  const { client, scheme, balanceOnChain } = createChannelClient({
+    ...terms,
+    network,
+    asset,
+    maxUnits: amountUnits,
+    storage,
+  });
   const id = computeChannelId(scheme.buildChannelConfig(requirement), network);
+  const record = await storage.get(id);
+  // The client reads the chain only where it has no record. A deposit that was made unheard is missing in the record, and would be made again.
+  if (terms.rpcUrl !== null && record) {
+    const onChain = await balanceOnChain(id).catch((cause: unknown) => {
+      throw new Error('RPC_URL does not tell the balance of the channel; nothing was signed', { cause });
+    });
+    // A provider may lag behind a deposit that the record has.
+    if (onChain > BigInt(record.balance ?? 0)) await storage.set(id, { ...record, balance: onChain.toString() });
+  }
 
   return {
     ...{ client, scheme, id },
+    /** The record as it is. */
+    record: () => storage.get(id),
+    /** Puts a record back. */
+    keep: (kept: NonNullable<typeof record>) => storage.set(id, kept),
     /** What the record says is charged, in base units. */
     charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
-    /** Adds a deposit in base units to the record's balance, and leaves the charges as they are. */
-    addDeposit: async (units: bigint): Promise<void> => {
+    /** What the record says was ever deposited, in base units. */
+    deposited: async (): Promise<bigint> => BigInt((await storage.get(id))?.balance ?? 0),
+    /**
+     * Adds a deposit in base units to the record's balance, and leaves the charges as they are. With `before`, only while the balance is still that: the
+     * client notes no deposit where the receipt states other charges than the record.
+     */
+    noteDeposit: async (units: bigint, before?: bigint): Promise<void> => {
       const { balance = '0', chargedCumulativeAmount = '0', ...more } = (await storage.get(id)) ?? {};
+      if (before !== undefined && BigInt(balance) !== before) return;
       await storage.set(id, { ...more, chargedCumulativeAmount, balance: (BigInt(balance) + units).toString() });
     },
     /** What the record says is left, as text. */

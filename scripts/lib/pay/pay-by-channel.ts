@@ -13,8 +13,9 @@ const WOULD_PAY_TWICE =
   'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed';
 const OTHER_DEVICE = '. If another device has bought a call in this channel meanwhile, repeat the command';
 const MAY_BE_CHARGED =
-  'whether it is charged is open. Repeat the same command, before any other call in this channel: the same voucher is never charged twice';
-const THEN_READ = 'Then repeat the command with RPC_URL';
+  'whether this call is charged is open. Repeat the same command, before any other call in this channel: the same voucher is never charged twice';
+const THEN_USE_RPC = 'Then repeat the command with RPC_URL';
+const PAYS_AGAIN = 'Repeating the command may pay again';
 /** The scheme's reasons for a voucher that was signed from a missing or old record: `…_cumulative_amount_mismatch`, `…_cumulative_below_claimed`. */
 const STALE_RECORD = /_cumulative_(?:amount_mismatch|below_claimed)\b/;
 
@@ -29,16 +30,17 @@ export function channelTermsText({ requirement: { extra } }: BuyableOffer): stri
 
 /**
  * Pays a checked offer with the official client of payment channels and returns the answer's body. The record of the channel stays on disk. Throws with
- * the seller's reason, and before anything is signed when the deposit would be above the ceiling.
+ * the seller's reason. A deposit above the ceiling is refused before it is signed; a voucher may have been signed before it.
  */
 export async function payByChannel(url: URL, offer: BuyableOffer, terms: ChannelTerms, say: Say): Promise<Buffer> {
   const channel = await openChannel(offer, terms);
   const http = new x402HTTPClient(channel.client);
-  // Whatever the seller answers, it holds each signed deposit until that expires.
-  const held: string[] = [];
-  const failed = (text: string, cause?: unknown) =>
-    new Error(held.length > 0 ? `${[text, ...held].join('; ')}. ${THEN_READ}` : text, { cause });
+  // What the buyer is told of each signed deposit: whatever the seller answers, it holds the authorization until that expires.
+  const openDeposits: string[] = [];
+  const failed = (text: string, cause?: unknown, advice = THEN_USE_RPC) =>
+    new Error(openDeposits.length > 0 ? `${[text, ...openDeposits].join('; ')}. ${advice}` : text, { cause });
   for (let isRetry = false; ; isRetry = true) {
+    if (isRetry) say('corrected: the record of the channel was old; signing once more');
     // Pays the offer that was checked. A new request could bring another price.
     const payload = await http.createPaymentPayload(offer.challenge).catch((cause: Error) => {
       throw isRetry ? failed(cause.message) : cause;
@@ -46,50 +48,54 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
     const deposit = depositIn(payload);
     if (deposit) {
       say(`deposit: ${deposit.amount} into channel ${channel.id}`);
-      held.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
+      openDeposits.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
     }
-    const open = deposit ? '' : `; ${MAY_BE_CHARGED}`;
+    const maybeCharged = deposit ? '' : `; ${MAY_BE_CHARGED}`;
     /** Notes a deposit that is made by the receipt of an answer which was cut off. Returns the error's text of what that answer did. */
-    const afterCut = async (headers: Headers): Promise<string> => {
+    const noteCut = async (headers: Headers): Promise<string> => {
       const receipt = settledIn(headers);
-      if (!deposit || !isMadeIn(receipt)) return open;
-      held.pop();
-      await channel.addDeposit(deposit.units);
+      if (!deposit || !isMadeIn(receipt)) return maybeCharged;
+      openDeposits.pop();
+      await channel.noteDeposit(deposit.units);
       return `; by its receipt the deposit is made, transaction ${printable(receipt.transaction)}; ${MAY_BE_CHARGED}`;
     };
-    const presented = presentPayment(url, http.encodePaymentSignatureHeader(payload), say);
-    const { answer, body, cutOff } = await presented.catch(async (cause: unknown) => {
-      if (cause instanceof CutOff) throw failed(`${cause.message}${await afterCut(cause.headers)}`, cause);
-      throw failed(`no answer${open}`, cause);
+    const shown = http.encodePaymentSignatureHeader(payload);
+    const { answer, body, cutOff } = await presentPayment(url, shown, say).catch(async (cause: unknown) => {
+      if (cause instanceof CutOff) throw failed(`${cause.message}${await noteCut(cause.headers)}`);
+      throw failed(`no answer${maybeCharged}`, cause);
     });
     if (!answer.ok && (cutOff || [409, 503].includes(answer.status))) {
       // The record stays as it was, so the next call signs the same voucher.
-      const text = `status ${answer.status}: ${printable(await reasonOf(answer))}`;
-      throw failed(cutOff ? `${text}; an earlier answer was cut off${await afterCut(cutOff)}` : `${text}${open}`);
+      const more = cutOff ? `; an earlier answer was cut off${await noteCut(cutOff)}` : maybeCharged;
+      throw failed(`status ${answer.status}: ${printable(await reasonOf(answer))}${more}`);
     }
+    const [charged, deposited] = [await channel.charged(), await channel.deposited()];
     const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
-    if (recovered && !isRetry) {
+    if (recovered) {
       await dropBody(answer);
       if (wouldPayTwice(payload, await channel.charged(), offer))
-        throw failed(`${WOULD_PAY_TWICE}${held.length > 0 ? '' : OTHER_DEVICE}`);
-      say('corrected: the record of the channel was old; signing once more');
-      continue;
+        throw failed(`${WOULD_PAY_TWICE}${openDeposits.length > 0 ? '' : OTHER_DEVICE}`, undefined, PAYS_AGAIN);
+      if (!isRetry) continue;
     }
     if (!answer.ok) {
-      const reason = printable(await reasonOf(answer, receipt));
-      throw failed(`status ${answer.status}: ${reason}${adviceOn(reason, terms, held)}`);
+      const taken = recovered ? 0n : (await channel.charged()) - charged;
+      throw failed(await refusalText(answer, taken, terms, openDeposits));
     }
-    say(`paid:    ${paidText(offer, receipt)}`);
+    if (deposit && isMadeIn(receipt)) {
+      openDeposits.pop();
+      await channel.noteDeposit(deposit.units, deposited);
+    }
+    say(`paid:    ${paidText(offer, receipt, deposit !== null)}`);
     say(`left:    ${await channel.left()}`);
-    const isMade = deposit !== null && isMadeIn(receipt);
-    for (const text of isMade ? held.slice(0, -1) : held) say(`open:    ${text}. Use RPC_URL for the next call`);
+    for (const text of openDeposits) say(`open:    ${text}. Use RPC_URL for the next call`);
     return body;
   }
 }
 
 /**
  * Lets the client note what the answer says of the channel that was paid from. Without this, a 402 could name another seller's channel, and the client
- * would correct the record of that one. A receipt that the client refuses must not cost the buyer the answer.
+ * would correct the record of that one. A receipt that the client refuses must not cost the buyer the answer. A receipt of a refusal counts only where
+ * nothing was taken, and with 410, where the answer was bought and is gone: otherwise the next call would sign for a further one.
  */
 async function note(
   http: x402HTTPClient,
@@ -100,8 +106,10 @@ async function note(
   try {
     const get = (name: string): string | null => {
       const text = answer.headers.get(name);
-      const isDemand = text !== null && name.toLowerCase() === 'payment-required';
-      return isDemand ? ofChannel(text, offer) : text;
+      if (text === null) return null;
+      if (name.toLowerCase() === 'payment-required') return ofChannel(text, offer);
+      const counts = answer.ok || answer.status === 410 || settledIn(answer.headers)?.success === false;
+      return name.toLowerCase() === 'payment-response' && !counts ? null : text;
     };
     const { recovered, settleResponse } = await http.processPaymentResult(payload, get, answer.status);
     return { recovered, receipt: settleResponse ?? null };
@@ -120,19 +128,25 @@ function wouldPayTwice({ payload }: PaymentPayload, charged: bigint, { amountUni
   return charged <= max && max < charged + price;
 }
 
+/** Why a voucher got no answer, and what its receipt says was taken all the same, in base units. */
+async function refusalText(answer: Response, taken: bigint, terms: ChannelTerms, openDeposits: readonly string[]) {
+  const reason = printable(await reasonOf(answer));
+  const told = taken > 0n ? `; by its receipt ${formatUsdc(taken)} is charged. ${PAYS_AGAIN}` : '';
+  return `status ${answer.status}: ${reason}${told}${adviceOn(reason, terms, openDeposits)}`;
+}
+
 /** What a buyer can do about a record that is missing or old, where the client could read the channel nowhere. */
-function adviceOn(reason: string, { rpcUrl }: ChannelTerms, held: readonly string[]): string {
+function adviceOn(reason: string, { rpcUrl }: ChannelTerms, openDeposits: readonly string[]): string {
   // With a second deposit the buyer would have two at the seller.
-  if (rpcUrl !== null || held.length > 0 || !STALE_RECORD.test(reason)) return '';
+  if (rpcUrl !== null || openDeposits.length > 0 || !STALE_RECORD.test(reason)) return '';
   return '; the record of this channel is missing or old: repeat the command with RPC_URL, and it is corrected from the chain';
 }
 
-function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null): string {
+function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null, hasDeposit: boolean): string {
   const price = formatUsdc(amountUnits);
   if (!receipt?.success) return `${price} was signed, but the answer came without a receipt`;
-  return receipt.transaction
-    ? `${price} with a deposit, transaction ${printable(receipt.transaction)}`
-    : `${price} by voucher`;
+  if (isMadeIn(receipt)) return `${price} with a deposit, transaction ${printable(receipt.transaction)}`;
+  return hasDeposit ? `${price} with a deposit, whose transaction the receipt does not name` : `${price} by voucher`;
 }
 
 /** Whether a deposit is made, by the receipt of its answer. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { BatchSettlementEvmScheme, computeChannelId } from '@x402/evm/batch-settlement/client';
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { privateKeyToAccount } from 'viem/accounts';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
 import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
 import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
@@ -181,7 +181,9 @@ test('after answers that were all cut off, the next call signs the same voucher 
   const entry = entryOf(ARC, createAccount());
   const id = await keep(entry, RICH);
   await startSeller(entry, (payment) => ({ ...sold(payment), isCutOff: signed.length <= 3 }));
-  expect(await payOffer(entry)).toContain('the answer was cut off; whether it is charged is open. Repeat the same');
+  expect(await payOffer(entry)).toContain(
+    'the answer was cut off; whether this call is charged is open. Repeat the same',
+  );
   expect(await storage().get(id)).toMatchObject(RICH);
   expect(await payOffer(entry)).toBe('{"answer":42}');
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(4).fill('260000'));
@@ -211,7 +213,9 @@ test('a voucher that is refused after its answer was cut off may be charged: it 
   });
   balance = 1_000_000n;
   const told = await payOffer(entry);
-  expect(told).toContain(`${STALE}; an earlier answer was cut off; whether it is charged is open. Repeat the same`);
+  expect(told).toContain(
+    `${STALE}; an earlier answer was cut off; whether this call is charged is open. Repeat the same`,
+  );
   expect(await storage().get(id)).toMatchObject(RICH);
   expect(await payOffer(entry)).toBe('{"answer":42}');
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(3).fill('260000'));
@@ -229,6 +233,36 @@ test('a deposit of an answer that was cut off is noted also when the voucher is 
   expect(await storage().get(id)).toEqual({
     ...{ balance: '275000', chargedCumulativeAmount: '250000', totalClaimed: '0' },
   });
+});
+
+test.each([503, 0])(
+  'after %i each time, the next call signs the same voucher again, and the buyer is told so',
+  async (status) => {
+    const entry = entryOf(ARC, createAccount());
+    const id = await keep(entry, RICH);
+    await startSeller(entry, (payment) => (signed.length <= 6 ? { status, isBroken: status === 0 } : sold(payment)));
+    expect(await payOffer(entry)).toContain('whether this call is charged is open. Repeat the same command');
+    expect(await storage().get(id)).toMatchObject(RICH);
+    expect(await payOffer(entry)).toBe('{"answer":42}');
+    expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(7).fill('260000'));
+  },
+  60_000,
+);
+
+test('the deposits of one command are at most the ceiling together', async () => {
+  const entry = entryOf(ARC, createAccount(), { minDeposit: '600000' });
+  await keep(entry, { balance: '10000', chargedCumulativeAmount: '5000', totalClaimed: '0' });
+  await startSeller(entry, () => stale(entry));
+  const told = await payOffer(entry);
+  expect(told).toContain('a deposit of 0.6 USDC after 0.6 USDC is above the ceiling of 1 USDC');
+  expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
+  expect(signed).toHaveLength(1);
+});
+
+test('a channel whose withdrawal delay is no number is not paid', () => {
+  const entry = entryOf(ARC, createAccount());
+  expect(readChannelOffer(demand(entry))).not.toBeNull();
+  expect(readChannelOffer(demand({ ...entry, extra: { ...entry.extra, withdrawDelay: '86400' as never } }))).toBeNull();
 });
 
 test('a deposit without a transaction in the receipt is not taken for made', async () => {
@@ -257,22 +291,162 @@ test('a seller that refuses a deposit holds it still, and the buyer is told unti
 
 test('a deposit that was corrected away is told of when the voucher after it is refused', async () => {
   const entry = entryOf(ARC, createAccount());
-  balance = 500_000n;
   await keep(entry, { balance: '10000', chargedCumulativeAmount: '5000', totalClaimed: '0' });
-  await startSeller(entry, () => (signed.length === 1 ? stale(entry) : { status: 400 }));
+  await startSeller(entry, () => {
+    // Made by another device, since the record was read.
+    balance = 500_000n;
+    return signed.length === 1 ? stale(entry) : { status: 400 };
+  });
   const told = await payOffer(entry);
   expect(signed.map(({ deposit }) => deposit !== undefined)).toEqual([true, false]);
   expect(told).toContain('status 400');
   expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
 });
 
-test('a deposit is told of when the seller claims that its own voucher is charged', async () => {
+test('a deposit is told of when the seller claims that its own voucher is charged, and that a repeat may pay again', async () => {
   const entry = entryOf(ARC, createAccount());
   await startSeller(entry, (payment) => stale(proven(entry, payment)));
   const told = await payOffer(entry);
   expect(told).toContain('nothing more was signed');
+  expect(told).toContain('Repeating the command may pay again');
+  expect(told).not.toContain('Then repeat the command');
   expect(told).toContain(`is made is open until ${untilOf(signed[0]!)}`);
   expect(signed).toHaveLength(1);
+});
+
+test('a voucher that is claimed to be charged after a correction is not followed by another', async () => {
+  const entry = entryOf(ARC, createAccount());
+  balance = 1_000_000n;
+  await keep(entry, { ...RICH, chargedCumulativeAmount: '0' });
+  await startSeller(entry, (payment) => stale(signed.length === 1 ? entry : proven(entry, payment)));
+  expect(await payOffer(entry)).toContain('nothing more was signed');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['10000', '10000']);
+});
+
+test('the receipt of a refusal does not move the record, so the next call signs the same voucher', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  const refusal = { status: 500, json: { detail: 'the source failed', charged: false } };
+  await startSeller(entry, (payment) => ({ ...sold(payment), ...(signed.length < 3 && refusal) }));
+  expect(await payOffer(entry)).toContain('status 500: the source failed (the seller says: not charged)');
+  expect(await payOffer(entry)).toContain('status 500');
+  expect(await storage().get(id)).toMatchObject(RICH);
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(3).fill('260000'));
+});
+
+test('a voucher whose answer is gone is told to be charged, and the record moves on', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  await startSeller(entry, (payment) => ({ ...sold(payment), status: 410, json: { detail: 'its answer is gone' } }));
+  const told = await payOffer(entry);
+  expect(told).toContain(
+    'status 410: its answer is gone; by its receipt 0.01 USDC is charged. Repeating the command may pay again',
+  );
+  expect(await storage().get(id)).toMatchObject({ chargedCumulativeAmount: '260000' });
+});
+
+test('a deposit that was made unheard is read from the chain before another is signed', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, { balance: '255000', chargedCumulativeAmount: '250000', totalClaimed: '0' });
+  balance = 275_000n;
+  await startSeller(entry, (payment) => sold(payment));
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ deposit }) => deposit)).toEqual([undefined]);
+  expect(await storage().get(id)).toMatchObject({ balance: '275000', chargedCumulativeAmount: '260000' });
+});
+
+test('a provider that lags behind does not take a noted deposit away', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  balance = 10_000n;
+  await startSeller(entry, (payment) => sold(payment));
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(signed.map(({ deposit }) => deposit)).toEqual([undefined]);
+  expect(await storage().get(id)).toMatchObject({ balance: '1000000' });
+});
+
+test('a made deposit is noted also where its receipt states other charges than the record', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, { balance: '255000', chargedCumulativeAmount: '250000', totalClaimed: '0' });
+  const channelState = { ...RICH, chargedCumulativeAmount: '7' };
+  const receipt = {
+    success: true,
+    transaction: MADE,
+    network: ARC.network,
+    extra: { chargedAmount: '1', channelState },
+  };
+  const headers = { 'payment-response': btoa(JSON.stringify(receipt)) };
+  await startSeller(entry, () => ({ status: 200, json: { answer: 42 }, headers }));
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+  expect(await storage().get(id)).toMatchObject({ balance: '275000', chargedCumulativeAmount: '250000' });
+});
+
+test('a receipt with an object where a text belongs does not cost the answer', async () => {
+  const entry = entryOf(ARC, createAccount());
+  await keep(entry, RICH);
+  const receipt = { success: true, transaction: { toString: 1 }, errorReason: { toString: 1 }, network: ARC.network };
+  const headers = { 'payment-response': btoa(JSON.stringify(receipt)) };
+  await startSeller(entry, () => ({ status: 200, json: { answer: 42 }, headers }));
+  expect(await payOffer(entry)).toBe('{"answer":42}');
+});
+
+describe('the record of a channel after a refund', () => {
+  const said: string[] = [];
+  const own = entryOf(ARC, createAccount());
+  let id: string;
+  beforeEach(async () => {
+    said.length = 0;
+    id = await keep(own, { ...RICH, balance: '50000', chargedCumulativeAmount: '10000' });
+  });
+  const refund = () =>
+    refundChannel(new URL(seller.url), readChannelOffer(demand(own))!, terms(), (line) => said.push(line));
+  const refunded = (amount: string | undefined, status = 200) => {
+    const receipt = { success: true, transaction: MADE, network: ARC.network, amount };
+    return {
+      ...{ status, json: { detail: 'cannot refund' } },
+      headers: { 'payment-response': btoa(JSON.stringify(receipt)) },
+    };
+  };
+
+  test('is deleted when the seller’s receipt names all that was left', async () => {
+    await startSeller(own, () => refunded('40000'));
+    await refund();
+    expect(await storage().get(id)).toBeUndefined();
+    expect(said).toEqual([
+      `left:    0.04 USDC in channel ${id}`,
+      `refund:  0.04 USDC, transaction ${MADE}, by the seller's receipt`,
+    ]);
+  });
+
+  test.each([['1'], [undefined]])(
+    'stays when the receipt names %s base units, and the buyer is told',
+    async (amount) => {
+      await startSeller(own, () => refunded(amount));
+      await refund();
+      expect(await storage().get(id)).toMatchObject({ balance: '50000', chargedCumulativeAmount: '10000' });
+      expect(said.at(-1)).toContain('so the record of the channel stays as it was');
+    },
+  );
+
+  test('stays when the receipt says that nothing was refunded', async () => {
+    const receipt = { success: false, errorReason: 'no balance', transaction: MADE, network: ARC.network };
+    await startSeller(own, () => ({ status: 200, headers: { 'payment-response': btoa(JSON.stringify(receipt)) } }));
+    await expect(refund()).rejects.toThrow('no balance');
+    expect(await storage().get(id)).toMatchObject({ balance: '50000' });
+  });
+
+  test('stays when a refusal has such a receipt', async () => {
+    await startSeller(own, () => refunded('40000', 500));
+    await expect(refund()).rejects.toThrow('status 500: cannot refund');
+    expect(await storage().get(id)).toMatchObject({ balance: '50000' });
+  });
+
+  test('stays when no answer comes, and the buyer is told that the refund may be under way', async () => {
+    await startSeller(own, () => ({ ...refunded('40000'), isBroken: true }));
+    await expect(refund()).rejects.toThrow('no answer; ask again later, the refund may be under way');
+    expect(await storage().get(id)).toMatchObject({ balance: '50000' });
+  });
 });
 
 test.each(['the demand', 'the correction'])(
