@@ -23,7 +23,7 @@ const proofSchema = z.union([
     ...common,
     // Files that were written before there were other protocols do not name theirs.
     protocol: z.literal('x402').default('x402'),
-    resource: z.unknown(),
+    resource: z.unknown().optional(),
     accepted: z.record(z.string(), z.unknown()),
   }),
 ]);
