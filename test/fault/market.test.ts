@@ -13,6 +13,7 @@ import {
   openMarket,
   PAY_TO,
 } from '../support/market/market.ts';
+import { PATIENT_MS } from '../support/upstream/patience.ts';
 import type { Recorded } from '../support/upstream/replay.ts';
 
 // The market against sellers on loopback, over TLS, with every fault that a third party's server can have.
@@ -217,7 +218,8 @@ describe('is refused, and nothing is listed', () => {
     ['another scheme', 'ftp://a.good.example/x', base, 400, 'url_not_public'],
     ['a long address', `${A}/${'x'.repeat(1000)}`, base, 400, 'bad_parameter'],
   ])('%s', async (_what, url, answer, status, code) => {
-    await start({ answers: { '/x': answer, '/v1/paid/web/check': base }, timeoutMs: 500 });
+    const timeoutMs = answer === slow ? 500 : PATIENT_MS;
+    await start({ answers: { '/x': answer, '/v1/paid/web/check': base }, timeoutMs });
     await expect(open.submit(url)).rejects.toMatchObject({ status, code, charged: false });
     await open.market.refresh();
     expect(open.market.all()).toEqual([]);
@@ -265,7 +267,7 @@ describe('a seller’s texts', () => {
       expect((await open.submit(`${A}/x`)).listed.listing.entry.name).toBe('x');
       if (document !== HTML) await open.close();
     }
-    await start({ answers: { '/x': challenge(), '*': () => new Promise<Recorded>(() => {}) }, timeoutMs: 300 });
+    await start({ answers: { '/x': challenge(), '*': () => new Promise<Recorded>(() => {}) }, timeoutMs: 1500 });
     expect((await open.submit(`${A}/x`)).isNew).toBe(true);
   });
 });

@@ -5,10 +5,12 @@ import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
 import { AppError } from '../../src/errors.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { fixture, usePackages } from '../support/upstream/packages.ts';
+import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault, startReplay } from '../support/upstream/replay.ts';
 
-const TIMEOUT_MS = 600;
-const { server, serve, ask, open } = usePackages({ timeoutMs: TIMEOUT_MS });
+/** In milliseconds, for a source that is silent. The other sources of the same question get it too. */
+const TIMEOUT_MS = 1200;
+const { server, serve, ask, open } = usePackages({ timeoutMs: PATIENT_MS });
 
 const ROUTES = [
   { endpoint: packagesNpm, upstream: 'npm', name: '@example/modern', missing: 404 },
@@ -29,7 +31,7 @@ describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) 
     serveAll();
     await server().setFault(fault);
     const from = performance.now();
-    const failure = await ask(endpoint, { name }).then(
+    const failure = await ask(endpoint, { name }, open({}, timeoutFor(fault, TIMEOUT_MS))).then(
       () => null,
       (error: unknown) => error,
     );
@@ -55,7 +57,9 @@ describe('/packages/vulns', () => {
     const [npm, depsDev, osv] = await Promise.all([1, 2, 3].map(() => startReplay(server().answers)));
     const places = { npm: npm!, depsDev: depsDev!, osv: osv! };
     for (const [name, fault] of Object.entries(failing)) await places[name as keyof typeof places].setFault(fault);
-    const packages = open({ npmUrl: npm!.url, depsDevUrl: depsDev!.url, osvUrl: osv!.url });
+    const [fault = null] = Object.values(failing);
+    const urls = { npmUrl: npm!.url, depsDevUrl: depsDev!.url, osvUrl: osv!.url };
+    const packages = open(urls, timeoutFor(fault, TIMEOUT_MS));
     const from = performance.now();
     try {
       return await ask(packagesVulns, { name: NAME }, packages).catch((error: unknown) => error);
@@ -113,7 +117,7 @@ describe('a source of optional parts fails alone, and the package is answered', 
     await place.setFault(fault, prefix);
     const from = performance.now();
     try {
-      return await ask(endpoint, { name }, open({ [failing]: place.url }));
+      return await ask(endpoint, { name }, open({ [failing]: place.url }, timeoutFor(fault, TIMEOUT_MS)));
     } finally {
       expect(performance.now() - from).toBeLessThan(2 * TIMEOUT_MS + SLACK_MS);
       await place.stop();

@@ -7,14 +7,12 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
 import { SLACK_MS } from '../support/slack.ts';
+import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/upstream/replay.ts';
 
 /** In milliseconds, for a source that is silent. */
 const TIMEOUT_MS = 500;
-/** For any other source: so long that no busy machine reaches it. */
-const PATIENT_MS = 60_000;
-const timeoutOf = (fault: Fault | null): number =>
-  fault === 'time-out' || fault === 'slow-body' ? TIMEOUT_MS : PATIENT_MS;
+const timeoutOf = (fault: Fault | null): number => timeoutFor(fault, TIMEOUT_MS);
 const signal = new AbortController().signal;
 const HTML = { 'content-type': 'text/html; charset=utf-8' };
 const PAGE = `<html><head><title>A page</title></head><body><p>${'Words upon words. '.repeat(50)}</p></body></html>`;

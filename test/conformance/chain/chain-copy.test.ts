@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { ask } from '../../support/ledger/kill-ledger.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { programFile } from '../../support/service/programs.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -92,6 +93,8 @@ describe('the life of a copier', { shuffle: false }, () => {
   });
 
   test('when no more copies come, the lag grows and health reports it, while the data stays correct', async () => {
+    const last = ask<number>(join(replicas(), 'chain.db'), 'SELECT max(number) FROM blocks');
+    await until('the last copy is served', async () => (await collected(reading)) === last);
     await until('its health is bad', async () => (await reading.get('/v1/health')).status === 503);
     const { status, readings } = await json(reading, '/v1/health');
     expect(['stalled', 'lagging']).toContain(status);

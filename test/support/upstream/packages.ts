@@ -38,8 +38,8 @@ export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
   let server: Replay;
   let upstreams: Upstreams;
   let sources: PackageSources;
-  const open = (config: Partial<PackagesConfig> = {}) =>
-    createPackageSources(upstreams, { ...packagesAt(server.url), ...config }, timeoutMs);
+  const open = (config: Partial<PackagesConfig> = {}, ms = timeoutMs) =>
+    createPackageSources(upstreams, { ...packagesAt(server.url), ...config }, ms);
   beforeEach(async () => {
     server = await startReplay();
     upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-test' });
@@ -52,7 +52,7 @@ export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
   return {
     server: () => server,
     sources: () => sources,
-    /** More clients, with some upstreams at other addresses. */
+    /** More clients, with some upstreams at other addresses, or with another time-out in milliseconds. */
     open,
     /** By `GET /path` or `POST /path`. */
     serve: (line: string, body: string | Buffer | object, status = 200) => {

@@ -1,0 +1,8 @@
+import type { Fault } from './replay.ts';
+
+/** For a source that answers, in milliseconds: so long that no busy machine reaches it. */
+export const PATIENT_MS = 60_000;
+
+/** The time-out of a source with this fault: `shortMs` for a source that is silent, which the test waits for, and patience for any other. */
+export const timeoutFor = (fault: Fault | null, shortMs: number): number =>
+  fault === 'time-out' || fault === 'slow-body' ? shortMs : PATIENT_MS;
