@@ -50,7 +50,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
   };
   const config = loadConfig(env);
   const { chainId, rpcUrls } = config.network;
-  const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 30_000 });
   const db = openTestLedger(join(mkdtempSync(join(folder, 'rail-')), 'ledger.db'));
   const store = createLedgerStore(db);
   const failing = new Set<Method>();

@@ -35,7 +35,7 @@ let network: EmbeddedNetwork;
 let chain: OpenChainClient;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 30_000 });
 });
 afterAll(async () => {
   await chain.close();

@@ -64,7 +64,7 @@ interface Options {
 export async function openMarket({
   answers = {},
   limits,
-  timeoutMs = 2000,
+  timeoutMs = 60_000,
   startMs = 1_800_000_000_000,
   plainHosts = [],
 }: Options = {}) {

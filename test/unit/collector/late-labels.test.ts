@@ -34,7 +34,7 @@ beforeEach(async () => {
       return symbol;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   db = emptyChainDatabase();
   putBlocks(db, [{ number: 10, at: CREATED }]);
   for (const value of [1, 2]) {

@@ -113,7 +113,7 @@ beforeEach(async () => {
       throw new RpcFault(3, 'execution reverted');
     },
   });
-  chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   folder = mkdtempSync(join(tmpdir(), 'percall-trades-'));
   db = openChainDatabase(join(folder, 'chain.db'));
   writes = createChainWrites(db);

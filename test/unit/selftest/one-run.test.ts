@@ -69,7 +69,7 @@ beforeEach(async () => {
       );
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(START);
 });
 afterEach(async () => {

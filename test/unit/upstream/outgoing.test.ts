@@ -15,9 +15,9 @@ test.each([
 ])('every request names the service, its version and a contact: %s', async (contactUrl, userAgent) => {
   const replay = await startReplay({ '*': { headers: { 'content-type': 'text/plain' }, body: 'x' } });
   const testHosts = new Map([['good.example', { address: '127.0.0.1', port: replay.port }]]);
-  const web = { contactUrl, timeoutMs: 1000, hostPerMinute: 0, pageWorkers: 1, testHosts };
+  const web = { contactUrl, timeoutMs: 30_000, hostPerMinute: 0, pageWorkers: 1, testHosts };
   const outgoing = createOutgoing({ web, publicOrigin: 'https://us.example', clock: systemClock, log });
-  const options = { name: 'up', timeoutMs: 1000, maxBytes: 1000, concurrency: 1, retries: 0 } as const;
+  const options = { name: 'up', timeoutMs: 30_000, maxBytes: 1000, concurrency: 1, retries: 0 } as const;
   await outgoing.upstreams.open(options).fetch({ url: replay.url });
   await outgoing.web.check('http://good.example/', signal);
   expect(replay.received.map(({ headers }) => headers['user-agent'])).toEqual([userAgent, userAgent]);

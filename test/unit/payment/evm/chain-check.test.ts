@@ -20,7 +20,7 @@ let sender: `0x${string}` = SENDER;
 beforeEach(async () => {
   sender = SENDER;
   node = await startRpcServer();
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   check = createChainCheck(chain, USDC, () => sender, clock);
 });

@@ -34,7 +34,7 @@ async function lookupOf(authorization: Authorization, ...nodes: Parameters<typeo
   const servers = await Promise.all(
     nodes.map((methods) => startRpcServer({ eth_chainId: () => '0x13b2', ...methods })),
   );
-  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
   closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
   return createEvidence(chain, USDC).lookup(authorization, 1);
 }
@@ -72,7 +72,7 @@ test('the header of one node and the state of another that lags behind it prove 
 /** The real lookup of a used authorization, after the node's answers were twisted. */
 async function lookupUsed(twist: (node: Awaited<ReturnType<typeof startTokenNode>>) => void, atBlock?: number) {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -113,7 +113,7 @@ test('a used authorization whose money went elsewhere, or that was cancelled, ha
   });
   expect(elsewhere.found).toEqual({ kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' });
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -152,7 +152,7 @@ test('a receipt of the right transaction whose log another contract wrote proves
 
 test('a payment in the very block at which it was checked is found', async () => {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -195,7 +195,7 @@ test('logs are asked for in spans that public nodes take, from the first block t
 
 test('every question has the rank that was asked for, and that of a settlement by default', async () => {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -254,7 +254,7 @@ describe('a transaction that a third party names', () => {
     paysFor = randomAuthorization(),
   ) {
     const node = await startTokenNode();
-    const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+    const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
     closing.push(
       () => chain.close(),
       () => node.server.stop(),

@@ -43,7 +43,7 @@ describe('a reader', () => {
   let chain: OpenChainClient;
   beforeEach(async () => {
     node = await startRpcServer();
-    chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+    chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   });
   afterEach(async () => {
     await chain.close();
@@ -246,7 +246,7 @@ describe('a reader', () => {
         return answered(2)();
       };
       const clock = createManualClock(1_800_000_000_000);
-      const learning = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000, clock });
+      const learning = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000, clock });
       const read = createAdmissionReader(learning, USDC, clock);
       const reads = ends([read(newPayer(), STAYS, 'a'), read(newPayer(), STAYS, 'b')]);
       let isOver = false;

@@ -34,7 +34,7 @@ beforeEach(async () => {
       return `0x${word(2000n)}${word((500n << 8n) | flags)}`;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   const checked = createSignatureCheck({
     check: createChainCheck(chain, USDC, () => USDC, clock),

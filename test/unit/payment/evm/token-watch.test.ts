@@ -24,7 +24,7 @@ let said: [level: string, detail: object][];
 let watch: TokenWatch;
 beforeEach(async () => {
   node = await startRpcServer({ eth_call: fine });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   [said, sender] = [[], `0x${'aa'.repeat(20)}`];
   const watched = watchedChain(chain);

@@ -46,7 +46,7 @@ let rail: PurchaseRail;
 beforeEach(async () => {
   node = await startTokenNode();
   node.server.methods.eth_gasPrice = () => '0x1';
-  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 2000 });
+  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   [promised, asked, codeRefused, verdict, lookups, ranks, signed] = [0n, [], null, null, [], [], []];
   const evidence = createEvidence(chain, USDC);

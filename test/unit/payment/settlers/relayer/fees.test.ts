@@ -21,7 +21,7 @@ async function bench() {
     },
   });
   const stop = new AbortController();
-  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => server.stop(),

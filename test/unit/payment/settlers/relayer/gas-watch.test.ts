@@ -12,7 +12,7 @@ afterEach(async () => {
 
 async function watching(balance: () => unknown) {
   const server = await startRpcServer({ eth_getBalance: balance, eth_gasPrice: () => '0x4a817c800' });
-  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => server.stop(),

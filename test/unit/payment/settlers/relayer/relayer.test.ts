@@ -49,7 +49,7 @@ async function bench() {
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
   const clock = createManualClock(Date.now());
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);
   const heads = new Set<() => void>();
   const self = {

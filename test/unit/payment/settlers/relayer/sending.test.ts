@@ -272,7 +272,7 @@ describe('a transaction that is late', () => {
 
   test('is handed to every provider', async () => {
     const nodes = [await startRpcServer({}), await startRpcServer({})];
-    const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 1000 });
+    const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     closing.push(() => chain.close(), ...nodes.map((node) => () => node.stop()));
     const arrived = nodes.map(
       (node) =>
