@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/errors.ts';
+import { timeoutFor } from '../support/upstream/patience.ts';
 import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/upstream/rates.ts';
-import { FAULTS } from '../support/upstream/replay.ts';
+import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 // Every fault of an exchange. With one exchange failing the rate is the mean of the other two. With two failing there is no rate. An expired rate never
 // prices a new invoice.
@@ -9,8 +10,8 @@ import { FAULTS } from '../support/upstream/replay.ts';
 const PRICES: Record<ExchangeKey, string> = { coinbase: '85000', kraken: '85100', bitstamp: '85200' };
 const REST_MS = 5000;
 
-async function inWorld(task: (rates: Rates) => Promise<void>): Promise<void> {
-  const rates = await startRates({ timeoutMs: 1500 });
+async function inWorld(fault: Fault, task: (rates: Rates) => Promise<void>): Promise<void> {
+  const rates = await startRates({ timeoutMs: timeoutFor(fault, 1500) });
   try {
     rates.quote(KEYS.map((key) => PRICES[key]));
     await task(rates);
@@ -23,7 +24,7 @@ const unavailable = { status: 503, code: 'btc_rate_unavailable', charged: false 
 
 describe.each(FAULTS)('%s', (fault) => {
   test.each(KEYS)('at %s alone: the rate comes from the other two', async (failing) => {
-    await inWorld(async ({ servers, source }) => {
+    await inWorld(fault, async ({ servers, source }) => {
       await servers[failing].setFault(fault);
       const left = KEYS.filter((key) => key !== failing).map((key) => PRICES[key]);
       const { rate, exchanges } = await source.current();
@@ -35,7 +36,7 @@ describe.each(FAULTS)('%s', (fault) => {
   test.each(KEYS)(
     'everywhere but at %s: there is no rate, nothing is charged, the error shows no URL, and the rate is back afterwards',
     async (well) => {
-      await inWorld(async ({ servers, source, time }) => {
+      await inWorld(fault, async ({ servers, source, time }) => {
         const failing = KEYS.filter((key) => key !== well);
         for (const key of failing) await servers[key].setFault(fault);
         const refused = await source.current().catch((error: unknown) => error);
@@ -50,7 +51,7 @@ describe.each(FAULTS)('%s', (fault) => {
   );
 
   test('everywhere, after there was a rate: the rate is not used after it has expired', async () => {
-    await inWorld(async ({ servers, source, time }) => {
+    await inWorld(fault, async ({ servers, source, time }) => {
       expect((await source.current()).rate).toBe('85100');
       for (const key of KEYS) await servers[key].setFault(fault);
       time.nowMs = NOW + 59_999;

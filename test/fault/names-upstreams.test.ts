@@ -3,6 +3,7 @@ import { AppError } from '../../src/errors.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { serveFixtures, startNames } from '../support/upstream/names.ts';
 import { ask } from '../support/upstream/names-endpoints.ts';
+import { timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 // Fourteen faults of sources, for each of the seven routes: what the caller gets, and how soon.
@@ -44,7 +45,7 @@ const ROUTES: Route[] = [
 ];
 
 async function run(fault: Fault, both: boolean, { path, query }: Route) {
-  const world = await startNames({ timeoutMs: TIMEOUT_MS });
+  const world = await startNames({ timeoutMs: timeoutFor(fault, TIMEOUT_MS) });
   try {
     serveFixtures(world);
     await world.first.setFault(fault);
@@ -106,7 +107,7 @@ describe.each(FAULTS.filter((fault) => fault !== 'refused'))('%s', (fault) => {
   test.concurrent.each(PARTS)(
     '$path: its part $field fails, and the answer says so of each member that needs it',
     async (part) => {
-      const world = await startNames({ timeoutMs: TIMEOUT_MS });
+      const world = await startNames({ timeoutMs: timeoutFor(fault, TIMEOUT_MS) });
       try {
         serveFixtures(world);
         world.answers.delete('/frankfurter/v1');
