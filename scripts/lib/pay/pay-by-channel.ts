@@ -1,6 +1,7 @@
 import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import { x402HTTPClient } from '@x402/fetch';
 import { reasonOf, settledIn } from './answer-receipt.ts';
+import { challengeErrorOf } from './challenge.ts';
 import { type BuyableOffer, ofChannel } from './offer.ts';
 import { type ChannelTerms, openChannel } from './open-channel.ts';
 import { CutOff, dropBody, presentPayment } from './present-payment.ts';
@@ -11,7 +12,7 @@ type Say = (line: string) => void;
 
 const WOULD_PAY_TWICE =
   'the seller claims charges that the voucher just signed may have paid, and gave no answer; nothing more was signed';
-const OTHER_DEVICE = '. If another device has bought a call in this channel meanwhile, repeat the command';
+const OTHER_DEVICE = 'If another device has bought a call in this channel meanwhile, repeat the command';
 const MAY_BE_CHARGED =
   'whether this call is charged is open. Repeat the same command, before any other call in this channel: the same voucher is never charged twice';
 const THEN_USE_RPC = 'Then repeat the command with RPC_URL';
@@ -35,55 +36,39 @@ export function channelTermsText({ requirement: { extra } }: BuyableOffer): stri
 export async function payByChannel(url: URL, offer: BuyableOffer, terms: ChannelTerms, say: Say): Promise<Buffer> {
   const channel = await openChannel(offer, terms);
   const http = new x402HTTPClient(channel.client);
-  // What the buyer is told of each signed deposit: whatever the seller answers, it holds the authorization until that expires.
   const openDeposits: string[] = [];
-  const failed = (text: string, cause?: unknown, advice = THEN_USE_RPC) =>
-    new Error(openDeposits.length > 0 ? `${[text, ...openDeposits].join('; ')}. ${advice}` : text, { cause });
+  const failed = failureWith(openDeposits);
+  let highest = 0n;
   for (let isRetry = false; ; isRetry = true) {
     if (isRetry) say('corrected: the record of the channel was old; signing once more');
     // Pays the offer that was checked. A new request could bring another price.
     const payload = await http.createPaymentPayload(offer.challenge).catch((cause: Error) => {
       throw isRetry ? failed(cause.message) : cause;
     });
-    const deposit = depositIn(payload);
+    const [deposit, max] = [depositIn(payload), maxClaimableIn(payload)];
+    if (max > highest) highest = max;
     if (deposit) {
       say(`deposit: ${deposit.amount} into channel ${channel.id}`);
       openDeposits.push(`whether the deposit of ${deposit.amount} is made is open until ${deposit.until}`);
     }
-    const maybeCharged = deposit ? '' : `; ${MAY_BE_CHARGED}`;
-    /** Notes a deposit that is made by the receipt of an answer which was cut off. Returns the error's text of what that answer did. */
-    const noteCut = async (headers: Headers): Promise<string> => {
-      const receipt = settledIn(headers);
-      if (!deposit || !isMadeIn(receipt)) return maybeCharged;
-      openDeposits.pop();
-      await channel.noteDeposit(deposit.units);
-      return `; by its receipt the deposit is made, transaction ${printable(receipt.transaction)}; ${MAY_BE_CHARGED}`;
-    };
-    const shown = http.encodePaymentSignatureHeader(payload);
-    const { answer, body, cutOff } = await presentPayment(url, shown, say).catch(async (cause: unknown) => {
-      if (cause instanceof CutOff) throw failed(`${cause.message}${await noteCut(cause.headers)}`);
-      throw failed(`no answer${maybeCharged}`, cause);
-    });
-    if (!answer.ok && (cutOff || [409, 503].includes(answer.status))) {
-      // The record stays as it was, so the next call signs the same voucher.
-      const more = cutOff ? `; an earlier answer was cut off${await noteCut(cutOff)}` : maybeCharged;
-      throw failed(`status ${answer.status}: ${printable(await reasonOf(answer))}${more}`);
-    }
+    const signed = { headers: http.encodePaymentSignatureHeader(payload), deposit, openDeposits, channel };
+    const { answer, body } = await presentSigned(url, signed, say);
     const [charged, deposited] = [await channel.charged(), await channel.deposited()];
-    const { recovered, receipt } = await note(http, payload, { answer, offer }, say);
+    const { recovered, receipt } = await note(http, payload, { answer, offer, rpcUrl: terms.rpcUrl }, say);
     if (recovered) {
       await dropBody(answer);
-      if (wouldPayTwice(payload, await channel.charged(), offer))
-        throw failed(`${WOULD_PAY_TWICE}${openDeposits.length > 0 ? '' : OTHER_DEVICE}`, undefined, PAYS_AGAIN);
+      if (wouldPayTwice(highest, await channel.charged(), offer))
+        throw failed(WOULD_PAY_TWICE, undefined, openDeposits.length > 0 ? PAYS_AGAIN : OTHER_DEVICE);
       if (!isRetry) continue;
-    }
-    if (!answer.ok) {
-      const taken = recovered ? 0n : (await channel.charged()) - charged;
-      throw failed(await refusalText(answer, taken, terms, openDeposits));
     }
     if (deposit && isMadeIn(receipt)) {
       openDeposits.pop();
       await channel.noteDeposit(deposit.units, deposited);
+    }
+    if (!answer.ok) {
+      const taken = recovered ? 0n : (await channel.charged()) - charged;
+      const text = await refusalText(answer, taken, terms, openDeposits);
+      throw failed(text, undefined, taken > 0n ? PAYS_AGAIN : undefined);
     }
     say(`paid:    ${paidText(offer, receipt, deposit !== null)}`);
     say(`left:    ${await channel.left()}`);
@@ -92,15 +77,49 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
   }
 }
 
+interface Presentation {
+  readonly headers: Record<string, string>;
+  /** The deposit that goes with the voucher. Null without one. */
+  readonly deposit: ReturnType<typeof depositIn>;
+  /** What the buyer is told of each deposit that may be made, the last one of this deposit. It is removed once a receipt says that the deposit is made. */
+  readonly openDeposits: string[];
+  readonly channel: Awaited<ReturnType<typeof openChannel>>;
+}
+
+/**
+ * Presents a voucher. Returns its answer, or a refusal that is final. Throws while it is open whether the voucher is charged. The record then stays as it
+ * was, so the next call signs the same voucher.
+ */
+async function presentSigned(url: URL, { headers, deposit, openDeposits, channel }: Presentation, say: Say) {
+  const failed = failureWith(openDeposits);
+  const maybeCharged = deposit ? '' : `; ${MAY_BE_CHARGED}`;
+  /** Notes a deposit that is made by the receipt of an answer which was cut off. Returns the error's text of what that answer did. */
+  const noteCut = async (cut: Headers): Promise<string> => {
+    const receipt = settledIn(cut);
+    if (!deposit || !isMadeIn(receipt)) return maybeCharged;
+    openDeposits.pop();
+    await channel.noteDeposit(deposit.units);
+    return `; by its receipt the deposit is made, transaction ${printable(receipt.transaction)}; ${MAY_BE_CHARGED}`;
+  };
+  const { answer, body, cutOff } = await presentPayment(url, headers, say).catch(async (cause: unknown) => {
+    if (cause instanceof CutOff) throw failed(`${cause.message}${await noteCut(cause.headers)}`);
+    throw failed(`no answer${maybeCharged}`, cause);
+  });
+  if (answer.ok || !(cutOff || [409, 503].includes(answer.status))) return { answer, body };
+  const more = cutOff ? `; an earlier answer was cut off${await noteCut(cutOff)}` : maybeCharged;
+  throw failed(`status ${answer.status}: ${printable(await reasonOf(answer))}${more}`);
+}
+
 /**
  * Lets the client note what the answer says of the channel that was paid from. Without this, a 402 could name another seller's channel, and the client
  * would correct the record of that one. A receipt that the client refuses must not cost the buyer the answer. A receipt of a refusal counts only where
- * nothing was taken, and with 410, where the answer was bought and is gone: otherwise the next call would sign for a further one.
+ * nothing was taken, and where an earlier answer was bought and is gone: with 410, and with the reason of a stale voucher for a buyer who cannot read the
+ * chain. Otherwise the next call would sign for a further one.
  */
 async function note(
   http: x402HTTPClient,
   payload: PaymentPayload,
-  { answer, offer }: { answer: Response; offer: BuyableOffer },
+  { answer, offer, rpcUrl }: { answer: Response; offer: BuyableOffer; rpcUrl: string | null },
   say: Say,
 ) {
   try {
@@ -108,7 +127,9 @@ async function note(
       const text = answer.headers.get(name);
       if (text === null) return null;
       if (name.toLowerCase() === 'payment-required') return ofChannel(text, offer);
-      const counts = answer.ok || answer.status === 410 || settledIn(answer.headers)?.success === false;
+      const isStale = rpcUrl === null && STALE_RECORD.test(challengeErrorOf(answer.headers) ?? '');
+      const isGone = answer.status === 410 || (answer.status === 402 && isStale);
+      const counts = answer.ok || isGone || settledIn(answer.headers)?.success === false;
       return name.toLowerCase() === 'payment-response' && !counts ? null : text;
     };
     const { recovered, settleResponse } = await http.processPaymentResult(payload, get, answer.status);
@@ -119,19 +140,27 @@ async function note(
   }
 }
 
+const maxClaimableIn = ({ payload }: PaymentPayload): bigint =>
+  BigInt((payload as { voucher: { maxClaimableAmount: string } }).voucher.maxClaimableAmount);
+
 /**
- * Whether a second voucher could pay the seller more than the one just signed (`max`) and the corrected charges may come from that one:
- * `charged <= max < charged + price`. Below that, the second one covers no more than the first. Above it, another device has signed.
+ * Whether another voucher could pay the seller more than the highest that this command has signed (`max`), and the corrected charges may come from that one:
+ * `charged <= max < charged + price`. Below that, another one covers no more than the first. Above it, another device has signed.
  */
-function wouldPayTwice({ payload }: PaymentPayload, charged: bigint, { amountUnits: price }: BuyableOffer): boolean {
-  const max = BigInt((payload as { voucher: { maxClaimableAmount: string } }).voucher.maxClaimableAmount);
+function wouldPayTwice(max: bigint, charged: bigint, { amountUnits: price }: BuyableOffer): boolean {
   return charged <= max && max < charged + price;
+}
+
+/** Makes the command's errors. Each tells of the signed deposits that may be made: whatever the seller answers, it holds them until they expire. */
+function failureWith(openDeposits: readonly string[]) {
+  return (text: string, cause?: unknown, advice = openDeposits.length > 0 ? THEN_USE_RPC : '') =>
+    new Error(`${[text, ...openDeposits].join('; ')}${advice && `. ${advice}`}`, { cause });
 }
 
 /** Why a voucher got no answer, and what its receipt says was taken all the same, in base units. */
 async function refusalText(answer: Response, taken: bigint, terms: ChannelTerms, openDeposits: readonly string[]) {
   const reason = printable(await reasonOf(answer));
-  const told = taken > 0n ? `; by its receipt ${formatUsdc(taken)} is charged. ${PAYS_AGAIN}` : '';
+  const told = taken > 0n ? `; by its receipt ${formatUsdc(taken)} is charged` : '';
   return `status ${answer.status}: ${reason}${told}${adviceOn(reason, terms, openDeposits)}`;
 }
 

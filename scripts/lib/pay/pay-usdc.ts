@@ -22,5 +22,6 @@ export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${
 function transactionIn(headers: Headers): string | null {
   const receipt = settledIn(headers);
   // The seller's JSON may have anything there.
-  return receipt?.success === true && typeof receipt.transaction === 'string' ? receipt.transaction : null;
+  const isNamed = receipt?.success === true && typeof receipt.transaction === 'string' && receipt.transaction !== '';
+  return isNamed ? receipt.transaction : null;
 }

@@ -57,7 +57,7 @@ export function paymentCredential(challenge: object, payload: object, source?: s
   return { authorization: `Payment ${Buffer.from(JSON.stringify(credential), 'utf8').toString('base64url')}` };
 }
 
-const receiptSchema = z.looseObject({ status: z.literal('success'), reference: z.string() });
+const receiptSchema = z.looseObject({ status: z.literal('success'), reference: z.string().min(1) });
 
 /** What the receipt of an answer refers to: a transaction, or a payment hash. Null without a receipt that can be read. */
 export function receiptReference(headers: Headers): string | null {

@@ -13,16 +13,18 @@ const MAY_BE_UNDER_WAY = '; ask again later, the refund may be under way';
 type Say = (line: string) => void;
 
 /**
- * Asks the seller to pay what is left in the channel back to the payer. Throws with the seller's reason. The record stays unless the seller's receipt names
- * all that was left: only the chain proves a refund.
+ * Asks the seller to pay what is left in the channel back to the payer. Throws with the seller's reason. The record keeps its charges, because the next
+ * voucher must go on from them. By a receipt that names all that was left, nothing is left. With RPC_URL the next command reads what the chain says.
  */
 export async function refundChannel(url: URL, offer: BuyableOffer, terms: ChannelTerms, say: Say): Promise<void> {
   const channel = await openChannel(offer, terms);
-  const before = await channel.record();
+  let record = await channel.record();
   say(`left:    ${await channel.left()}`);
   const answers: Response[] = [];
   const watched: typeof fetch = async (input, init) => {
     const isSigned = new Headers(init?.headers).has('payment-signature');
+    // The seller may have corrected the record, by a voucher of another device.
+    if (isSigned) record = await channel.record();
     const answered = fetch(input, { ...init, redirect: 'manual', signal: AbortSignal.timeout(REFUND_WITHIN_MS) });
     const answer = await answered.catch((cause: unknown) => {
       throw isSigned ? new Error(`no answer${MAY_BE_UNDER_WAY}`, { cause }) : cause;
@@ -42,10 +44,11 @@ export async function refundChannel(url: URL, offer: BuyableOffer, terms: Channe
   if (!receipt.success) throw new Error(`the seller did not refund: ${printable(receipt.errorReason ?? 'no reason')}`);
   const told = `${amount === null ? 'an unknown amount' : formatUsdc(amount)}, transaction ${transaction}`;
   say(`refund:  ${told}, by the seller's receipt`);
-  if (before && (amount ?? 0n) < leftIn(before)) {
-    await channel.keep(before);
-    say('warning: that is less than what was left, so the record of the channel stays as it was');
-  }
+  if (!record) return;
+  const isAll = (amount ?? 0n) >= leftIn(record);
+  // The client has deleted the record.
+  await channel.keep(isAll ? { ...record, balance: record.chargedCumulativeAmount ?? '0' } : record);
+  if (!isAll) say('warning: that is less than what was left, so the record of the channel stays as it was');
 }
 
 /** What a record says is left, in base units. */

@@ -323,6 +323,36 @@ test('a voucher that is claimed to be charged after a correction is not followed
   expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['10000', '10000']);
 });
 
+test('a first voucher that is claimed to be charged after a correction is not paid again', async () => {
+  const entry = entryOf(ARC, createAccount());
+  balance = 1_000_000n;
+  await keep(entry, { ...RICH, chargedCumulativeAmount: '50000' });
+  await startSeller(entry, () => stale(signed.length === 1 ? entry : proven(entry, signed[0]!)));
+  expect(await payOffer(entry)).toContain('nothing more was signed. If another device has bought');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['60000', '10000']);
+});
+
+test('a buyer who cannot read the chain gets on by the receipt of a stale voucher, and is told what is charged', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, RICH);
+  await startSeller(entry, (payment) => ({
+    ...sold(payment),
+    ...(signed.length === 1 && withReceipt(entry, payment)),
+  }));
+  const pay = () =>
+    payByChannel(new URL(seller.url), readChannelOffer(demand(entry))!, terms(null), () => {}).then(String, String);
+  expect(await pay()).toContain('by its receipt 0.01 USDC is charged');
+  expect(await storage().get(id)).toMatchObject({ chargedCumulativeAmount: '260000' });
+  expect(await pay()).toBe('{"answer":42}');
+  expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(['260000', '270000']);
+});
+
+/** The 402 of a stale voucher with the receipt of the sale that it has bought. */
+function withReceipt(entry: Entry, payment: Signed) {
+  const { headers } = stale(entry);
+  return { status: 402, headers: { ...headers, ...sold(payment).headers } };
+}
+
 test('the receipt of a refusal does not move the record, so the next call signs the same voucher', async () => {
   const entry = entryOf(ARC, createAccount());
   const id = await keep(entry, RICH);
@@ -344,6 +374,15 @@ test('a voucher whose answer is gone is told to be charged, and the record moves
     'status 410: its answer is gone; by its receipt 0.01 USDC is charged. Repeating the command may pay again',
   );
   expect(await storage().get(id)).toMatchObject({ chargedCumulativeAmount: '260000' });
+});
+
+test('a deposit whose answer is gone is told to be made, and not to be open', async () => {
+  const entry = entryOf(ARC, createAccount());
+  const id = await keep(entry, { balance: '255000', chargedCumulativeAmount: '250000', totalClaimed: '0' });
+  await startSeller(entry, (payment) => ({ ...sold(payment, MADE), status: 410, json: { detail: 'gone' } }));
+  const told = await payOffer(entry);
+  expect(told).toMatch(/status 410: gone; by its receipt 0.01 USDC is charged. Repeating the command may pay again$/);
+  expect(await storage().get(id)).toMatchObject({ balance: '275000', chargedCumulativeAmount: '260000' });
 });
 
 test('a deposit that was made unheard is read from the chain before another is signed', async () => {
@@ -409,10 +448,10 @@ describe('the record of a channel after a refund', () => {
     };
   };
 
-  test('is deleted when the seller’s receipt names all that was left', async () => {
+  test('has nothing left, and its charges, when the seller’s receipt names all that was left', async () => {
     await startSeller(own, () => refunded('40000'));
     await refund();
-    expect(await storage().get(id)).toBeUndefined();
+    expect(await storage().get(id)).toMatchObject({ balance: '10000', chargedCumulativeAmount: '10000' });
     expect(said).toEqual([
       `left:    0.04 USDC in channel ${id}`,
       `refund:  0.04 USDC, transaction ${MADE}, by the seller's receipt`,

@@ -156,6 +156,7 @@ test.each([
     { success: false, transaction },
     'came without a receipt; the authoriz',
   ],
+  ['an answer whose receipt names nothing', 200, { success: true, transaction: '' }, 'without a receipt; the authoriz'],
   [
     'an answer whose receipt names an object',
     200,
