@@ -183,19 +183,18 @@ describeInBrowser('the pages', (browser) => {
 
     test('shows the data that the free routes answer', async () => {
       await charts(page);
-      const figures = await ask<Record<'points' | 'latest', string>[]>(
+      // In one look: an update of the page changes the rows and draws them.
+      const figures = await ask<{ points: string; latest: string; rows: number; last: string }[]>(
         page,
-        `['fees', 'rpc'].map((id) => ({ ...document.getElementById(id).dataset }))`,
+        `['fees', 'rpc'].map((id) => {
+          const { rows } = document.getElementById(id + '-rows');
+          return { ...document.getElementById(id).dataset, rows: rows.length, last: [...rows].at(-1).querySelector('td').textContent };
+        })`,
       );
-      const rows = await ask<number[]>(
-        page,
-        `['fees-rows', 'rpc-rows'].map((id) => document.getElementById(id).rows.length)`,
-      );
-      expect(figures.map(({ points }) => Number(points))).toEqual(rows);
+      expect(figures.map(({ points }) => Number(points))).toEqual(figures.map(({ rows }) => rows));
       // The embedded chain's fee is at its lowest value.
       expect(figures[0]?.latest).toBe(JSON.parse((await service.get('/v1/fees')).body).baseFee.gwei);
-      const last = await ask(page, `document.querySelector('#rpc-rows tr:last-child td').textContent`);
-      expect([Number(figures[1]?.latest) > 0, figures[1]?.latest]).toEqual([true, last]);
+      expect([Number(figures[1]?.latest) > 0, figures[1]?.latest]).toEqual([true, figures[1]?.last]);
       // After a change of the window's size the lines are drawn anew.
       for (const id of ['fees', 'rpc'])
         await expect.poll(async () => (await colours(page, id)).length).toBeGreaterThan(2);
