@@ -15,8 +15,11 @@ import { until } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-/** Buyers wait for the new leader on a slow machine too. */
-const env = { SETTLE_WAIT_MS: '90000' };
+/**
+ * Buyers wait for the new leader on a slow machine too. The call that the test holds must not time out before all payments are stored: without the chain the
+ * leader would refuse those that it has not stored yet.
+ */
+const env = { SETTLE_WAIT_MS: '90000', RPC_TIMEOUT_MS: '60000' };
 
 describePostgres('the leader is paused', () => {
   let network: EmbeddedNetwork;
@@ -58,7 +61,7 @@ describePostgres('the leader is paused', () => {
     const payments = await Promise.all(buyers.map((buyer) => buyer.sign(second, PATH)));
 
     const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
-    const { promise: leaderPaused, resolve: markPaused } = Promise.withResolvers<void>();
+    const { promise: leaderPaused, resolve: markPaused, reject: giveUp } = Promise.withResolvers<void>();
     let [sleeps, sent] = [false, 0];
     chains[leading]?.play({
       before: async (call) => {
@@ -66,7 +69,7 @@ describePostgres('the leader is paused', () => {
         if (sleeps || !pausesAt(call)) return;
         sleeps = true;
         // Payments that are still being checked would wait for the paused instance.
-        await until('all are stored', async () => (await countOf('settling')) === count);
+        await until('all are stored', async () => (await countOf('settling')) === count).catch(giveUp);
         process.kill(leaderPid, 'SIGSTOP');
         markPaused();
         await woken;
