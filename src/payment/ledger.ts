@@ -261,7 +261,8 @@ async function recover(
   onMove: OnMove,
 ): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
-  for (let found = -1; found !== 0; ) {
+  let found: number;
+  do {
     found = 0;
     // Page by page: any number of rows of processes that may live can stand before the first one that is taken over.
     for await (const row of pages((last) => store.listLeftBehind([bootId, ...living()], PAGE, last))) {
@@ -277,7 +278,7 @@ async function recover(
         onMove(row.id, 'unknown');
       }
     }
-  }
+  } while (found > 0);
   return count;
 }
 
