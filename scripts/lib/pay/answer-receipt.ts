@@ -12,6 +12,10 @@ export function settledIn(headers: Headers): SettleResponse | null {
   }
 }
 
+/** Whether a receipt says that a payment was taken, and names its transaction. The seller's JSON may have anything there. */
+export const namesTransaction = (receipt: SettleResponse | null): receipt is SettleResponse =>
+  receipt?.success === true && typeof receipt.transaction === 'string' && receipt.transaction !== '';
+
 /** Why a presented payment got no answer: the receipt's reason, else the challenge's, else the body's. */
 export async function reasonOf(answer: Response, receipt = settledIn(answer.headers)): Promise<string> {
   const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);

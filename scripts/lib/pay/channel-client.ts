@@ -31,8 +31,8 @@ const CALLS_COVERED = 5n;
 
 /**
  * The official client of payment channels, allowed to pay in one asset on one network. Its deposits are at most the ceiling, together: a larger one is
- * refused before it is signed. With an RPC endpoint the client corrects a wrong record of its channel by itself. `balanceOnChain` is what was ever deposited into a
- * channel, in base units; it rejects without an endpoint.
+ * refused before it is signed. With an RPC endpoint the client corrects a wrong record of its channel by itself. `balanceOnChain` is what is deposited into
+ * a channel, less what was paid back, in base units; it rejects without an endpoint.
  */
 export function createChannelClient(terms: ChannelClientTerms) {
   const { privateKey, network, asset, maxUnits, maxDeposit, rpcUrl, storage } = terms;

@@ -55,7 +55,7 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
     keep: (kept: NonNullable<typeof record>) => storage.set(id, kept),
     /** What the record says is charged, in base units. */
     charged: async (): Promise<bigint> => BigInt((await storage.get(id))?.chargedCumulativeAmount ?? 0),
-    /** What the record says was ever deposited, in base units. */
+    /** What the record says is deposited, less what was paid back, in base units. */
     deposited: async (): Promise<bigint> => BigInt((await storage.get(id))?.balance ?? 0),
     /**
      * Adds a deposit in base units to the record's balance, and leaves the charges as they are. With `before`, only while the balance is still that: the
@@ -68,12 +68,15 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
     },
     /** What the record says is left, as text. */
     left: async (): Promise<string> => {
-      const { balance, chargedCumulativeAmount = '0' } = (await storage.get(id)) ?? {};
-      if (balance === undefined) return `unknown, in channel ${id}`;
-      return `${formatUsdc(BigInt(balance) - BigInt(chargedCumulativeAmount))} in channel ${id}`;
+      const known = await storage.get(id);
+      return `${known?.balance === undefined ? 'unknown,' : formatUsdc(leftIn(known))} in channel ${id}`;
     },
   };
 }
+
+/** What a record says is left, in base units. */
+export const leftIn = ({ balance = '0', chargedCumulativeAmount = '0' }): bigint =>
+  BigInt(balance) - BigInt(chargedCumulativeAmount);
 
 /** Throws unless the endpoint is on the seller's chain. A channel of another chain would be read as empty. */
 async function checkChain(rpcUrl: string, network: string): Promise<void> {

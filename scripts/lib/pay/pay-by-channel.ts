@@ -1,10 +1,10 @@
 import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import { x402HTTPClient } from '@x402/fetch';
-import { reasonOf, settledIn } from './answer-receipt.ts';
+import { namesTransaction, reasonOf, settledIn } from './answer-receipt.ts';
 import { challengeErrorOf } from './challenge.ts';
 import { type BuyableOffer, ofChannel } from './offer.ts';
 import { type ChannelTerms, openChannel } from './open-channel.ts';
-import { CutOff, dropBody, presentPayment } from './present-payment.ts';
+import { CutOff, dropBody, isBusy, presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
 
@@ -61,7 +61,7 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
         throw failed(WOULD_PAY_TWICE, undefined, openDeposits.length > 0 ? PAYS_AGAIN : OTHER_DEVICE);
       if (!isRetry) continue;
     }
-    if (deposit && isMadeIn(receipt)) {
+    if (deposit && namesTransaction(receipt)) {
       openDeposits.pop();
       await channel.noteDeposit(deposit.units, deposited);
     }
@@ -96,7 +96,7 @@ async function presentSigned(url: URL, { headers, deposit, openDeposits, channel
   /** Notes a deposit that is made by the receipt of an answer which was cut off. Returns the error's text of what that answer did. */
   const noteCut = async (cut: Headers): Promise<string> => {
     const receipt = settledIn(cut);
-    if (!deposit || !isMadeIn(receipt)) return maybeCharged;
+    if (!deposit || !namesTransaction(receipt)) return maybeCharged;
     openDeposits.pop();
     await channel.noteDeposit(deposit.units);
     return `; by its receipt the deposit is made, transaction ${printable(receipt.transaction)}; ${MAY_BE_CHARGED}`;
@@ -105,7 +105,7 @@ async function presentSigned(url: URL, { headers, deposit, openDeposits, channel
     if (cause instanceof CutOff) throw failed(`${cause.message}${await noteCut(cause.headers)}`);
     throw failed(`no answer${maybeCharged}`, cause);
   });
-  if (answer.ok || !(cutOff || [409, 503].includes(answer.status))) return { answer, body };
+  if (answer.ok || !(cutOff || isBusy(answer.status))) return { answer, body };
   const more = cutOff ? `; an earlier answer was cut off${await noteCut(cutOff)}` : maybeCharged;
   throw failed(`status ${answer.status}: ${printable(await reasonOf(answer))}${more}`);
 }
@@ -174,13 +174,9 @@ function adviceOn(reason: string, { rpcUrl }: ChannelTerms, openDeposits: readon
 function paidText({ amountUnits }: BuyableOffer, receipt: SettleResponse | null, hasDeposit: boolean): string {
   const price = formatUsdc(amountUnits);
   if (!receipt?.success) return `${price} was signed, but the answer came without a receipt`;
-  if (isMadeIn(receipt)) return `${price} with a deposit, transaction ${printable(receipt.transaction)}`;
+  if (namesTransaction(receipt)) return `${price} with a deposit, transaction ${printable(receipt.transaction)}`;
   return hasDeposit ? `${price} with a deposit, whose transaction the receipt does not name` : `${price} by voucher`;
 }
-
-/** Whether a deposit is made, by the receipt of its answer. */
-const isMadeIn = (receipt: SettleResponse | null): receipt is SettleResponse =>
-  receipt?.success === true && typeof receipt.transaction === 'string' && receipt.transaction !== '';
 
 interface SignedDeposit {
   readonly amount: string;

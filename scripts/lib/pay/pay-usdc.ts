@@ -1,5 +1,5 @@
 import { x402HTTPClient } from '@x402/fetch';
-import { settledIn } from './answer-receipt.ts';
+import { namesTransaction, settledIn } from './answer-receipt.ts';
 import type { BuyableOffer } from './offer.ts';
 import { presentAuthorization } from './present-authorization.ts';
 import { createStockClient } from './stock-client.ts';
@@ -21,7 +21,5 @@ export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${
 
 function transactionIn(headers: Headers): string | null {
   const receipt = settledIn(headers);
-  // The seller's JSON may have anything there.
-  const isNamed = receipt?.success === true && typeof receipt.transaction === 'string' && receipt.transaction !== '';
-  return isNamed ? receipt.transaction : null;
+  return namesTransaction(receipt) ? receipt.transaction : null;
 }

@@ -9,8 +9,8 @@ const MAX_CUT_OFF = 2;
 /** In milliseconds, the body included: a settlement may take a few blocks, after a slow upstream. */
 export const ANSWER_WITHIN_MS = 60_000;
 
-/** The seller is still busy with this payment. */
-const isBusy = (status: number): boolean => [409, 503].includes(status);
+/** Whether the seller is still busy with this payment, by the status of its answer. */
+export const isBusy = (status: number): boolean => [409, 503].includes(status);
 
 /** A final answer to a payment. */
 export interface Presented {

@@ -1,7 +1,8 @@
 import type { SettleResponse } from '@x402/core/types';
 import { reasonOf, settledIn } from './answer-receipt.ts';
 import { type BuyableOffer, ofChannel } from './offer.ts';
-import { type ChannelTerms, openChannel } from './open-channel.ts';
+import { type ChannelTerms, leftIn, openChannel } from './open-channel.ts';
+import { isBusy } from './present-payment.ts';
 import { printable } from './printable.ts';
 import { formatUsdc } from './usdc.ts';
 
@@ -37,7 +38,7 @@ export async function refundChannel(url: URL, offer: BuyableOffer, terms: Channe
     // A refusal has a reason that the client understands. For any other answer it says only that the receipt is missing.
     // The client's message may repeat the seller's words, so it is made printable.
     if (!last || last.ok || last.status === 402) throw new Error(printable(cause.message));
-    const isOpen = [409, 503].includes(last.status) ? MAY_BE_UNDER_WAY : '';
+    const isOpen = isBusy(last.status) ? MAY_BE_UNDER_WAY : '';
     throw new Error(`status ${last.status}: ${printable(await reasonOf(last, null))}${isOpen}`, { cause });
   });
   const [amount, transaction] = [amountOf(receipt), printable(receipt.transaction)];
@@ -50,10 +51,6 @@ export async function refundChannel(url: URL, offer: BuyableOffer, terms: Channe
   await channel.keep(isAll ? { ...record, balance: record.chargedCumulativeAmount ?? '0' } : record);
   if (!isAll) say('warning: that is less than what was left, so the record of the channel stays as it was');
 }
-
-/** What a record says is left, in base units. */
-const leftIn = ({ balance = '0', chargedCumulativeAmount = '0' }): bigint =>
-  BigInt(balance) - BigInt(chargedCumulativeAmount);
 
 /**
  * The answer with those entries of its 402 alone that are of the offer's channel. Otherwise the client would sign for the channel that the seller names, and
