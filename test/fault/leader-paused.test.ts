@@ -66,6 +66,12 @@ describePostgres('the leader is paused', () => {
     let stored: Promise<void> | null = null;
     const allStored = () => (stored ??= until('all are stored', async () => (await countOf('settling')) === count));
     const relayer = network.relayer.address.toLowerCase();
+    const answered: unknown[] = [];
+    /** What has become of the payments, for the error of a wait for them. */
+    const standing = async (held: ProxiedCall): Promise<string> => {
+      const states = await service.ask('SELECT state, count(*)::int AS n FROM usdc_payments GROUP BY state');
+      return JSON.stringify({ held, states, answered, leads: await leaderOf(service), leading });
+    };
     const isSent = ({ method, params: [asked] }: ProxiedCall) =>
       method === 'eth_sendRawTransaction' || (asked as { from?: string } | undefined)?.from === relayer;
     chains[leading]?.play({
@@ -77,7 +83,7 @@ describePostgres('the leader is paused', () => {
           await allStored();
         } catch (error) {
           // A leader that is paused now would not be woken, and could not be ended.
-          return giveUp(error);
+          return giveUp(new Error(await standing(call).catch(String), { cause: error }));
         }
         if (call.method === 'eth_sendRawTransaction') sent += 1;
         if (sleeps || !pausesAt(call)) return;
@@ -90,7 +96,11 @@ describePostgres('the leader is paused', () => {
     // A payment that arrives ahead of the others is sent alone. Without blocks it is not settled before the others are stored.
     await network.pauseMining();
     onTestFinished(() => network.resumeMining());
-    const answers = payments.map((payment, at) => present(at % 2 ? first : second, PATH, payment).catch(() => null));
+    const answers = payments.map(async (payment, at) => {
+      const answer = await present(at % 2 ? first : second, PATH, payment).catch(String);
+      answered.push(typeof answer === 'string' ? answer : [answer.status, answer.body]);
+      return typeof answer === 'string' ? null : answer;
+    });
     await leaderPaused;
     await network.resumeMining();
     const before = sent;
