@@ -41,9 +41,10 @@ describePostgres('the leader is paused', () => {
     await network?.stop();
   });
 
-  const countOf = async (state: 'settling' | 'settled'): Promise<number> =>
-    (await service.ask<{ n: number }>(`SELECT count(*)::int AS n FROM usdc_payments WHERE state = '${state}'`))[0]?.n ??
-    0;
+  const countOf = async (...states: ('settling' | 'unknown' | 'settled')[]): Promise<number> => {
+    const text = 'SELECT count(*)::int AS n FROM usdc_payments WHERE state = ANY($1)';
+    return (await service.ask<{ n: number }>(text, [states]))[0]?.n ?? 0;
+  };
 
   /**
    * Buyers pay at both instances. The leader is paused before its relayer makes the call of this kind, and resumed after the other instance has settled
@@ -64,13 +65,22 @@ describePostgres('the leader is paused', () => {
     const { promise: leaderPaused, resolve: markPaused, reject: giveUp } = Promise.withResolvers<void>();
     let [sleeps, sent] = [false, 0];
     let stored: Promise<void> | null = null;
-    const allStored = () => (stored ??= until('all are stored', async () => (await countOf('settling')) === count));
+    /** A stored payment is `settling`, or already `unknown`: an instance that led before may look for it on the chain. */
+    const allStored = () =>
+      (stored ??= until('all are stored', async () => (await countOf('settling', 'unknown')) === count));
     const relayer = network.relayer.address.toLowerCase();
-    const answered: unknown[] = [];
+    const answered = new Map<number, unknown>();
+    let answeredBefore: ReadonlySet<number> = new Set();
     /** What has become of the payments, for the error of a wait for them. */
     const standing = async (held: ProxiedCall): Promise<string> => {
       const states = await service.ask('SELECT state, count(*)::int AS n FROM usdc_payments GROUP BY state');
-      return JSON.stringify({ held, states, answered, leads: await leaderOf(service), leading });
+      return JSON.stringify({
+        held,
+        states,
+        answered: [...answered.values()],
+        leads: await leaderOf(service),
+        leading,
+      });
     };
     const isSent = ({ method, params: [asked] }: ProxiedCall) =>
       method === 'eth_sendRawTransaction' || (asked as { from?: string } | undefined)?.from === relayer;
@@ -88,6 +98,7 @@ describePostgres('the leader is paused', () => {
         if (call.method === 'eth_sendRawTransaction') sent += 1;
         if (sleeps || !pausesAt(call)) return;
         sleeps = true;
+        answeredBefore = new Set(answered.keys());
         process.kill(leaderPid, 'SIGSTOP');
         markPaused();
         await woken;
@@ -98,12 +109,12 @@ describePostgres('the leader is paused', () => {
     onTestFinished(() => network.resumeMining());
     const answers = payments.map(async (payment, at) => {
       const answer = await present(at % 2 ? first : second, PATH, payment).catch(String);
-      answered.push(typeof answer === 'string' ? answer : [answer.status, answer.body]);
+      answered.set(at, typeof answer === 'string' ? answer : [answer.status, answer.body]);
       return typeof answer === 'string' ? null : answer;
     });
     await leaderPaused;
     await network.resumeMining();
-    const before = sent;
+    const sentBefore = sent;
     // Then the paused instance's lease has run out.
     await until(
       'the other one leads',
@@ -122,15 +133,17 @@ describePostgres('the leader is paused', () => {
         checkSale(network, service.origin, { path: PATH, payment, received: received[at] ?? null }, context),
       ),
     );
-    expect(sent - before, context).toBe(0);
+    expect(sent - sentBefore, context).toBe(0);
     expect(await leaderOf(service)).toBe(following);
     await untilNothingIsOpen(service);
     await expectBalancedLedger(network, service, context);
-    // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found.
+    // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found. On a busy machine a
+    // buyer can be told before the pause that the outcome is unknown. The check above presents that payment again.
+    const waited = received.filter((_, at) => !answeredBefore.has(at));
     expect(
-      received.map((answer) => answer?.status),
+      waited.map((answer) => answer?.status),
       context,
-    ).toEqual(payments.map(() => 200));
+    ).toEqual(waited.map(() => 200));
   }
 
   test('in the middle of a batch, then resumed under another leader: it sends nothing, and no payment is charged twice', async () => {
