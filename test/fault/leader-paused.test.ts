@@ -21,6 +21,9 @@ const PATH = '/v1/paid/fees/estimate';
  */
 const env = { SETTLE_WAIT_MS: '90000', RPC_TIMEOUT_MS: '60000' };
 
+/** How often buyers pay until all of them wait. Beside four busy programs one was answered too early in one run of nineteen. */
+const TRIES = 4;
+
 describePostgres('the leader is paused', () => {
   let network: EmbeddedNetwork;
   let chains: FaultProxy[];
@@ -48,7 +51,7 @@ describePostgres('the leader is paused', () => {
 
   /**
    * Buyers pay at both instances. The leader is paused before its relayer makes the call of this kind, and resumed after the other instance has settled
-   * everything.
+   * everything. False when a buyer was answered before the pause.
    */
   async function payWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
     await untilAllAreReady(service);
@@ -65,7 +68,7 @@ describePostgres('the leader is paused', () => {
     const { promise: leaderPaused, resolve: markPaused, reject: giveUp } = Promise.withResolvers<void>();
     let [sleeps, sent] = [false, 0];
     let stored: Promise<void> | null = null;
-    /** A stored payment is `settling`, or already `unknown`: an instance that led before may look for it on the chain. */
+    /** A stored payment is `settling`. On a busy machine it can be `unknown` before it is sent. */
     const allStored = () =>
       (stored ??= until('all are stored', async () => (await countOf('settling', 'unknown')) === count));
     const relayer = network.relayer.address.toLowerCase();
@@ -137,24 +140,29 @@ describePostgres('the leader is paused', () => {
     expect(await leaderOf(service)).toBe(following);
     await untilNothingIsOpen(service);
     await expectBalancedLedger(network, service, context);
-    // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found. On a busy machine a
-    // buyer can be told before the pause that the outcome is unknown. The check above presents that payment again.
-    const waited = received.filter((_, at) => !answeredBefore.has(at));
+    // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found. The others were told
+    // that the outcome is unknown, and the check above presented their payments again.
     expect(
-      waited.map((answer) => answer?.status),
+      received.map((answer) => answer?.status),
       context,
-    ).toEqual(waited.map(() => 200));
+    ).toEqual(payments.map((_, at) => (answeredBefore.has(at) ? 503 : 200)));
+    return answeredBefore.size === 0;
+  }
+
+  /** Again with new payments until no buyer is answered before the pause, which happens on a busy machine. */
+  async function allWaitWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
+    for (let tries = 1; !(await payWhilePaused(count, pausesAt)); tries += 1) expect(tries).toBeLessThan(TRIES);
   }
 
   test('in the middle of a batch, then resumed under another leader: it sends nothing, and no payment is charged twice', async () => {
     // The batch is simulated and not yet stored. From here one statement and one call complete it.
-    await payWhilePaused(6, ({ method, params: [asked] }) => {
+    await allWaitWhilePaused(6, ({ method, params: [asked] }) => {
       const { to } = (asked ?? {}) as { to?: string };
       return method === 'eth_call' && to?.toLowerCase() === MULTICALL3;
     });
   });
 
   test('with a transaction noted and never sent: the new leader serves the buyer who waits at it', async () => {
-    await payWhilePaused(1, ({ method }) => method === 'eth_sendRawTransaction');
+    await allWaitWhilePaused(1, ({ method }) => method === 'eth_sendRawTransaction');
   });
 });
