@@ -12,6 +12,8 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'percall-compiled');
 process.env.MALLOC_ARENA_MAX ??= '2';
 // Freed memory goes back to the system at once. By default a worker keeps up to 64 MB of it. The value is glibc's own first one, in bytes.
 process.env.MALLOC_TRIM_THRESHOLD_ ??= '131072';
+// Native memory comes in pages of 2 MB where the system gives them to who asks. The quick tests caused half as many page faults and took the same memory.
+process.env.GLIBC_TUNABLES ??= 'glibc.malloc.hugetlb=1';
 // Each semi-space may have 16 MB. With 8 MB, tests took a tenth more processor time. 32 MB saved nothing more.
 const SEMI_SPACE = '--max-semi-space-size=16';
 // The heap is collected when it has grown by half. By default V8 lets it grow up to fourfold: then five workers took up to 0.5 GB more, and about the same time.
