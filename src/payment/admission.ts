@@ -3,6 +3,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Failures } from './failures.ts';
 import type { Ledger } from './ledger.ts';
+import type { ReadSoon } from './ledger-timeout.ts';
 import type { Order } from './order.ts';
 import type { Asker, Look } from './rail.ts';
 import { PaymentRefused, replyStoreFull } from './refusal.ts';
@@ -14,10 +15,11 @@ interface AdmissionOptions {
   unknown: Pick<UnknownPayments, 'check'>;
   /** The ledger's row of this authorization. Rejects when it cannot be read in time. */
   find(key: PaymentKey): Promise<Payment | null>;
+  soon: ReadSoon;
 }
 
 /** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
-export function createAdmission({ ledger, failures, unknown, find }: AdmissionOptions) {
+export function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOptions) {
   /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
@@ -58,7 +60,7 @@ export function createAdmission({ ledger, failures, unknown, find }: AdmissionOp
       checkRoom();
       await unknown.check(bytesToHex(from), client);
       const waitSeconds = failures.newPayersAfterSeconds(client);
-      if (waitSeconds > 0 && !(await ledger.hasSettled(key))) {
+      if (waitSeconds > 0 && !(await soon(ledger.hasSettled(key)))) {
         const detail =
           'settlements for this client have failed; only payers that have paid before are taken from it for now';
         throw new TooMany('client_refused', detail, waitSeconds);

@@ -3,7 +3,6 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { createDirectSale } from './direct-sale.ts';
@@ -63,7 +62,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const orders = createOrderReader<S>(options);
   const reuse = createReuse({ ledger, clock });
   const find = (key: PaymentKey): Promise<Payment | null> => soon(ledger.find(key));
-  const admission = createAdmission({ ledger, failures, unknown, find });
+  const admission = createAdmission({ ledger, failures, unknown, find, soon });
   const direct = createDirectSale({ ...options, admission });
 
   async function purchase(
@@ -129,13 +128,15 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     verify: (id: string) => Promise<Verified>,
     signal: AbortSignal,
   ): Promise<Delivery> {
-    // 7. The reservation, by one insert.
+    // 7. The reservation, by one insert. When it fails, another presentation of this payment may have a row by now, which may be charged.
     let tried = '';
     try {
-      const id = await ledger.reserve(reservationOf(order), known !== null, (given) => {
-        tried = given;
-        serving.add(given);
-      });
+      const id = await inDoubt(() =>
+        ledger.reserve(reservationOf(order), known !== null, (given) => {
+          tried = given;
+          serving.add(given);
+        }),
+      );
       if (!id) return await lostReservation(order);
       // 8-11. The last checks, the handler, the reply. Any failure releases the reservation.
       const served = await serveReserved(id, order, () => verify(id), signal);
@@ -152,7 +153,6 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     verify: () => Promise<Verified>,
     signal: AbortSignal,
   ): Promise<Served> {
-    const reservedMs = clock.nowMs();
     const { authorization, client } = order;
     let verified: Verified | null = null;
     try {
@@ -162,14 +162,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
       if (!isDoubted && isBuyersDoing(reason, verified !== null)) failures.note(bytesToHex(authorization.from), client);
-      // A store that fails must not hide why the call failed, and reconciliation releases the reservation later. So the call's error is thrown, with
-      // two exceptions: the intent may be stored, or LIVING_MS have passed since the reservation, so another process may have taken the row over.
+      // Reconciliation releases what is not released here. Without an answer the row may be another process's by now, which may sell for it.
       const isReleased = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not released');
-        return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
+        return false;
       });
       if (isReleased) verified?.uncount?.();
-      // Not released: the intent is stored, or another process has the row. So the payment's outcome is unknown here.
+      // Not released: the intent is stored, another process has the row, or the store does not tell. So the payment's outcome is unknown here.
       throw isReleased ? reason : settlementUnknown(reason);
     }
   }

@@ -3,6 +3,7 @@ import { TooMany } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client-key.ts';
 import type { Ledger } from './ledger.ts';
+import { createReadSoon } from './ledger-timeout.ts';
 
 /** Payments remembered at the most, about 4 MB. Beyond that the oldest is forgotten. */
 const MAX_REMEMBERED = 10_000;
@@ -23,7 +24,8 @@ export interface UnknownPayments {
   note(id: string, payer: string, client: string): void;
   /**
    * Throws TooMany (`unknown_payments`) while the payer, the client or its IPv6 /48 has too many payments with an unknown outcome. For new purchases
-   * only: a payment that may have moved money is never kept from its own answer.
+   * only: a payment that may have moved money is never kept from its own answer. Throws 503 `ledger_unavailable`, `charged: "unknown"`, when the
+   * ledger cannot be read in time.
    */
   check(payer: string, client: string): Promise<void>;
 }
@@ -41,6 +43,7 @@ export function createUnknownPayments({
   limits: UnknownLimits;
   clock: Clock;
 }): UnknownPayments {
+  const soon = createReadSoon(clock);
   const holders = new Map<string, Holder>();
   const holdersOf = new Map<string, readonly string[]>();
 
@@ -58,7 +61,7 @@ export function createUnknownPayments({
     if (clock.nowMs() - holder.readMs < REREAD_MS) return true;
     holder.readMs = clock.nowMs();
     for (const id of [...holder.ids]) {
-      const state = (await ledger.get(id))?.state;
+      const state = (await soon(ledger.get(id)))?.state;
       if (state !== 'unknown' && state !== 'settling') forget(id);
     }
     return holder.ids.size >= holder.limit;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import { BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { AppError, BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
 import { readSigned } from '../../../src/payment/evm/eip3009-payload.ts';
@@ -20,7 +20,6 @@ import { createServe } from '../../../src/payment/serve.ts';
 import type { Found } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
 import { createUnknownPayments } from '../../../src/payment/unknown-payments.ts';
-import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
@@ -411,39 +410,28 @@ describe('a payment identifier', () => {
 });
 
 describe('a reservation that cannot be given back', () => {
-  /** The store fails to forget a row, as long as its process has held it when it tries. */
-  function stuck(
-    heldMs: number,
-    release: LedgerStore['release'] = () => Promise.reject(new Error('the disk is away')),
-  ) {
+  /** The store fails to release a row, and the payment could not be verified. */
+  function stuck(release: LedgerStore['release'] = () => Promise.reject(new Error('the disk is away'))) {
     store.release = release;
     ledger = openLedger();
     shop = open();
-    verified = async () => {
-      await clock.advance(heldMs);
-      throw new UpstreamFailed('chain', 'away');
-    };
+    verified = async () => fail(new UpstreamFailed('chain', 'away'));
   }
 
-  test('does not hide why the call failed, and nothing was charged while the row is ours alone', async () => {
-    stuck(LIVING_MS - 1);
-    expect(await present(sign())).toMatchObject({ status: 502, charged: false });
+  test('leaves the outcome unknown, because the row may be another process’s by now, which sells for it', async () => {
+    stuck();
+    expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
     expect(errors).toEqual(['a reservation was not released']);
   });
 
-  test('may be another process’s once this one was silent for so long that it counts as dead', async () => {
-    stuck(LIVING_MS);
-    expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
-  });
-
   test('because another process took it over is not said to have cost nothing', async () => {
-    stuck(0, async () => false);
+    stuck(async () => false);
     expect(await present(sign())).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
     expect(errors).toEqual([]);
   });
 
   test('after a store that failed to keep the intent, and may have kept it, leaves the outcome unknown', async () => {
-    stuck(0);
+    stuck();
     verified = async () => ({ checkedBlock: 7, hasCode: false });
     store.move = () => Promise.reject(new Unavailable('ledger_unavailable', 'the disk is away'));
     ledger = openLedger();
@@ -459,6 +447,45 @@ describe('a reservation that cannot be given back', () => {
     expect(await present(sign(latch, { key }))).toMatchObject({ code: 'ledger_unavailable', charged: false });
     for (let at = 0; at < 2; at++) failures.note(key.address, CLIENT);
     expect(failures.refusal(key.address, CLIENT)).toBeNull();
+  });
+});
+
+describe('a ledger that fails before a payment is reserved', () => {
+  const AWAY = new AppError(503, 'ledger_unavailable', 'the ledger does not answer', { retryAfterSeconds: 5 });
+  const UNKNOWN = { status: 503, code: 'ledger_unavailable', charged: 'unknown', retryAfterSeconds: 5 };
+  const away = () => Promise.reject(AWAY);
+
+  test('while another presentation of the same payment is charged says that the outcome is unknown', async () => {
+    const payment = sign();
+    const { reserve } = store;
+    store.reserve = async () => {
+      store.reserve = reserve;
+      expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
+      return away();
+    };
+    expect(await present(payment)).toMatchObject(UNKNOWN);
+    expect(await rowOf(payment)).toMatchObject({ state: 'settled', charged: 1000n });
+  });
+
+  test('while it is read whether a payer has paid before says the same', async () => {
+    store.hasSettled = away;
+    ledger = openLedger();
+    shop = open();
+    failures.beginSettlement('some payer', CLIENT)(true);
+    expect(await present(sign())).toMatchObject(UNKNOWN);
+  });
+
+  test('while it is read which earlier payments are unknown says the same', async () => {
+    const { get } = store;
+    let isAway = false;
+    store.get = (id) => (isAway ? away() : get(id));
+    ledger = openLedger();
+    shop = open();
+    const key = newKey();
+    settle = (id) => ledger.unknown(id);
+    for (let at = 0; at < 2; at++) await present(sign(latch, { key }));
+    isAway = true;
+    expect(await present(sign(latch, { key }))).toMatchObject(UNKNOWN);
   });
 });
 
