@@ -3,7 +3,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { createIds } from '../../../lib/id.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
-import { settlementUnknown } from '../../doubt.ts';
+import { openUntilKnown, settlementUnknown } from '../../doubt.ts';
 import type { Asker, Presenter } from '../../rail.ts';
 import type { Delivery } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
@@ -64,17 +64,22 @@ export function createRefund(options: RefundOptions) {
   async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
     const known = await book.open(channelId, payload.config, asker);
     const uncount = await admit(known, payload, asker);
+    let isTried = false;
     try {
       const channel = await book.reread(known, asker);
       if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
       const amount = amountOf(channel, askedIn(payload));
       const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
       const calldata = callOf(options, channel, amount);
+      isTried = true;
       const hasBegun = await store.begin({ ...operation, calldata }, refundTerms(channel, operation.createdAt));
+      isTried = false;
       if (!hasBegun) throw new PaymentRefused(reason('channel_busy'));
       onBegun();
       return operation.id;
     } catch (error) {
+      // A store that does not answer may have begun the refund. Then it is sent, and it counts.
+      if (isTried) throw settlementUnknown(error);
       uncount();
       throw error;
     }
@@ -94,15 +99,23 @@ export function createRefund(options: RefundOptions) {
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));
-    const operation = await ended(options, begun);
+    const operation = await openUntilKnown(() => ended(options, begun));
     if (!operation) throw settlementUnknown();
-    if (operation.state === 'failed' || !operation.transaction)
-      throw new PaymentRefused(reason('refund_transaction_failed'));
-    const channel = await store.get(channelId);
-    if (!channel) throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now');
-    const receipt = refundReceipt(channel, operation.transaction, operation.amount);
-    return { body: Buffer.from('{}'), receipt, at: operation.endedAt };
+    return deliver(store, channelId, operation);
   };
+}
+
+/** The receipt of a refund that has ended. */
+async function deliver(
+  store: Pick<RefundOptions['store'], 'get'>,
+  channelId: Uint8Array,
+  { state, transaction, amount, endedAt }: ChannelOperation,
+): Promise<Delivery> {
+  if (state === 'failed' || !transaction) throw new PaymentRefused(reason('refund_transaction_failed'));
+  const channel = await openUntilKnown(() => store.get(channelId));
+  if (!channel)
+    throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now', 5, 'unknown');
+  return { body: Buffer.from('{}'), receipt: refundReceipt(channel, transaction, amount), at: endedAt };
 }
 
 /** The operation once it has ended; null where that takes longer than `waitMs`. */

@@ -50,7 +50,7 @@ function createTurn(options: SellVoucherOptions) {
       const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
       const again = await judgeVoucher(voucher, order, state);
       if (again) return again;
-      body ??= await order.run().catch((error: unknown) => failRun(voucher, error));
+      body ??= await order.run();
       const sale = await chargeVoucher(options, voucher, order, body);
       if (!sale) continue;
       options.risk.note(order.price);
@@ -59,8 +59,12 @@ function createTurn(options: SellVoucherOptions) {
     throw new PaymentRefused(reason('channel_busy'));
   }
 
-  /** Fails as the endpoint did. Another process may have charged the same voucher meanwhile, and then the failure does not say that nothing is charged. */
-  async function failRun({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
+  /**
+   * Throws the error. Another process may have charged the same voucher meanwhile. Unless the ledger shows that it is not charged, the error does not say
+   * that nothing is charged.
+   */
+  async function fail({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
+    if (error instanceof PaymentRefused) throw error;
     const now = await options.store.get(channelId).catch(() => 'unread' as const);
     if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
     return inDoubt(() => Promise.reject(error));
@@ -76,7 +80,7 @@ function createTurn(options: SellVoucherOptions) {
     try {
       return { value: await sellInTurn(voucher, order, more), charged: max, isCorrected: false };
     } catch (error) {
-      if (!(error instanceof StaleVoucher)) throw error;
+      if (!(error instanceof StaleVoucher)) return fail(voucher, error);
       const value = await inDoubt(() => corrections.answer(voucher.channelId, max, error, arrival));
       return { value, charged: error.charged, isCorrected: true };
     }

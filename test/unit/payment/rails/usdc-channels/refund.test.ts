@@ -1,6 +1,7 @@
 import { type Abi, decodeFunctionData } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { artifacts } from '../../../../../src/embedded/contracts/artifacts.ts';
+import { AppError } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
 import type { ChannelPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
@@ -321,7 +322,30 @@ test('a refund that is paid is not answered from a ledger that does not know its
     ...bed.store,
     get: async (id) => (++reads > 1 ? null : bed.store.get(id)),
   });
-  await expect(ask(payloadOf(BOUGHT), forgetful)).rejects.toMatchObject({ status: 503, code: 'ledger_unavailable' });
+  await expect(ask(payloadOf(BOUGHT), forgetful)).rejects.toMatchObject({
+    ...{ status: 503, code: 'ledger_unavailable', charged: 'unknown' },
+  });
+});
+
+describe('a ledger that does not answer leaves a refund’s outcome unknown', () => {
+  const away = () => Promise.reject(new AppError(503, 'ledger_unavailable', 'away'));
+  const UNKNOWN = { status: 503, code: 'settlement_unknown', charged: 'unknown' };
+
+  test('where it begins it, and the refund counts, because it may be sent', async () => {
+    const failing = open({ ...bed.store, begin: away });
+    for (let at = 0; at < 3; at++) await expect(ask(payloadOf(BOUGHT), failing)).rejects.toMatchObject(UNKNOWN);
+    await expect(ask(payloadOf(BOUGHT), failing)).rejects.toMatchObject({ status: 429 });
+  });
+
+  test('where it waits for its end', async () => {
+    await expect(ask(payloadOf(BOUGHT), open({ ...bed.store, operation: away }))).rejects.toMatchObject(UNKNOWN);
+  });
+
+  test('where it reads the channel of one that is paid', async () => {
+    let reads = 0;
+    const get = (id: Uint8Array) => (++reads > 1 ? away() : bed.store.get(id));
+    await expect(ask(payloadOf(BOUGHT), open({ ...bed.store, get }))).rejects.toMatchObject(UNKNOWN);
+  });
 });
 
 test('the operation is looked for ten times a second', async () => {

@@ -257,6 +257,24 @@ test('a voucher that loses its charge to another process is answered as unknown 
   expect(isBuyersDoing(lost, true)).toBe(false);
 });
 
+test('a voucher that another process charges while its answer is made is not said to be uncharged where its own answer cannot be kept', async () => {
+  const other = openVoucherSeller(bed);
+  const seller = openVoucherSeller(bed, {
+    charge: async () => {
+      await present(other);
+      throw new Unavailable('reply_store_full', 'full');
+    },
+  });
+  expect(await endOf(present(seller))).toEqual([503, 'reply_store_full', 'unknown']);
+});
+
+test('a fresh voucher is answered as uncharged where its answer cannot be kept', async () => {
+  const charge = async (): Promise<never> => {
+    throw new Unavailable('reply_store_full', 'full');
+  };
+  expect(await endOf(present(openVoucherSeller(bed, { charge })))).toEqual([503, 'reply_store_full', false]);
+});
+
 test('a fresh voucher is answered as uncharged where its endpoint fails', async () => {
   const run = async (): Promise<never> => {
     throw new AppError(404, 'not_found', 'no such thing');
