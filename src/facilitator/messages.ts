@@ -11,7 +11,7 @@ const OWN_MESSAGES = {
   daily_cap_reached:
     'The claims of this day are used up, for this client, for payees of today, or for all. Wait for Retry-After, and settle the same proof again.',
   replay_store_unavailable:
-    'The store of claims does not answer. Nothing was claimed: settle the same proof again after Retry-After.',
+    'The store of claims does not answer. Settle the same proof again after Retry-After. If that answer is duplicate_settlement, this call has perhaps claimed it.',
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
 };
 

@@ -127,7 +127,7 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
         ),
         413: json(SETTLEMENT, 'More than 64 KiB'),
         429: json(SETTLEMENT, '`rate_limited`: wait for Retry-After'),
-        503: json(SETTLEMENT, '`daily_cap_reached`, or `replay_store_unavailable`: nothing was claimed'),
+        503: json(SETTLEMENT, '`daily_cap_reached`, or `replay_store_unavailable`: settle the same proof again'),
       },
     },
   },
