@@ -36,6 +36,9 @@ export function createAdmission({ ledger, failures, unknown, find, soon }: Admis
     if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
   }
 
+  const checkEarlier = createEarlierCheck({ ledger, failures, unknown, soon });
+  const lookAtPayer = createPayerLook({ failures, find });
+
   return {
     checkRoom,
 
@@ -51,23 +54,41 @@ export function createAdmission({ ledger, failures, unknown, find, soon }: Admis
     },
 
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
-    async checkCapacity<S>({ authorization: { from }, rail: { status }, client, key }: Order<S>): Promise<void> {
+    checkCapacity<S>({ authorization: { from }, rail: { status }, client }: Order<S>): void {
       checkFailures(from, client);
       const reason = status.refuses?.(from);
       if (reason) throw new TooMany('payer_refused', `payments of this payer are refused for now: ${reason}`, 3600);
       const shortage = status.unavailable();
       if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
       checkRoom();
-      await unknown.check(bytesToHex(from), client);
-      const waitSeconds = failures.newPayersAfterSeconds(client);
-      if (waitSeconds > 0 && !(await soon(ledger.hasSettled(key)))) {
-        const detail =
-          'settlements for this client have failed; only payers that have paid before are taken from it for now';
-        throw new TooMany('client_refused', detail, waitSeconds);
-      }
     },
 
-    lookAtPayer: createPayerLook({ failures, find }),
+    /**
+     * Checks what the ledger knows of earlier payments, then the signature, then the payer. Null when another presentation of the same payment has a row
+     * by the time that one of these refuses or fails: the row decides. Throws TooMany, 503 `ledger_unavailable`, and what the rail throws.
+     */
+    async lookAtPayer<S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> {
+      try {
+        await checkEarlier(order);
+      } catch (error) {
+        if (!isAgain && (await find(order.key))) return null;
+        throw error;
+      }
+      return lookAtPayer(order, isAgain, asker);
+    },
+  };
+}
+
+/** Checks what the ledger knows of a payer's and a client's earlier payments. */
+function createEarlierCheck({ ledger, failures, unknown, soon }: Omit<AdmissionOptions, 'find'>) {
+  /** Throws TooMany while too many earlier payments are unknown, or the client may pay only from payers that have paid before. */
+  return async <S>({ authorization: { from }, client, key }: Order<S>): Promise<void> => {
+    await unknown.check(bytesToHex(from), client);
+    const waitSeconds = failures.newPayersAfterSeconds(client);
+    if (waitSeconds <= 0 || (await soon(ledger.hasSettled(key)))) return;
+    const detail =
+      'settlements for this client have failed; only payers that have paid before are taken from it for now';
+    throw new TooMany('client_refused', detail, waitSeconds);
   };
 }
 

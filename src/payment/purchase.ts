@@ -82,11 +82,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const order = orders.orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d). The challenge and the terms of a new payment (4) are checked right after this read, so that no
     //    row is written in between.
-    const known = await find(order.key);
+    const found = await find(order.key);
     const shown = { credential, requirement, signal };
-    if (!known) checkNew(order, shown, nowSeconds(clock));
-    // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
-    refuseOtherHolder(await holderOf(order), order, known);
+    if (!found) checkNew(order, shown, nowSeconds(clock));
+    // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment. Else its holder is this payment.
+    const holder = await holderOf(order);
+    refuseOtherHolder(holder, order, found);
+    const known = found ?? holder;
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayReuse(known, order)) return again(known, order);
     return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
@@ -111,10 +113,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { payment, rail, price } = order;
     const asker = admission.asker(order, shown.signal);
-    // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
+    // 4-6. Cheap checks and limits in memory, the payer's earlier payments, the signature, and a read of the payer.
     if (known) checkTerms(order, shown, nowSeconds(clock));
-    await admission.checkCapacity(order);
-    // 5-6. The signature, and a read of the payer.
+    admission.checkCapacity(order);
     const isAgain = known !== null;
     const seen = await admission.lookAtPayer(order, isAgain, asker);
     if (!seen) return lostReservation(order);
@@ -128,7 +129,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     verify: (id: string) => Promise<Verified>,
     signal: AbortSignal,
   ): Promise<Delivery> {
-    // 7. The reservation, by one insert. When it fails, another presentation of this payment may have a row by now, which may be charged.
+    // 7. The reservation, by one insert. When it fails, the row may exist, or another presentation may have it and be charged.
     let tried = '';
     try {
       const id = await inDoubt(() =>
@@ -138,7 +139,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         }),
       );
       if (!id) return await lostReservation(order);
-      // 8-11. The last checks, the handler, the reply. Any failure releases the reservation.
+      // 8-11. The last checks, the handler, the reply. After a failure the reservation is released, if the store can.
       const served = await serveReserved(id, order, () => verify(id), signal);
       // 12-13. Settle, then deliver the reply.
       return await settleAndDeliver(id, order, known, served);
@@ -162,13 +163,12 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
       if (!isDoubted && isBuyersDoing(reason, verified !== null)) failures.note(bytesToHex(authorization.from), client);
-      // Reconciliation releases what is not released here. Without an answer the row may be another process's by now, which may sell for it.
       const isReleased = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not released');
         return false;
       });
       if (isReleased) verified?.uncount?.();
-      // Not released: the intent is stored, another process has the row, or the store does not tell. So the payment's outcome is unknown here.
+      // Not released: the intent is stored, another process has the row, or the store does not answer. So the payment's outcome is unknown here.
       throw isReleased ? reason : settlementUnknown(reason);
     }
   }
@@ -216,7 +216,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const known = await find(order.key);
     refuseOtherHolder(holder, order, known);
     if (known && !mayReuse(known, order)) return again(known, order);
-    const refusal = await order.rail.whyNotReserved?.(order.payment);
+    const refusal = await inDoubt(async () => order.rail.whyNotReserved?.(order.payment));
     if (refusal) throw refusal;
     const refuse = async (): Promise<Delivery> => {
       throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);

@@ -418,7 +418,7 @@ describe('a reservation that cannot be given back', () => {
     verified = async () => fail(new UpstreamFailed('chain', 'away'));
   }
 
-  test('leaves the outcome unknown, because the row may be another process’s by now, which sells for it', async () => {
+  test('leaves the outcome unknown, because another process may be selling for the same payment', async () => {
     stuck();
     expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
     expect(errors).toEqual(['a reservation was not released']);
@@ -440,7 +440,7 @@ describe('a reservation that cannot be given back', () => {
   });
 
   test('is no matter where it was given back after all: then the store’s own failure is the answer', async () => {
-    store.move = () => Promise.reject(new Unavailable('ledger_unavailable', 'the disk is away'));
+    store.move = () => Promise.reject(new AppError(503, 'ledger_unavailable', 'the disk is away'));
     ledger = openLedger();
     shop = open();
     const key = newKey();
@@ -450,12 +450,12 @@ describe('a reservation that cannot be given back', () => {
   });
 });
 
-describe('a ledger that fails before a payment is reserved', () => {
+describe('a ledger that does not answer before the reservation or in it leaves the outcome unknown', () => {
   const AWAY = new AppError(503, 'ledger_unavailable', 'the ledger does not answer', { retryAfterSeconds: 5 });
   const UNKNOWN = { status: 503, code: 'ledger_unavailable', charged: 'unknown', retryAfterSeconds: 5 };
   const away = () => Promise.reject(AWAY);
 
-  test('while another presentation of the same payment is charged says that the outcome is unknown', async () => {
+  test('in the insert, while another presentation of the same payment is charged', async () => {
     const payment = sign();
     const { reserve } = store;
     store.reserve = async () => {
@@ -467,7 +467,7 @@ describe('a ledger that fails before a payment is reserved', () => {
     expect(await rowOf(payment)).toMatchObject({ state: 'settled', charged: 1000n });
   });
 
-  test('while it is read whether a payer has paid before says the same', async () => {
+  test('in the read whether the payer has paid before', async () => {
     store.hasSettled = away;
     ledger = openLedger();
     shop = open();
@@ -475,7 +475,7 @@ describe('a ledger that fails before a payment is reserved', () => {
     expect(await present(sign())).toMatchObject(UNKNOWN);
   });
 
-  test('while it is read which earlier payments are unknown says the same', async () => {
+  test('in the reads of the payer’s unknown payments', async () => {
     const { get } = store;
     let isAway = false;
     store.get = (id) => (isAway ? away() : get(id));
@@ -486,6 +486,41 @@ describe('a ledger that fails before a payment is reserved', () => {
     for (let at = 0; at < 2; at++) await present(sign(latch, { key }));
     isAway = true;
     expect(await present(sign(latch, { key }))).toMatchObject(UNKNOWN);
+  });
+});
+
+describe('a payment that another presentation has bought since its row was read', () => {
+  /** The other presentation, of another client. */
+  const sellElsewhere = async (payment: Signed): Promise<void> => {
+    expect(await present(payment, { client: '192.0.2.2' })).toHaveProperty('body');
+  };
+
+  test('has its answer, although nothing can be settled by the time that its identifier is read', async () => {
+    const payment = sign(latch, { identifier: 'order-one-of-this-test' });
+    const { findByIdentifier } = store;
+    store.findByIdentifier = async (hash) => {
+      store.findByIdentifier = findByIdentifier;
+      ledger = openLedger();
+      shop = open();
+      await sellElsewhere(payment);
+      shortage = 'the chain is away';
+      return findByIdentifier(hash);
+    };
+    ledger = openLedger();
+    shop = open();
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
+  });
+
+  test('has its answer, although its payer had not paid before when that was read', async () => {
+    const payment = sign(latch, { identifier: 'order-two-of-this-test' });
+    failures.beginSettlement('some payer', CLIENT)(true);
+    store.hasSettled = async () => {
+      await sellElsewhere(payment);
+      return false;
+    };
+    ledger = openLedger();
+    shop = open();
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
   });
 });
 
