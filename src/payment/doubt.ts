@@ -6,7 +6,7 @@ const AGAIN = '(whether this payment has moved money is open: present the same o
 /** 503: the outcome of the payment is not known yet. */
 export function settlementUnknown(cause?: unknown): AppError {
   const detail =
-    'the payment is on its way and its outcome not known yet; present the same payment again, it is never taken twice';
+    'the outcome of this payment is not known yet; present the same payment again, it is never taken twice';
   return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
 }
 
@@ -22,8 +22,9 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps what is done for a payment that may have moved money before: an
- * authorization that reverted may be public, so a third party may send it at any moment, and a channel's voucher may be charged.
+ * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps what is done for a payment that may have moved money before, or may
+ * move it elsewhere: an authorization that reverted may be public, so a third party may send it at any moment; a channel's voucher may be charged; when a
+ * write of the ledger is not answered, another presentation of the same payment may be sold.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {

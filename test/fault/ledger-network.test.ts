@@ -158,7 +158,7 @@ describePostgres('the network between one of two instances and the ledger', () =
       await expectBalancedLedger(network, service, how);
     });
 
-    test('of a reservation: it is not said that nothing is charged, and the reservation is released', async () => {
+    test('of a reservation: the outcome is reported as unknown, nothing is charged, and the reservation is released', async () => {
       await untilAllAreReady(service);
       const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
       const lost = proxy.loseCommit(how, payment.authorization.nonce);

@@ -12,12 +12,16 @@ const PROBLEMS: readonly (readonly [status: number, name: string, description: s
     'TooManyRequests',
     'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not looked at (`charged` is then "unknown"): present the same one again.',
   ],
-  [500, 'Fault', 'A fault of the service. Never charged.'],
-  [502, 'BadSource', 'A source of the data failed. Never charged.'],
+  [500, 'Fault', 'A fault of the service. Not charged, unless `charged` is "unknown": present the same payment again.'],
+  [
+    502,
+    'BadSource',
+    'A source of the data failed. Not charged, unless `charged` is "unknown": present the same payment again.',
+  ],
   [
     503,
     'NotNow',
-    'Not possible now, or a settlement without a final answer (`charged` is then "unknown"). Repeat the same request.',
+    'Not possible now, or an outcome of the payment that is not known yet (`charged` is then "unknown"). Repeat the same request.',
   ],
 ];
 

@@ -29,7 +29,7 @@ delivered, and gets the same bytes for 15 minutes more. \`GET /v1/lightning\` te
 A payment is settled only after the answer exists: a bad parameter (400), a thing that does not exist (404), a limit (429), a fault of
 ours (500), a failing source (502) and a refused payment (402) cost nothing. \`GET /v1/paid/selftest/fail\` always fails, so that you can check that.
 Only an answer with \`charged: "unknown"\` leaves it open: a settlement has no final answer yet (503), the payment is being served (409), the service did not
-look at it (429), or its settlement failed before. Repeat the
+look at it (429), the ledger does not answer (503), or its settlement failed before. Repeat the
 request with the same payment; nothing is paid twice. The same payment for the same request gets the same answer again for 15 minutes, uncharged,
 from the same address, or under the same \`payment-identifier\`, which is needed where a proxy hides the address.
 

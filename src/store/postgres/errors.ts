@@ -39,15 +39,15 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 /**
- * The failure as the rest of the service gets it. It is 503 `ledger_unavailable` when the database is away or too slow; a caller that has stored an
- * intent must not conclude that nothing was charged. Any other error is a bug and stays as it is. Neither contains the row that the database
+ * The failure as the rest of the service gets it. It is 503 `ledger_unavailable` when the database is away or too slow; the write may
+ * have been made all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is. Neither contains the row that the database
  * repeats: logs write every field of an error, and a row holds a signature.
  */
 export function asLedgerError(error: unknown): Error {
   const cause = withoutRow(error);
   const isAway = isUnanswered(error) || SERVER.test(codeOf(error) ?? '');
   if (!isAway) return cause;
-  const detail = 'the ledger does not answer, and nothing is sold without it; try again later';
+  const detail = 'the ledger does not answer; try again later';
   return new AppError(503, 'ledger_unavailable', detail, { retryAfterSeconds: RETRY_SECONDS, cause });
 }
 
