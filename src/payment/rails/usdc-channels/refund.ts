@@ -64,24 +64,24 @@ export function createRefund(options: RefundOptions) {
   async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
     const known = await book.open(channelId, payload.config, asker);
     const uncount = await admit(known, payload, asker);
+    const id = nextId();
     let isTried = false;
     try {
       const channel = await book.reread(known, asker);
       if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
       const amount = amountOf(channel, askedIn(payload));
-      const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
+      const operation = { id, network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
       const calldata = callOf(options, channel, amount);
       isTried = true;
       const hasBegun = await store.begin({ ...operation, calldata }, refundTerms(channel, operation.createdAt));
       isTried = false;
       if (!hasBegun) throw new PaymentRefused(reason('channel_busy'));
       onBegun();
-      return operation.id;
+      return id;
     } catch (error) {
       // A store that does not answer may have begun the refund. Then it is sent, and it counts.
-      if (isTried) throw settlementUnknown(error);
-      uncount();
-      throw error;
+      if (!isTried || (await hasNotBegun(store, id))) uncount();
+      throw isTried ? settlementUnknown(error) : error;
     }
   }
 
@@ -104,6 +104,13 @@ export function createRefund(options: RefundOptions) {
     return deliver(store, channelId, operation);
   };
 }
+
+/** Whether the ledger answers that it does not have the operation. */
+const hasNotBegun = (store: Pick<RefundOptions['store'], 'operation'>, id: string): Promise<boolean> =>
+  store.operation(id).then(
+    (operation) => operation === null,
+    () => false,
+  );
 
 /** The receipt of a refund that has ended. */
 async function deliver(

@@ -37,6 +37,7 @@ interface TurnOptions {
 /** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
 function createTurn(options: SellVoucherOptions) {
   const corrections = createCorrections(options.store);
+  const soon = createReadSoon(options.clock);
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
   async function sellInTurn(
@@ -65,7 +66,7 @@ function createTurn(options: SellVoucherOptions) {
    */
   async function fail({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
     if (error instanceof PaymentRefused) throw error;
-    const now = await options.store.get(channelId).catch(() => 'unread' as const);
+    const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
     if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
     return inDoubt(() => Promise.reject(error));
   }

@@ -332,9 +332,14 @@ describe('a ledger that does not answer leaves a refund’s outcome unknown', ()
   const UNKNOWN = { status: 503, code: 'settlement_unknown', charged: 'unknown' };
 
   test('where it begins it, and the refund counts, because it may be sent', async () => {
-    const failing = open({ ...bed.store, begin: away });
+    const failing = open({ ...bed.store, begin: away, operation: away });
     for (let at = 0; at < 3; at++) await expect(ask(payloadOf(BOUGHT), failing)).rejects.toMatchObject(UNKNOWN);
     await expect(ask(payloadOf(BOUGHT), failing)).rejects.toMatchObject({ status: 429 });
+  });
+
+  test('where it begins it, but the refund does not count where it was not begun', async () => {
+    const failing = open({ ...bed.store, begin: away });
+    for (let at = 0; at < 4; at++) await expect(ask(payloadOf(BOUGHT), failing)).rejects.toMatchObject(UNKNOWN);
   });
 
   test('where it waits for its end', async () => {
