@@ -18,11 +18,12 @@ export function checkPaidFor<S>({ authorization }: Order<S>, requirement: Paymen
 
 /**
  * Throws when the payment that holds an order's identifier is another payment: 409, or 402 where the identifier is a challenge's, which buys one answer.
- * `known`: the row of the order's own payment.
+ * `known`: the row of the order's own payment, as it was read before the holder.
  */
 export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
   if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
-  throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(known));
+  const own = isSameAuthorization(holder, order) ? holder : known;
+  throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(own));
 }
 
 /** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */

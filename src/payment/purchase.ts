@@ -167,7 +167,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         log.error({ err, payment: id }, 'a reservation was not released');
         return false;
       });
-      if (isReleased) verified?.uncount?.();
+      if (isReleased || !isDoubted) verified?.uncount?.();
       // Not released: the intent is stored, another process has the row, or the store does not answer. So the payment's outcome is unknown here.
       throw isReleased ? reason : settlementUnknown(reason);
     }

@@ -91,7 +91,7 @@ export interface Verified {
   readonly checkedBlock: number;
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
-  /** Called when the reservation is released, and nothing was sent for it. */
+  /** Called when nothing was sent for the reservation. It is released by then, or reconciliation releases it. */
   uncount?(): void;
 }
 

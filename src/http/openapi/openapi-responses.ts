@@ -5,8 +5,12 @@ import { answerName, problemName, REQUEST_ID_HEADER, RETRY_AFTER_HEADER, referen
 
 /** The problems that every route of the catalogue may answer, and the components that describe them. */
 const PROBLEMS: readonly (readonly [status: number, name: string, description: string])[] = [
-  [400, 'BadParameter', 'A parameter is bad; `errors` names it. Never charged.'],
-  [404, 'NotFound', 'What was asked for does not exist. Never charged.'],
+  [400, 'BadParameter', 'A parameter is bad; `errors` names it. Not charged, unless `charged` is "unknown".'],
+  [
+    404,
+    'NotFound',
+    'What was asked for does not exist. Not charged, unless `charged` is "unknown": present the same payment again.',
+  ],
   [
     429,
     'TooManyRequests',

@@ -424,6 +424,15 @@ describe('a reservation that cannot be given back', () => {
     expect(errors).toEqual(['a reservation was not released']);
   });
 
+  test('takes back what was counted for it, because nothing was sent', async () => {
+    stuck();
+    let uncounted = 0;
+    verified = async () => ({ checkedBlock: 7, hasCode: false, uncount: () => void uncounted++ });
+    moody.fail();
+    expect(await present(sign(moody), { of: moody })).toMatchObject({ code: 'settlement_unknown' });
+    expect(uncounted).toBe(1);
+  });
+
   test('because another process took it over is not said to have cost nothing', async () => {
     stuck(async () => false);
     expect(await present(sign())).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
@@ -509,6 +518,23 @@ describe('a payment that another presentation has bought since its row was read'
     ledger = openLedger();
     shop = open();
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
+  });
+
+  test('under its identifier for another request is a conflict that says unknown', async () => {
+    const payment = sign(latch, { identifier: 'order-three-of-this-test' });
+    const { findByIdentifier } = store;
+    store.findByIdentifier = async (hash) => {
+      store.findByIdentifier = findByIdentifier;
+      ledger = openLedger();
+      shop = open();
+      await sellElsewhere(payment);
+      return findByIdentifier(hash);
+    };
+    ledger = openLedger();
+    shop = open();
+    expect(await present(payment, { query: { tag: 'another' } })).toMatchObject({
+      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+    });
   });
 
   test('has its answer, although its payer had not paid before when that was read', async () => {
