@@ -176,8 +176,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: 'a conflict of identifiers speaks for a row that it has not seen',
     file: 'src/payment/known-answers.ts',
-    find: ': identifierConflict(mayHaveMoved(known));',
-    replace: ': identifierConflict(known !== null && mayHaveMoved(null));',
+    find: ': identifierConflict(mayHaveMoved(own));',
+    replace: ': identifierConflict(own !== null && mayHaveMoved(null));',
     breaks: ['charged said the truth'],
   },
   {
