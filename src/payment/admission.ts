@@ -36,9 +36,6 @@ export function createAdmission({ ledger, failures, unknown, find, soon }: Admis
     if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
   }
 
-  const checkEarlier = createEarlierCheck({ ledger, failures, unknown, soon });
-  const lookAtPayer = createPayerLook({ failures, find });
-
   return {
     checkRoom,
 
@@ -63,24 +60,12 @@ export function createAdmission({ ledger, failures, unknown, find, soon }: Admis
       checkRoom();
     },
 
-    /**
-     * Checks what the ledger knows of earlier payments, then the signature, then the payer. Null when another presentation of the same payment has a row
-     * by the time that one of these refuses or fails: the row decides. Throws TooMany, 503 `ledger_unavailable`, and what the rail throws.
-     */
-    async lookAtPayer<S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> {
-      try {
-        await checkEarlier(order);
-      } catch (error) {
-        if (!isAgain && (await find(order.key))) return null;
-        throw error;
-      }
-      return lookAtPayer(order, isAgain, asker);
-    },
+    lookAtPayer: createPayerLook({ ledger, failures, unknown, find, soon }),
   };
 }
 
 /** Checks what the ledger knows of a payer's and a client's earlier payments. */
-function createEarlierCheck({ ledger, failures, unknown, soon }: Omit<AdmissionOptions, 'find'>) {
+function createEarlierCheck({ ledger, failures, unknown, soon }: AdmissionOptions) {
   /** Throws TooMany while too many earlier payments are unknown, or the client may pay only from payers that have paid before. */
   return async <S>({ authorization: { from }, client, key }: Order<S>): Promise<void> => {
     await unknown.check(bytesToHex(from), client);
@@ -93,23 +78,30 @@ function createEarlierCheck({ ledger, failures, unknown, soon }: Omit<AdmissionO
 }
 
 /** Looks at a payer, before anything is reserved for it. */
-function createPayerLook({ failures, find }: Pick<AdmissionOptions, 'failures' | 'find'>) {
+function createPayerLook(options: AdmissionOptions) {
+  const { failures, find } = options;
+  const checkEarlier = createEarlierCheck(options);
+
   /**
-   * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A payer
-   * that cannot pay counts as a failure of both.
+   * Checks what the ledger knows of earlier payments, then the signature, then reads the payer. Throws TooMany, 503 `ledger_unavailable`, and what the
+   * rail throws. A signature that is not valid counts as a failure of the client. A payer that cannot pay counts as a failure of both.
    *
    * These reads may take seconds. Meanwhile another presentation of the same payment may have reserved it, and even settled it. Then the chain shows a
    * used authorization and a lower balance. That is no reason to refuse, so null is returned: the row decides.
    */
-  return async <S>({ payment, rail, price, key }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
+  return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
+    const { payment, rail, price, key } = order;
+    let isAdmitted = false;
     let isSigned = false;
     try {
+      await checkEarlier(order);
+      isAdmitted = true;
       const signed = await rail.checkSignature(payment, asker);
       isSigned = true;
       return await rail.look(payment, asker, { signed, isAgain, price });
     } catch (error) {
       if (!isAgain && (await find(key))) return null;
-      if (!isSigned && hasCostARead(error)) failures.noteUnproven(asker.client);
+      if (isAdmitted && !isSigned && hasCostARead(error)) failures.noteUnproven(asker.client);
       if (isSigned && isBuyersDoing(error, false)) failures.note(bytesToHex(payment.authorization.from), asker.client);
       throw error;
     }

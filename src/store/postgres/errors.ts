@@ -39,9 +39,9 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 /**
- * The failure as the rest of the service gets it. It is 503 `ledger_unavailable` when the database is away or too slow; the write may
- * have been made all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is. Neither contains the row that the database
- * repeats: logs write every field of an error, and a row holds a signature.
+ * The failure as the rest of the service gets it. It is 503 `ledger_unavailable` when the database is away or too slow; the write may have been made
+ * all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is. Neither contains the row that the
+ * database repeats: logs write every field of an error, and a row holds a signature.
  */
 export function asLedgerError(error: unknown): Error {
   const cause = withoutRow(error);

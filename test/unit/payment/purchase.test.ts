@@ -503,35 +503,32 @@ describe('a payment that another presentation has bought since its row was read'
   const sellElsewhere = async (payment: Signed): Promise<void> => {
     expect(await present(payment, { client: '192.0.2.2' })).toHaveProperty('body');
   };
-
-  test('has its answer, although nothing can be settled by the time that its identifier is read', async () => {
-    const payment = sign(latch, { identifier: 'order-one-of-this-test' });
+  /** The other presentation is sold between the two reads of this one. `then` runs after it. */
+  function sellBeforeIdentifierIsRead(payment: Signed, then = () => {}): void {
     const { findByIdentifier } = store;
     store.findByIdentifier = async (hash) => {
       store.findByIdentifier = findByIdentifier;
       ledger = openLedger();
       shop = open();
       await sellElsewhere(payment);
-      shortage = 'the chain is away';
+      then();
       return findByIdentifier(hash);
     };
     ledger = openLedger();
     shop = open();
+  }
+
+  test('has its answer, although nothing can be settled by the time that its identifier is read', async () => {
+    const payment = sign(latch, { identifier: 'order-one-of-this-test' });
+    sellBeforeIdentifierIsRead(payment, () => {
+      shortage = 'the chain is away';
+    });
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
   });
 
   test('under its identifier for another request is a conflict that says unknown', async () => {
     const payment = sign(latch, { identifier: 'order-three-of-this-test' });
-    const { findByIdentifier } = store;
-    store.findByIdentifier = async (hash) => {
-      store.findByIdentifier = findByIdentifier;
-      ledger = openLedger();
-      shop = open();
-      await sellElsewhere(payment);
-      return findByIdentifier(hash);
-    };
-    ledger = openLedger();
-    shop = open();
+    sellBeforeIdentifierIsRead(payment);
     expect(await present(payment, { query: { tag: 'another' } })).toMatchObject({
       ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
     });
