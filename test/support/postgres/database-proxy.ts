@@ -4,6 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** How PostgreSQL acknowledges a transaction: the tag of a CommandComplete. */
 const COMMITTED = Buffer.from('COMMIT\0');
+/** The same for a transaction of which nothing was done, whether it ended with ROLLBACK or with COMMIT. */
+const ROLLED_BACK = Buffer.from('ROLLBACK\0');
 
 /** How an acknowledged COMMIT is lost: the connection breaks before its client gets the answer, or the connection becomes half-open. */
 export type CommitLoss = 'cut' | 'swallow';
@@ -52,6 +54,8 @@ export async function startDatabaseProxy(databaseUrl: string) {
   }
 
   function loses(pair: Pair, data: Buffer): boolean {
+    // A write that met a conflict is sent again, perhaps over another connection. The next COMMIT here may then be another write's.
+    if (data.includes(ROLLED_BACK)) pair.marked = false;
     if (!losing || !pair.marked || !data.includes(COMMITTED)) return false;
     const { how, lost } = losing;
     losing = null;
@@ -113,8 +117,8 @@ export async function startDatabaseProxy(databaseUrl: string) {
       for (const pair of pairs) pair.isHalfOpen = true;
     },
     /**
-     * Loses the answer to the next COMMIT that the database makes on a connection whose client has sent these bytes since, or anything at
-     * all; resolves when that has happened.
+     * Loses the answer to the next COMMIT that the database makes of a transaction whose client has sent these bytes, or anything at all;
+     * resolves when that has happened.
      */
     loseCommit: (how: CommitLoss, mark: string | Uint8Array = ''): Promise<void> => {
       const { promise, resolve } = Promise.withResolvers<void>();
