@@ -17,18 +17,18 @@ import { type LoadedService, loadAnew, loadService, unusedStandIns } from './sea
 
 const USAGE = `node --import ./test/simulation/hooks.ts test/simulation/main.ts [options]
 
-  --seeds LIST   17, 1-300 or 3,7,9-12 (1-20)
+  --seeds LIST   17, 1-300 or 3,7,9-12 (1-20; none after --replay)
   --moves N      moves of each seed (200)
   --plant NAMES  names of planted faults, with commas between
   --each         the first seed with the first fault alone, the second with the second, and so on
   --trace        every event goes to standard error
-  --replay FILES plays what --shorten has written, in place of seeds; with commas between
+  --replay FILES plays what --shorten has written, before the seeds; with commas between
   --shorten      shortens the moves of a seed that breaks a promise
   --first        ends after the first seed that breaks a promise`;
 
 const values = argumentsOr(USAGE, (args) => {
   const read = readArguments(args, {
-    seeds: { type: 'string', default: '1-20' },
+    seeds: { type: 'string' },
     moves: { type: 'string', default: '200' },
     plant: { type: 'string', default: '' },
     each: { type: 'boolean', default: false },
@@ -37,7 +37,12 @@ const values = argumentsOr(USAGE, (args) => {
     shorten: { type: 'boolean', default: false },
     first: { type: 'boolean', default: false },
   });
-  return { ...read, seeds: seedsOf(read.seeds).map(String), moves: wholeNumber('moves', read.moves, 0) };
+  const seeds = read.seeds ?? (read.replay === undefined ? '1-20' : null);
+  return {
+    ...read,
+    seeds: (seeds === null ? [] : seedsOf(seeds)).map(String),
+    moves: wholeNumber('moves', read.moves, 0),
+  };
 });
 
 interface Play {
@@ -50,12 +55,13 @@ const SHORTENING_RUNS = 400;
 const write = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 function plays(): Play[] {
-  if (values.replay !== undefined)
-    return values.replay.split(',').map((file) => JSON.parse(readFileSync(file, 'utf8')) as Play);
-  return values.seeds.map((seed) => {
+  const files = values.replay?.split(',') ?? [];
+  const replayed = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Play);
+  const drawn = values.seeds.map((seed) => {
     const scenario = drawScenario(seed);
     return { seed, scenario, moves: drawMoves(seed, scenario, values.moves) };
   });
+  return [...replayed, ...drawn];
 }
 
 const names = values.plant.split(',').filter((name) => name !== '');

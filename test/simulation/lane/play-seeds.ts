@@ -16,7 +16,7 @@ export interface Played extends Outcome {
 
 interface PlayOptions {
   readonly seeds?: readonly number[];
-  /** Files of moves to be played in place of seeds. */
+  /** Files of moves to be played before the seeds. */
   readonly replay?: readonly string[];
   readonly moves?: number;
   /** The name of a planted fault; of several, each is planted alone, for the seed at its place. */
@@ -38,17 +38,17 @@ const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarnin
 
 /** Plays seeds in a process of their own, because planted faults and virtual time go into its modules. Rejects when that one fails. */
 export function playSeeds(options: PlayOptions): Promise<Played[]> {
-  const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onPlayed } = options;
+  const { seeds = [], replay = [], moves = 200, plant, first = false, shorten = false, onPlayed } = options;
   const wanted = [
-    ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay.join(',')]),
+    ...(replay.length === 0 ? [] : ['--replay', replay.join(',')]),
+    ...(seeds.length === 0 ? [] : ['--seeds', seeds.join(','), '--moves', String(moves)]),
     ...(plant === undefined ? [] : ['--plant', [plant].flat().join(',')]),
     ...(Array.isArray(plant) ? ['--each'] : []),
   ];
   const flags = [...(first ? ['--first'] : []), ...(shorten ? ['--shorten'] : [])];
   const child = spawn(process.execPath, [...FLAGS, '--import', HOOKS, MAIN, ...wanted, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A service that is loaded anew has modules of its own, which would all be kept in the cache.
-    env: { ...process.env, ...(Array.isArray(plant) ? { NODE_DISABLE_COMPILE_CACHE: '1' } : { NODE_COMPILE_CACHE }) },
+    env: { ...process.env, NODE_COMPILE_CACHE },
   });
   const reported: Played[] = [];
   let complaint = '';
