@@ -44,8 +44,9 @@ export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unkn
   };
 
   const mineOne = async (): Promise<void> => {
-    await rpc('evm_mine');
-    const block = await rpc<MinedBlock>('eth_getBlockByNumber', ['latest', false]);
+    // It answers with the block. Reading the block in a call of its own takes a third of the miner's processor time.
+    const block = (await rpc<MinedBlock[]>('evm_mine_detailed')).at(-1);
+    if (block === undefined) throw new Error('the node made no block');
     fees = nextFeeState(fees, BigInt(block.gasUsed), BigInt(block.gasLimit));
     announced[Number(block.number)] = Number(fees.baseFee);
     await rpc('anvil_setNextBlockBaseFeePerGas', [toQuantity(fees.baseFee)]);
