@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { Client } from 'pg';
+import { Pool } from 'pg';
 import { afterEach, beforeEach, describe } from 'vitest';
 import { findPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -141,47 +141,54 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
   });
 }
 
-/** One database for each test file, because emptying it costs less than creating another. */
-let database: Promise<string> | null = null;
+/** One database for each worker, because emptying it costs less than creating another. */
+let database: Promise<PostgresDatabase> | null = null;
+
+interface PostgresDatabase {
+  readonly url: string;
+  /** Statements that empty the ledger. */
+  readonly wipe: string;
+  /** Outside of the stores. It keeps a connection for the next test: a new one makes PostgreSQL start a process, which reads the whole schema. */
+  readonly outside: Pool;
+}
 
 /** The default options of a ledger on PostgreSQL in tests. */
 export const POSTGRES_LIMITS = { poolSize: 8, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000 };
 
 async function openPostgres(): Promise<OpenLedger> {
-  database ??= freshDatabase();
-  const url = await database;
+  database ??= openDatabase();
+  const { url, wipe, outside } = await database;
   let retries = 0;
   const options = { url, ...POSTGRES_LIMITS, clock: systemClock, onRetry: () => void retries++ };
   const ledger = await ledgerOf(() => openPostgresStores(options), {
-    sql: (text) => query(url, text),
+    sql: (text) => query(outside, text),
     retries: () => retries,
   });
-  await wipe(url);
+  await query(outside, wipe);
   return ledger;
 }
 
-async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query<Record<string, unknown>>(text)).rows ?? [];
-  } finally {
-    await client.end();
-  }
+async function openDatabase(): Promise<PostgresDatabase> {
+  const url = await freshDatabase();
+  const outside = new Pool({ connectionString: url, idleTimeoutMillis: 60_000, allowExitOnIdle: true });
+  // The server ends before the worker may. The pool then drops the connection.
+  outside.on('error', () => {});
+  return { url, wipe: await wipeOf(outside), outside };
 }
 
-/** Empties every table. A table whose one row is part of the schema gets the row back as the migrations made it. */
-async function wipe(url: string): Promise<void> {
-  const rows = await query(url, "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");
+async function query(outside: Pool, text: string): Promise<Record<string, unknown>[]> {
+  return (await outside.query<Record<string, unknown>>(text)).rows ?? [];
+}
+
+/** Statements that empty every table. A table whose one row is part of the schema gets the row back as the migrations made it. */
+async function wipeOf(outside: Pool): Promise<string> {
+  const rows = await query(outside, "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");
   const kept = ['ledger_migrations', 'ledger_turns', 'lightning_facilitator_totals', 'market_state'];
   const names = rows.map(({ name }) => String(name)).filter((name) => !kept.includes(name));
   const wipes = names.map((name) => `DELETE FROM ${name}`);
-  await query(
-    url,
-    [
-      ...wipes,
-      'UPDATE lightning_facilitator_totals SET claims = 0, nodes = 0',
-      'UPDATE market_state SET revision = 0',
-    ].join(';'),
-  );
+  return [
+    ...wipes,
+    'UPDATE lightning_facilitator_totals SET claims = 0, nodes = 0',
+    'UPDATE market_state SET revision = 0',
+  ].join(';');
 }
