@@ -34,8 +34,8 @@ export interface EmbeddedNetworkOptions {
 
 /**
  * A local chain that works like Arc for payments.
- * Unlike Arc, native and ERC-20 USDC are two balances here, native movements write no log, and a node's own
- * `extraData` holds no next base fee: `rpcUrl` adds it where `announcedFees` is on.
+ * Unlike Arc, native and ERC-20 USDC are two balances here, native movements write no log, there is no history of block hashes (EIP-2935), and a
+ * node's own `extraData` holds no next base fee: `rpcUrl` adds it where `announcedFees` is on.
  */
 export interface EmbeddedNetwork {
   readonly chainId: number;
