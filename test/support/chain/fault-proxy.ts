@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http';
+import { openNodeLink } from './node-link.ts';
 
 /** One JSON-RPC call on its way to the node. */
 export interface ProxiedCall {
@@ -34,12 +35,12 @@ type Reply = Record<string, unknown>;
 /** A JSON-RPC proxy in front of a real node. A test decides the faults of calls, and can close the proxy for a while. */
 export async function startFaultProxy(target: string) {
   let mischief: Mischief = {};
+  const node = openNodeLink(target);
 
   async function forward(calls: readonly ProxiedCall[]): Promise<Reply[]> {
     if (calls.length === 0) return [];
     const body = JSON.stringify(calls.map(({ id, method, params }) => ({ jsonrpc: '2.0', id, method, params })));
-    const answer = await fetch(target, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
-    return (await answer.json()) as Reply[];
+    return JSON.parse(await node.post(body)) as Reply[];
   }
 
   async function serve(body: string, response: ServerResponse): Promise<void> {
@@ -93,7 +94,10 @@ export async function startFaultProxy(target: string) {
       await new Promise((next) => setTimeout(next, ms));
       await listen(port);
     },
-    stop: close,
+    stop: async (): Promise<void> => {
+      await close();
+      await node.close();
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { openNodeLink } from './node-link.ts';
 
 /** One HTTP request of JSON-RPC as it passes; `results` are those of its calls, once the node has answered. */
 export interface Exchange {
@@ -32,18 +33,20 @@ export interface Standing {
  */
 export async function startKillProxy(target: string) {
   type Meet = (stage: Stop['stage'], exchange: Exchange, response: ServerResponse) => boolean;
+  const node = openNodeLink(target);
   const stops = new Set<Meet>();
   const meet: Meet = (...request) => [...stops].some((stop) => stop(...request));
 
   async function pass(body: string, response: ServerResponse): Promise<void> {
     const calls = [JSON.parse(body)].flat() as Exchange['calls'];
     if (meet('asked', { calls, results: [] }, response)) return;
-    const headers = { 'content-type': 'application/json' };
-    const answer = await (await fetch(target, { method: 'POST', body, headers })).text();
+    const answer = await node.post(body);
     const replies = new Map([JSON.parse(answer)].flat().map(({ id, result }) => [id, result]));
     const exchange = { calls, results: calls.map(({ id }) => replies.get(id)) };
     if (meet('forwarded', exchange, response)) return;
-    response.writeHead(200, headers).end(answer, () => meet('answered', exchange, response));
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(answer, () => meet('answered', exchange, response));
   }
 
   const server = createServer((request, response) => {
@@ -81,6 +84,7 @@ export async function startKillProxy(target: string) {
     stop: async () => {
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
+      await node.close();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http';
+import { openNodeLink } from './node-link.ts';
 
 /** `drop`: the call never arrives and is never answered; `deaf`: it arrives, the answer does not; `refuse`: an error of its own. */
 export type Fault = 'drop' | 'deaf' | 'refuse';
@@ -18,13 +19,13 @@ export type Rule = (call: Call) => { result: unknown } | { error: { code: number
 export async function startRpcProxy(target: string) {
   let faults: Record<string, Fault> = {};
   let rule: Rule = () => undefined;
+  const node = openNodeLink(target);
 
   async function answer(calls: Call[]): Promise<object[]> {
     const own = calls.map((call) => rule(call));
     const passed = calls.filter((_, index) => own[index] === undefined);
-    const headers = { 'content-type': 'application/json' };
     const forward = JSON.stringify(passed.map(({ id, method, params }) => ({ jsonrpc: '2.0', id, method, params })));
-    const got = passed.length > 0 ? await (await fetch(target, { method: 'POST', body: forward, headers })).json() : [];
+    const got = passed.length > 0 ? await JSON.parse(await node.post(forward)) : [];
     const byId = new Map((got as { id: number }[]).map((reply) => [reply.id, reply]));
     return calls.map((call, index) => ({ jsonrpc: '2.0', id: call.id, ...(own[index] ?? byId.get(call.id)) }));
   }
@@ -63,6 +64,7 @@ export async function startRpcProxy(target: string) {
     stop: async () => {
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
+      await node.close();
     },
   };
 }
