@@ -11,7 +11,7 @@ import { accountProblems, expectedTables, storedTables } from '../support/chain/
 import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock, type VirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
-import { KEEP_COMPILED } from '../support/service/child-env.ts';
+import { CHILD_OPTIONS } from '../support/service/child-env.ts';
 import { programFile } from '../support/service/programs.ts';
 import { afterWholeSuite } from '../support/whole-suite.ts';
 
@@ -197,7 +197,7 @@ describe('a process that is killed', () => {
           if (left === 0) reached.resolve();
           return null;
         };
-        const child = spawn(process.execPath, [...KEEP_COMPILED, programFile('collecting'), node.url, file], {
+        const child = spawn(process.execPath, [...CHILD_OPTIONS, programFile('collecting'), node.url, file], {
           stdio: ['ignore', 'pipe', 'inherit'],
         });
         const gone = once(child, 'exit');

@@ -25,7 +25,7 @@ export async function startRpcProxy(target: string) {
     const own = calls.map((call) => rule(call));
     const passed = calls.filter((_, index) => own[index] === undefined);
     const forward = JSON.stringify(passed.map(({ id, method, params }) => ({ jsonrpc: '2.0', id, method, params })));
-    const got = passed.length > 0 ? await JSON.parse(await node.post(forward)) : [];
+    const got = passed.length > 0 ? JSON.parse(await node.post(forward)) : [];
     const byId = new Map((got as { id: number }[]).map((reply) => [reply.id, reply]));
     return calls.map((call, index) => ({ jsonrpc: '2.0', id: call.id, ...(own[index] ?? byId.get(call.id)) }));
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { freePort } from '../../../src/embedded/free-port.ts';
-import { CHILD_ENV, KEEP_COMPILED } from '../service/child-env.ts';
+import { CHILD_ENV, CHILD_OPTIONS } from '../service/child-env.ts';
 import { call } from '../service/service.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
@@ -39,7 +39,7 @@ export async function createFacilitatorProcess(file: string, env: Record<string,
     /** Everything that it has logged, over all its starts. */
     log: () => log,
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [...KEEP_COMPILED, PROGRAM], {
+      const started = spawn(process.execPath, [...CHILD_OPTIONS, PROGRAM], {
         env: given,
         stdio: ['ignore', 'pipe', 'pipe'],
       });

@@ -7,7 +7,7 @@ import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
-import { CHILD_ENV, KEEP_COMPILED } from './child-env.ts';
+import { CHILD_ENV, CHILD_OPTIONS } from './child-env.ts';
 import { call } from './service.ts';
 
 /** A start takes some seconds on an idle machine. Twenty busy programs on two cores have made it last longer than 30 s. */
@@ -49,7 +49,7 @@ export async function createProcess(
 
   function launch(): ChildProcess {
     const env = { ...CHILD_ENV, ...given };
-    const launched = spawn(process.execPath, [...KEEP_COMPILED, program], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const launched = spawn(process.execPath, [...CHILD_OPTIONS, program], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     launched.stdout.on('data', keep);
     launched.stderr.on('data', keep);
     return launched;
