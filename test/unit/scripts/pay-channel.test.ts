@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { BatchSettlementEvmScheme, computeChannelId } from '@x402/evm/batch-settlement/client';
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { privateKeyToAccount } from 'viem/accounts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
 import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
 import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
@@ -66,16 +66,13 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'percall-pay-channel-'));
   [signed, balance] = [[], 0n];
 });
-afterEach(async () => {
-  await seller.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 /** The header of a 402 with one entry. */
 const demand = (entry: Entry, more: object = {}): string =>
   btoa(JSON.stringify({ x402Version: 2, resource: { url: 'http://127.0.0.1/' }, accepts: [entry], ...more }));
 
-/** Starts a seller that answers each payment as `answerTo` says, and a request without one with `offered`. */
+/** Starts a seller for the rest of the test. It answers each payment as `answerTo` says, and a request without one with `offered`. */
 async function startSeller(offered: Entry, answerTo: (payment: Signed) => NonNullable<Answered> & { status: number }) {
   seller = await startStandIn(async ({ headers }) => {
     const shown = headers['payment-signature'];
@@ -84,6 +81,7 @@ async function startSeller(offered: Entry, answerTo: (payment: Signed) => NonNul
     signed.push(payload);
     return { json: {}, ...answerTo(payload) };
   });
+  onTestFinished(() => seller.stop());
 }
 
 /** A 402 of the reason that the voucher is stale. */
