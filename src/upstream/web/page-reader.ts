@@ -112,19 +112,11 @@ function spawnWorker(heapMb: number): Worker {
   setFlagsFromString('--max-semi-space-size=0');
   const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
-    env: threadEnv(),
+    // Empty, so that the thread that reads third parties' pages has no access to keys.
+    env: {},
   });
   worker.unref();
   // A replaced worker may still emit an error.
   worker.on('error', () => undefined);
   return worker;
-}
-
-/**
- * The thread that reads third parties' pages has no access to keys, so it gets nothing of the environment but where Node keeps compiled code. Where that is
- * set, the thread of a PDF takes half the processor time until it reads.
- */
-function threadEnv(): Record<string, string> {
-  const { NODE_COMPILE_CACHE } = process.env;
-  return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 }
