@@ -27,7 +27,7 @@ const HEADERS = { 'content-type': 'application/json' };
 
 /**
  * JSON-RPC to one node over HTTP; nothing is retried, because the embedded network's own calls are not all repeatable.
- * Blocks alone make six calls a second. `fetch` takes three times the processor time for each.
+ * Blocks alone make four calls a second. `fetch` takes three times the processor time for each.
  */
 export function createRpc(url: string): Rpc {
   const pool = new Pool(url);
