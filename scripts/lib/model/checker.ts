@@ -84,8 +84,9 @@ async function check(folder: string, model: Model, wanted: Run): Promise<Checked
   const { stdout } = await run('./pan', ['-E', `-m${MOST_STEPS}`, `-w${table}`], options);
   const isViolated = /assertion violated/.test(stdout);
   const states = Number(/([\d.e+]+) states, stored/.exec(stdout)?.[1] ?? Number.NaN);
-  const megabytes = Number(/([\d.]+)\s+total actual memory usage/.exec(stdout)?.[1] ?? Number.NaN);
-  if (/too small|out of memory|incomplete/.test(stdout) || Number.isNaN(states))
+  // Without compression Spin writes one line of memory, in other words.
+  const megabytes = Number(/([\d.]+)\s+(?:total actual )?memory usage/.exec(stdout)?.[1] ?? Number.NaN);
+  if (/too small|out of memory|incomplete/.test(stdout) || Number.isNaN(states) || Number.isNaN(megabytes))
     throw new Error(`the run was cut off:\n${stdout}`);
   return { isViolated, states, megabytes, seconds: (performance.now() - startedMs) / 1000 };
 }
