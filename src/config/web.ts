@@ -6,7 +6,7 @@ import { whole } from './fields.ts';
 export interface WebConfig {
   /** The contact in the User-Agent, for the operators of the servers that we ask; null: the public origin. */
   readonly contactUrl: string | null;
-  /** Time-out of fetching and reading one page, all redirects included. */
+  /** Time-out of fetching one page, all redirects included. */
   readonly timeoutMs: number;
   /** Requests a minute to one host, for all payers together; 0 is off. */
   readonly hostPerMinute: number;

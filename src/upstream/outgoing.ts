@@ -4,6 +4,7 @@ import { SERVICE_VERSION } from '../lib/service-version.ts';
 import { createUpstreams, type UpstreamLog } from './client/http.ts';
 import { hostOf } from './guard/guard.ts';
 import { createResolve } from './guard/resolve.ts';
+import { createPageReader } from './web/page-reader.ts';
 import { createWeb } from './web/web.ts';
 
 interface OutgoingOptions {
@@ -20,14 +21,15 @@ export function createOutgoing({ web: settings, publicOrigin, clock, log }: Outg
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;
   const dial = { resolve: createResolve(), ownHosts: new Set([hostOf(new URL(publicOrigin))]), testHosts };
   const upstreams = createUpstreams({ clock, userAgent, log, dial });
-  const web = createWeb({ clock, userAgent, measuredFrom: publicOrigin, timeoutMs, hostPerMinute, pageWorkers, dial });
+  const pages = createPageReader({ workers: pageWorkers });
+  const web = createWeb({ clock, userAgent, measuredFrom: publicOrigin, timeoutMs, hostPerMinute, pages, dial });
   return {
     upstreams,
     web,
     dial,
     userAgent,
     close: async () => {
-      await Promise.all([upstreams.close(), web.close()]);
+      await Promise.all([upstreams.close(), pages.close()]);
     },
   };
 }

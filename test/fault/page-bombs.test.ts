@@ -13,7 +13,7 @@ const page = (html: string) => ({
 let reader: PageReader;
 // One thread reads them all, as that of a service would.
 beforeAll(() => {
-  reader = createPageReader({ workers: 1, parseMs: 120_000 });
+  reader = createPageReader({ workers: 1, loadMs: 120_000, parseMs: 120_000 });
 });
 afterAll(() => reader.close());
 

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { constants, deflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPageReader, type PageReader } from '../../src/upstream/web/page-reader.ts';
+import type { Loaded, PageReading } from '../../src/upstream/web/page-worker.ts';
 import { flate, makePdf, onePage, showLines } from '../support/upstream/pdf.ts';
 
 // PDFs of a few KB that describe gigabytes, or work without an end. Each must fail alone, in time, and leave the process as it was.
@@ -16,7 +17,7 @@ const MANY_MB = 700;
 
 let reader: PageReader;
 beforeAll(() => {
-  reader = createPageReader({ workers: 1, parseMs: PARSE_MS });
+  reader = createPageReader({ workers: 1, loadMs: 120_000, parseMs: PARSE_MS });
 });
 afterAll(() => reader.close());
 
@@ -115,7 +116,9 @@ test('a PDF whose stream decodes to one byte more is ended', async () => {
 test('a thread whose memory nobody watches ends itself for such a stream', async () => {
   const thread = new Worker(new URL('../../src/upstream/web/page-worker.ts', import.meta.url));
   const ended = once(thread, 'exit').then(([code]) => `ended with ${code}`);
-  const answered = once(thread, 'message').then(([answer]) => answer);
+  const answered = new Promise((resolve) => {
+    thread.on('message', (message: Loaded | PageReading) => 'loaded' in message || resolve(message));
+  });
   thread.postMessage({ ...PDF, bytes: TOO_LONG });
   expect(await Promise.race([ended, answered])).toBe('ended with 0');
   await thread.terminate();

@@ -5,6 +5,7 @@ import { webExtract } from '../../src/endpoints/web-extract.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createPageReader } from '../../src/upstream/web/page-reader.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
@@ -20,7 +21,8 @@ const PAGE = `<html><head><title>A page</title></head><body><p>${'Words upon wor
 let plain: Replay;
 let secure: Replay;
 let upstreams: Upstreams;
-let webs: ReadonlyMap<number, Web & { close(): Promise<void> }>;
+let webs: ReadonlyMap<number, Web>;
+const pages = createPageReader({ workers: 1 });
 const webFor = (fault: Fault | null): Web => webs.get(timeoutOf(fault))!;
 
 beforeAll(async () => {
@@ -34,7 +36,7 @@ beforeAll(async () => {
   const open = (timeoutMs: number) =>
     createWeb({
       ...{ clock: systemClock, userAgent: 'percall/test', measuredFrom: 'https://us.example', dial },
-      ...{ timeoutMs, hostPerMinute: 0, pageWorkers: 1 },
+      ...{ timeoutMs, hostPerMinute: 0, pages },
     });
   webs = new Map([TIMEOUT_MS, PATIENT_MS].map((ms) => [ms, open(ms)]));
 });
@@ -45,7 +47,7 @@ beforeEach(async () => {
   return () => upstreams.close();
 });
 afterAll(async () => {
-  for (const web of webs.values()) await web.close();
+  await pages.close();
   await plain.stop();
   await secure.stop();
 });

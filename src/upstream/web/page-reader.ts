@@ -4,12 +4,15 @@ import { Unavailable } from '../../errors.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 import { createLimiter, LimiterFull } from '../client/limiter.ts';
 import type { PageContent, PageSource } from './page-content.ts';
-import type { PageReading } from './page-worker.ts';
+import type { Loaded, PageReading } from './page-worker.ts';
 import { watchMemory } from './watch-memory.ts';
 
 /** Reads pages off the main thread. */
 export interface PageReader {
-  /** Rejects with ExchangeFailed when the page is broken, or too large or slow for the worker, and with Unavailable (503) when too many pages wait. */
+  /**
+   * Rejects with ExchangeFailed when the page is broken, or too large or slow for the worker, and with Unavailable (503) when too many pages wait or a
+   * thread takes too long to start.
+   */
   read(source: PageSource, signal: AbortSignal): Promise<PageContent>;
   close(): Promise<void>;
 }
@@ -21,14 +24,19 @@ interface PageReaderOptions {
   readonly waiting?: number;
   /** How long a page may wait. */
   readonly waitMs?: number;
-  /** The time-out of reading one page. */
+  /** How long a new thread may take until it has loaded what its page needs. */
+  readonly loadMs?: number;
+  /** The time-out of reading one page, from then on. */
   readonly parseMs?: number;
 }
 
 /** A 100 KB page takes some 20 ms (bench `extract`), so this many pages are read well within WAIT_MS. */
 const WAITING = 256;
-/** Short enough that waiting and fetching stay within the handler's time-out. */
+/** A buyer who waits longer had better hear 503 than the time-out of the whole call (HANDLER_TIMEOUT_MS). */
 const WAIT_MS = 4000;
+/** A thread loads in 0.3 s on an idle machine. On a busy one it has taken seconds, and the page is not at fault. */
+const LOAD_MS = 8000;
+const SLOW_START = 'the thread that reads pages takes too long to start; try again shortly';
 /** A recorded page takes well under a second. A page that takes longer was most likely made as an attack. */
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
@@ -46,7 +54,7 @@ const YOUNG_MB = 16;
  * to is not known before, and may lie outside of the thread's heap, which alone V8 limits; so its memory is watched from here.
  */
 export function createPageReader(options: PageReaderOptions): PageReader {
-  const { workers, waiting = WAITING, waitMs = WAIT_MS, parseMs = PARSE_MS } = options;
+  const { workers, waiting = WAITING, waitMs = WAIT_MS, loadMs = LOAD_MS, parseMs = PARSE_MS } = options;
   const limiter = createLimiter({ running: workers, waiting, waitMs });
   // Invariant: holds exactly the workers without a page.
   const idle: Worker[] = [];
@@ -63,35 +71,14 @@ export function createPageReader(options: PageReaderOptions): PageReader {
     return worker;
   }
 
-  function ask(source: PageSource): Promise<PageContent> {
+  async function ask(source: PageSource): Promise<PageContent> {
     const isPdf = source.kind === 'pdf';
     const worker = isPdf ? start(PDF_HEAP_MB) : (idle.pop() ?? start(HEAP_MB));
-    return new Promise((resolve, reject) => {
-      const fail = (reason: string) => (cause?: unknown) => {
-        settle();
-        worker.terminate();
-        reject(new ExchangeFailed('reading', reason, cause));
-      };
-      const onError = fail('its page is too much to read');
-      const timer = setTimeout(fail('its page takes too long to read'), parseMs);
-      const stopWatch = isPdf ? watchMemory(worker, PDF_MB, onError) : () => undefined;
-      const onMessage = (reading: PageReading) => {
-        settle();
-        if (isPdf) worker.terminate();
-        else idle.push(worker);
-        if ('content' in reading) resolve(reading.content);
-        else reject(new ExchangeFailed('reading', reading.unreadable));
-      };
-      const settle = () => {
-        clearTimeout(timer);
-        stopWatch();
-        worker.off('message', onMessage).off('error', onError).off('exit', onError);
-      };
-      worker.once('message', onMessage).once('error', onError).once('exit', onError);
-      // A copy whose memory can be transferred to the worker. Small buffers share memory with others, so they cannot be transferred.
-      const bytes = new Uint8Array(source.bytes);
-      worker.postMessage({ ...source, bytes }, [bytes.buffer]);
-    });
+    const reading = await readIn(worker, source, { loadMs, parseMs });
+    if (isPdf) worker.terminate();
+    else idle.push(worker);
+    if ('unreadable' in reading) throw new ExchangeFailed('reading', reading.unreadable);
+    return reading.content;
   }
 
   return {
@@ -100,6 +87,43 @@ export function createPageReader(options: PageReaderOptions): PageReader {
       await Promise.all([...all].map((worker) => worker.terminate()));
     },
   };
+}
+
+/** What this thread reads. Rejects after the end of a time-out, of the memory or of the thread, which is over then. */
+function readIn(
+  worker: Worker,
+  source: PageSource,
+  { loadMs, parseMs }: { loadMs: number; parseMs: number },
+): Promise<PageReading> {
+  return new Promise((resolve, reject) => {
+    const give = (error: Error) => {
+      settle();
+      worker.terminate();
+      reject(error);
+    };
+    const fail = (reason: string) => (cause?: unknown) => give(new ExchangeFailed('reading', reason, cause));
+    const onError = fail('its page is too much to read');
+    let timer = setTimeout(() => give(new Unavailable('pages_busy', SLOW_START, 5)), loadMs);
+    const stopWatch = source.kind === 'pdf' ? watchMemory(worker, PDF_MB, onError) : () => undefined;
+    const onMessage = (message: PageReading | Loaded) => {
+      if ('loaded' in message) {
+        clearTimeout(timer);
+        timer = setTimeout(fail('its page takes too long to read'), parseMs);
+        return;
+      }
+      settle();
+      resolve(message);
+    };
+    const settle = () => {
+      clearTimeout(timer);
+      stopWatch();
+      worker.off('message', onMessage).off('error', onError).off('exit', onError);
+    };
+    worker.on('message', onMessage).once('error', onError).once('exit', onError);
+    // A copy whose memory can be transferred to the worker. Small buffers share memory with others, so they cannot be transferred.
+    const bytes = new Uint8Array(source.bytes);
+    worker.postMessage({ ...source, bytes }, [bytes.buffer]);
+  });
 }
 
 function refuse(error: unknown): never {

@@ -10,34 +10,34 @@ import { type PageContent, type PageSource, UnreadablePage } from './page-conten
  */
 const MAX_STREAM_BYTES = 20 * 2 ** 20;
 
-/** What the thread answers: the content, or why there is none. */
+/** The first answer for a page: the thread has loaded what it needs to read it. */
+export type Loaded = { readonly loaded: true };
+
+/** The second: the content, or why there is none. */
 export type PageReading = { readonly content: PageContent } | { readonly unreadable: string };
 
-async function read(source: PageSource): Promise<PageReading> {
-  try {
-    return {
-      content: source.kind === 'pdf' ? await readPdf(source) : await readPage({ ...source, kind: source.kind }),
-    };
-  } catch (error) {
-    if (error instanceof UnreadablePage) return { unreadable: error.message };
-    throw error;
+/** Each thread loads only what its documents need: the PDF library takes 10 MB, and what pages need takes 8. */
+async function load(source: PageSource): Promise<() => PageContent | Promise<PageContent>> {
+  if (source.kind === 'pdf') {
+    // Ends the thread. After an error the library would go on with a decoder of its own, which has no bound.
+    limitDecompression(MAX_STREAM_BYTES, () => process.exit());
+    const { readPdf } = await import('./pdf.ts');
+    return () => readPdf(source);
   }
+  const { kind } = source;
+  const { readPage } = await import('./page.ts');
+  return () => readPage({ ...source, kind });
 }
 
-// Each thread loads only what its documents need: the PDF library takes 10 MB, and what pages need takes 8.
-
-async function readPage(source: Parameters<typeof import('./page.ts').readPage>[0]): Promise<PageContent> {
-  const page = await import('./page.ts');
-  return page.readPage(source);
-}
-
-async function readPdf(source: PageSource): Promise<PageContent> {
-  // Ends the thread. After an error the library would go on with a decoder of its own, which has no bound.
-  limitDecompression(MAX_STREAM_BYTES, () => process.exit());
-  const pdf = await import('./pdf.ts');
-  return pdf.readPdf(source);
-}
+const send = (message: Loaded | PageReading): void => parentPort?.postMessage(message);
 
 parentPort?.on('message', async (source: PageSource) => {
-  parentPort?.postMessage(await read(source));
+  const read = await load(source);
+  send({ loaded: true });
+  try {
+    send({ content: await read() });
+  } catch (error) {
+    if (!(error instanceof UnreadablePage)) throw error;
+    send({ unreadable: error.message });
+  }
 });

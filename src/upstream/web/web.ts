@@ -11,7 +11,7 @@ import { createProgress, type Hop, type Progress, type Reached, type TlsFacts } 
 import { type Landing, visit } from '../guard/visit.ts';
 import type { PageContent, PageSource } from './page-content.ts';
 import { kindOfPage } from './page-kind.ts';
-import { createPageReader } from './page-reader.ts';
+import type { PageReader } from './page-reader.ts';
 import { isSeen } from './page-text.ts';
 import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
 
@@ -65,76 +65,79 @@ interface WebOptions {
   readonly userAgent: string;
   /** Our own public origin, which answers contain. */
   readonly measuredFrom: string;
+  /** The time-out of fetching one page. Reading it has time-outs of its own. */
   readonly timeoutMs: number;
   readonly hostPerMinute: number;
-  readonly pageWorkers: number;
+  readonly pages: PageReader;
   readonly dial: DialOptions;
 }
 
 /** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); it limits the memory of one call. */
 export const MAX_PAGE_BYTES = 3 * 1024 * 1024;
-/** Parallel visits. With the limit above they hold at most some 200 MB of pages. */
+/** Parallel visits. With the limit above they hold at most some 200 MB of pages, so a visit lasts until its page is read. */
 const VISITS = 64;
 /** The most waiting visits. A visit that waits longer than the limit below is refused with 503. */
 const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
-/** Opens nothing until the first call; `close` ends the threads that read pages. */
-export function createWeb(options: WebOptions): Web & { close(): Promise<void> } {
-  const { clock, userAgent, measuredFrom, timeoutMs, dial } = options;
-  const pages = createPageReader({ workers: options.pageWorkers });
+/** Opens nothing until the first call. */
+export function createWeb(options: WebOptions): Web {
+  const { clock, userAgent, measuredFrom, timeoutMs, pages, dial } = options;
   const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
   const limitHost = createHostLimit(options.hostPerMinute, clock);
 
-  /** Visits a URL and closes the connection after `use`, also when it throws. */
-  async function landed<T>(
-    text: string,
-    signal: AbortSignal,
-    use: (landing: Landing, signal: AbortSignal) => Promise<T>,
-    progress?: Progress,
-  ): Promise<T> {
+  /** Does a visit when it may run. Its failures are named after the host. */
+  async function inTurn<T>(text: string, signal: AbortSignal, task: (url: URL) => Promise<T>): Promise<T> {
     const url = URL.parse(text);
     if (url === null) throw new BadParameter([{ path: 'url', message: 'not a URL' }]);
-    const work = async (within: AbortSignal) => {
-      const landing = await visit(url, { ...dial, userAgent, limitHost, ...(progress && { progress }) }, within);
-      try {
-        return await use(landing, within);
-      } finally {
-        await landing.close();
-      }
-    };
     try {
-      return await withinDeadline(timeoutMs, signal, (within) => limiter.run(within, () => work(within)));
+      return await limiter.run(signal, () => task(url));
     } catch (error) {
       throw named(hostOf(url), error);
     }
   }
 
+  /** Visits a URL within the time-out, and closes the connection after `use`, also when it throws. */
+  const fetched = <T>(
+    url: URL,
+    signal: AbortSignal,
+    use: (landing: Landing) => T | Promise<T>,
+    progress?: Progress,
+  ): Promise<T> =>
+    withinDeadline(timeoutMs, signal, async (within) => {
+      const landing = await visit(url, { ...dial, userAgent, limitHost, ...(progress && { progress }) }, within);
+      try {
+        return await use(landing);
+      } finally {
+        await landing.close();
+      }
+    });
+
   return {
     measuredFrom,
     extract: (text, signal) =>
-      landed(text, signal, async (landing, within) => {
-        const { url, status } = landing;
-        requireSuccess(status, hostOf(url));
-        const source = await readSource(landing);
+      inTurn(text, signal, async (url) => {
+        const { source, status } = await fetched(url, signal, async (landing) => {
+          requireSuccess(landing.status, hostOf(landing.url));
+          return { source: await readSource(landing), status: landing.status };
+        });
         const retrievedAtMs = clock.nowMs();
-        const content = await pages.read(source, within);
+        const content = await pages.read(source, signal);
         // An answer without text is not sold. Some pages are written by their scripts, which are not run. JSON always has a character that is seen.
         if (!isSeen(content.text)) throw new ExchangeFailed('reading', 'its page has no text');
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
-        return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
+        return { ...content, finalUrl: source.url, status, contentType: named, retrievedAtMs };
       }),
     async check(text, signal) {
       const progress = createProgress(text);
-      const use = async (landing: Landing) => checkedUrl(landing, clock.nowMs());
+      const use = (landing: Landing) => checkedUrl(landing, clock.nowMs());
       try {
-        return await landed(text, signal, use, progress);
+        return await inTurn(text, signal, (url) => fetched(url, signal, use, progress));
       } catch (error) {
         if (!(error instanceof NotFound || error instanceof UpstreamFailed)) throw error;
         return unreachedUrl(error, progress.reached(), clock.nowMs());
       }
     },
-    close: () => pages.close(),
   };
 }
 

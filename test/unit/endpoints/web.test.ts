@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { parseParams } from '../../../src/catalogue/params.ts';
@@ -8,13 +9,16 @@ import { AppError, NotFound } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ExchangeFailed } from '../../../src/upstream/client/failure.ts';
 import type { Resolve } from '../../../src/upstream/guard/resolve.ts';
+import { createPageReader, type PageReader } from '../../../src/upstream/web/page-reader.ts';
 import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
 import { EXPIRED, type Fault, type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
 const html = { 'content-type': 'text/html', 'strict-transport-security': 'max-age=100' };
 let replay: Replay;
-let web: Web & { close(): Promise<void> };
+let web: Web;
+const pages = createPageReader({ workers: 1 });
+const common = { clock: systemClock, userAgent: 'x', measuredFrom: 'https://us.example', hostPerMinute: 0 };
 beforeAll(async () => {
   replay = await startReplay(
     {
@@ -40,11 +44,10 @@ beforeAll(async () => {
     ]),
   );
   const dial = { resolve: async () => [], ca: TEST_CA, testHosts };
-  const settings = { timeoutMs: 5000, hostPerMinute: 0, pageWorkers: 1 };
-  web = createWeb({ clock: systemClock, userAgent: 'x', measuredFrom: 'https://us.example', dial, ...settings });
+  web = createWeb({ ...common, dial, timeoutMs: 5000, pages });
 });
 afterAll(async () => {
-  await web.close();
+  await pages.close();
   await replay.stop();
 });
 
@@ -114,7 +117,7 @@ describe('web/check of a host that does not answer', () => {
     throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
   };
   /** A web whose host good.example is at this port. */
-  async function inWeb<T>(
+  function inWeb<T>(
     {
       port,
       ca = TEST_CA,
@@ -124,15 +127,7 @@ describe('web/check of a host that does not answer', () => {
     use: (from: Web) => Promise<T>,
   ): Promise<T> {
     const dial = { resolve, ca, testHosts: new Map([['good.example', { address: '127.0.0.1', port }]]) };
-    const settings = { timeoutMs, hostPerMinute: 0, pageWorkers: 1 };
-    const from = createWeb({
-      clock: systemClock,
-      userAgent: 'x',
-      measuredFrom: 'https://us.example',
-      dial,
-      ...settings,
-    });
-    return use(from).finally(() => from.close());
+    return use(createWeb({ ...common, dial, timeoutMs, pages }));
   }
   /** The failure of a check against a server with this fault, or of another URL beside it. */
   async function faulty(fault: Fault, timeoutMs: number, url = 'http://good.example/page'): Promise<AppError> {
@@ -245,6 +240,26 @@ describe('web/extract', () => {
   test.each(['/unseen', '/unseen.txt'])('never sells a text that nobody can see: %s', async (path) => {
     const failed = { status: 502, message: 'good.example: its page has no text' };
     await expect(extract(`https://good.example${path}`)).rejects.toMatchObject(failed);
+  });
+
+  test('reads a page for longer than it may be fetched, because that is no fault of its host', async () => {
+    const server = await startReplay({ '/page': { headers: html, body: '<title>A page</title><p>Short.</p>' } });
+    const timeoutMs = 2000;
+    const testHosts = new Map([['good.example', { address: '127.0.0.1', port: server.port }]]);
+    const dial = { resolve: async () => [], testHosts };
+    // It waits from a later moment than the time-out of the visit, so that one is over.
+    const slow = {
+      ...pages,
+      read: async (...page: Parameters<PageReader['read']>) => {
+        await setTimeout(timeoutMs);
+        return pages.read(...page);
+      },
+    };
+    const from = createWeb({ ...common, dial, timeoutMs, pages: slow });
+    const url = 'http://good.example/page';
+    await expect(
+      webExtract.run({ url }, { web: from } as never, signal).finally(() => server.stop()),
+    ).resolves.toMatchObject({ title: 'A page' });
   });
 
   test('never sells a redirect that leads nowhere, nor an answer without a page', async () => {

@@ -12,7 +12,7 @@ const READ = `
   let thread;
   process.once('worker', (worker) => { thread = worker; });
   const { createPageReader } = await import(${JSON.stringify(READER)});
-  const reader = createPageReader({ workers: 1, parseMs: 60_000 });
+  const reader = createPageReader({ workers: 1, loadMs: 60_000, parseMs: 60_000 });
   const source = { url: 'https://page.example/', contentType: 'text/html', contentLanguage: null, kind: 'html' };
   await reader.read({ ...source, bytes: Buffer.from('<p>text</p>') }, new AbortController().signal);
   thread.ref();

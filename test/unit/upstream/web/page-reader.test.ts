@@ -20,7 +20,7 @@ let reader: PageReader;
 afterEach(() => reader.close());
 
 test('pages are read by a thread, as many at once as there are, and the callerâ€™s bytes are not changed', async () => {
-  reader = createPageReader({ workers: 2, waitMs: PATIENCE_MS, parseMs: PATIENCE_MS });
+  reader = createPageReader({ workers: 2, waitMs: PATIENCE_MS, loadMs: PATIENCE_MS, parseMs: PATIENCE_MS });
   const bytes = Buffer.from(small.bytes);
   const read = await Promise.all(Array.from({ length: 6 }, () => reader.read(small, signal)));
   expect(read.map(({ title }) => title)).toEqual(Array(6).fill('Small'));
@@ -28,7 +28,7 @@ test('pages are read by a thread, as many at once as there are, and the callerâ€
 });
 
 test('a page without a free thread waits a little, then gets 503', async () => {
-  reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50, parseMs: PATIENCE_MS });
+  reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50, loadMs: PATIENCE_MS, parseMs: PATIENCE_MS });
   await reader.read(small, signal);
   const busy = reader.read(slow, signal);
   const waiting = reader.read(small, signal);
@@ -40,9 +40,17 @@ test('a page without a free thread waits a little, then gets 503', async () => {
 });
 
 test('only a page that takes too long fails', async () => {
-  reader = createPageReader({ workers: 1, parseMs: 1 });
+  reader = createPageReader({ workers: 1, loadMs: PATIENCE_MS, parseMs: 1 });
   await expect(reader.read(slow, signal)).rejects.toThrow('its page takes too long to read');
   await reader.close();
-  reader = createPageReader({ workers: 1, parseMs: PATIENCE_MS });
+  reader = createPageReader({ workers: 1, loadMs: PATIENCE_MS, parseMs: PATIENCE_MS });
   expect((await reader.read(small, signal)).title).toBe('Small');
+});
+
+test('a thread that takes too long to start is no fault of its page: 503, and the next page has a new thread', async () => {
+  reader = createPageReader({ workers: 1, loadMs: 1, parseMs: PATIENCE_MS });
+  for (let page = 0; page < 2; page += 1) {
+    const failed = reader.read(small, signal);
+    await expect(failed).rejects.toMatchObject({ status: 503, code: 'pages_busy', charged: false });
+  }
 });

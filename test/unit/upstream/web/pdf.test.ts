@@ -15,7 +15,7 @@ const REPORT = join(
 
 let reader: PageReader;
 beforeAll(() => {
-  reader = createPageReader({ workers: 1, parseMs: 120_000 });
+  reader = createPageReader({ workers: 1, loadMs: 120_000, parseMs: 120_000 });
 });
 afterAll(() => reader.close());
 
