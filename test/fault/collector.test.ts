@@ -96,6 +96,15 @@ function start({ nodes, clock, file }: Pick<Stage, 'nodes' | 'clock' | 'file'>):
 /** A reorg, a kill, an outage and a stall, as makeTrouble draws them. */
 const KINDS = [0, 0.4, 0.7, 0.85];
 
+/** How many of the newest blocks a reorg must replace for a stored one to be among them. Without one there is no alarm: a slow machine is far behind. */
+async function depthOfStored({ clock, chain, collecting }: Stage): Promise<number> {
+  for (;;) {
+    const { collected } = collecting.collector.status();
+    if (collected) return chain.headAt(clock.nowMs()) - collected.number + 1;
+    await clock.until(clock.nowMs() + 500);
+  }
+}
+
 /** Creates all faults of this seed between the start and the calm time. The first kind goes by the seed's place, so that four seeds have every kind. */
 async function makeTrouble(stage: Stage): Promise<void> {
   const { seed, random, clock, chain, nodes } = stage;
@@ -104,10 +113,13 @@ async function makeTrouble(stage: Stage): Promise<void> {
   for (;;) {
     await clock.until(clock.nowMs() + 2000 + random() * 12_000);
     if (clock.nowMs() > CALM_MS - 10_000) break;
+    const isFirst = first.length > 0;
     const kind = first.pop() ?? random();
     if (kind < 0.35) {
       if (clock.nowMs() > LAST_REORG_MS) continue;
-      chain.reorg(1 + Math.floor(random() * 12), clock.nowMs());
+      const depth = 1 + Math.floor(random() * 12);
+      const deep = isFirst ? await depthOfStored(stage) : depth;
+      chain.reorg(Math.max(depth, deep), clock.nowMs());
       trouble.reorgs += 1;
     } else if (kind < 0.65) {
       noteTrouble(stage.collecting);
