@@ -4,8 +4,10 @@ import { MAINNET } from '../../src/payment/lnbtc/networks.ts';
 import { createIssuer, type Issuer } from '../../src/payment/rails/lightning/issuer.ts';
 import { NODE_KINDS, type NodeServer, SECRETS, startNodeServer } from '../support/lightning/lightning-node-servers.ts';
 import { articleBinding, everythingOf, openReceiver, type ReceiverBench } from '../support/lightning/receiver-bench.ts';
-import { FAULTS, type Recorded } from '../support/upstream/replay.ts';
+import { timeoutFor } from '../support/upstream/patience.ts';
+import { FAULTS, type Fault, type Recorded } from '../support/upstream/replay.ts';
 
+/** In milliseconds, for a node that is silent. */
 const TIMEOUT_MS = 1000;
 const signal = new AbortController().signal;
 const order = { amountMsat: 25_000n, binding: articleBinding() };
@@ -18,11 +20,16 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
 
   beforeEach(async () => {
     node = await startNodeServer(kind, systemClock);
-    bench = openReceiver(node.config, { timeoutMs: TIMEOUT_MS });
-    const { receiver, log } = bench;
-    const options = { receiver, network: MAINNET, expectedKey: null, expirySeconds: 300, timeoutMs: TIMEOUT_MS };
-    issuer = createIssuer({ ...options, clock: systemClock, log });
   });
+  /** The issuer over this node, for a test that gives the node this fault later. */
+  async function start(later: Fault | null = null): Promise<void> {
+    const timeoutMs = timeoutFor(later, TIMEOUT_MS);
+    bench = openReceiver(node.config, { timeoutMs });
+    const { receiver, log } = bench;
+    const options = { receiver, network: MAINNET, expectedKey: null, expirySeconds: 300, timeoutMs };
+    issuer = createIssuer({ ...options, clock: systemClock, log });
+    await issuer.start();
+  }
   afterEach(async () => {
     await issuer.stop();
     await bench.close();
@@ -41,7 +48,7 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
   };
 
   test.each(FAULTS)('sells nothing while it answers with: %s', async (name) => {
-    await issuer.start();
+    await start(name);
     expect(issuer.status()).toEqual({ ok: true });
     await node.setFault(name);
     const error = await fault(issuer.issue(order, signal));
@@ -53,7 +60,7 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
   });
 
   test.each(FAULTS)('never says that a payment came in while it answers with: %s', async (name) => {
-    await issuer.start();
+    await start(name);
     const { invoice } = await issuer.issue(order, signal);
     node.pay(invoice.paymentHash);
     expect(await issuer.isPaid(invoice.paymentHash, signal)).toBe(true);
@@ -78,7 +85,7 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
   ] as [string, (secret: string) => Recorded][])(
     'repeats our secret %s, and the secret reaches no answer and no log',
     async (_what, answer) => {
-      await issuer.start();
+      await start();
       for (const path of ['POST /v1/invoices', 'POST /v1/invoice', 'POST /createinvoice']) {
         node.answers[path] = answer(SECRETS[kind]);
       }

@@ -44,9 +44,9 @@ async function openCalls(stage: Stage) {
   const { body } = await stage.buy(served.request, served.payment);
   const runs = stage.source.runs(settling.request.tag);
   const handler = stage.source.hold(running.request.tag);
-  const broken = [present(stage, running)];
-  await handler.arrived;
-  return { stage, served: { ...served, heard: body }, settling, running, runs, handler, broken };
+  const first = present(stage, running);
+  await handler.arrivedFrom(first);
+  return { stage, served: { ...served, heard: body }, settling, running, runs, handler, broken: [first] };
 }
 
 /** Tests promise 10 with a real process that is killed while it sells over all its rails. */

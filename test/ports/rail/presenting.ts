@@ -48,7 +48,7 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
     const before = stage.source.runs(request.tag);
     const handler = stage.source.hold(request.tag);
     const first = stage.present(request, payment);
-    await handler.arrived;
+    await handler.arrivedFrom(first);
     const others = Array.from({ length: AT_ONCE - 1 }, () => stage.present(request, payment));
     // The requests of one escrow wait for each other.
     if (fixture.kind === 'escrowed') handler.release();
@@ -93,7 +93,7 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
       const payment = await stage.pay(request);
       const handler = stage.source.hold(request.tag);
       const answer = stage.present(request, payment);
-      await handler.arrived;
+      await handler.arrivedFrom(answer);
       const bringBack = await payment.spend?.();
       handler.release();
       const refused = await answer;

@@ -37,7 +37,7 @@ export function promisesOfReporting(fixture: RailFixture, stage: Stage): void {
     expect(await stage.find(payment.id)).toBeNull();
     const handler = stage.source.hold(request.tag);
     const presented = stage.present(request, payment);
-    await handler.arrived;
+    await handler.arrivedFrom(presented);
     expect((await stage.find(payment.id))?.state ?? null).toBe(serving);
     handler.release();
     await presented;

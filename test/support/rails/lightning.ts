@@ -65,7 +65,7 @@ export const lightning: RailFixture = {
     return {
       env: {
         ...{ LIGHTNING_RECEIVER: 'lnd', LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true' },
-        LIGHTNING_TIMEOUT_MS: '1500',
+        LIGHTNING_TIMEOUT_MS: '2500',
       },
       secrets: [node.macaroon, network.relayer.privateKey.slice(2)],
       pay: async (challenge, wrong) => {

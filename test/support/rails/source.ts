@@ -33,7 +33,15 @@ export async function startSource() {
     hold: (tag: string) => {
       const gate = { arrived: Promise.withResolvers<void>(), open: Promise.withResolvers<void>() };
       held.set(tag, gate);
-      return { arrived: gate.arrived.promise, release: () => release(tag) };
+      const early = (answer: unknown): never => {
+        throw new Error(`answered before its handler ran: ${JSON.stringify(answer)}`);
+      };
+      return {
+        /** Resolves when the handler runs. Rejects when the presentation is answered before, because no handler would come. */
+        arrivedFrom: (answer: Promise<unknown>): Promise<void> =>
+          Promise.race([gate.arrived.promise, answer.then(early)]),
+        release: () => release(tag),
+      };
     },
     releaseAll: () => {
       for (const tag of [...held.keys()]) release(tag);

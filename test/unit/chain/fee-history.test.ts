@@ -38,7 +38,7 @@ async function chainOf(start: number, blocksPerSecond: number) {
       };
     },
   });
-  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
   open.push(chain, node);
   const read = async () => readFeeWindow(chain, await readLatestHeader(chain, {}), 3600, {});
   return { node, state, chain, read };

@@ -24,7 +24,7 @@ let node: RpcServer;
 let chain: OpenChainClient;
 beforeAll(async () => {
   node = await startRpcServer();
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
 });
 afterAll(async () => {
   await chain.close();

@@ -25,7 +25,8 @@ import {
 /** Parsed JSON. */
 type Reply = Record<string, unknown>;
 
-const given = useFixture();
+// Some of its tests wait for a node that hangs.
+const given = useFixture({ timeoutMs: 2000 });
 
 describe('chain/tx', () => {
   const topic = (of: string) => `0x${of.slice(2).padStart(64, '0')}`;

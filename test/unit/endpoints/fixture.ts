@@ -57,10 +57,10 @@ export interface Fixture {
 }
 
 /** A new fixture for each test of the file. */
-export function useFixture(): () => Fixture {
+export function useFixture({ timeoutMs = 5000 } = {}): () => Fixture {
   let current: (Fixture & { chain: OpenChainClient }) | undefined;
   beforeEach(async () => {
-    current = await createFixture();
+    current = await createFixture(timeoutMs);
   });
   afterEach(async () => {
     await current?.chain.close();
@@ -72,7 +72,7 @@ export function useFixture(): () => Fixture {
   };
 }
 
-async function createFixture() {
+async function createFixture(timeoutMs: number) {
   const views = standardViews();
   const node = await startRpcServer({
     eth_blockNumber: () => hex(1000),
@@ -90,7 +90,7 @@ async function createFixture() {
       return views[to]?.[data.slice(0, 10)] ?? '0x';
     },
   });
-  const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs });
   const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: systemClock.sleep };
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {

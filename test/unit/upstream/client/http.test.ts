@@ -9,7 +9,7 @@ import { type Replay, startReplay } from '../../../support/upstream/replay.ts';
 
 const shape = z.object({ answer: z.int() });
 const body = '{"answer":42}';
-const OPTIONS = { name: 'up', timeoutMs: 1000, maxBytes: 64 * 1024, concurrency: 4, retries: 0 } as const;
+const OPTIONS = { name: 'up', timeoutMs: 10_000, maxBytes: 64 * 1024, concurrency: 4, retries: 0 } as const;
 
 let now = 1_000_000;
 const clock = { nowMs: () => now, sleep: async () => undefined };
@@ -231,7 +231,7 @@ describe('the cache', () => {
   test.each(['refused', '500', '429', 'time-out', 'encoding-lie'] as const)(
     'replaces an upstream that fails (%s), for its time and no longer',
     async (fault) => {
-      const up = open({ cache, timeoutMs: 100 });
+      const up = open({ cache, ...(fault === 'time-out' && { timeoutMs: 1000 }) });
       await up.fetch(a());
       await replay.setFault(fault);
       now += 5999;

@@ -329,7 +329,7 @@ describe('a payment that is handed over', () => {
     createHttpFacilitator({
       url: server.url,
       token: null,
-      timeoutMs: 150,
+      timeoutMs: 1500,
       network: NETWORK,
       userAgent: 'percall/test',
     });
