@@ -7,11 +7,11 @@ import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.
 import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { createAccount } from '../../src/embedded/accounts.ts';
-import { freePort } from '../../src/embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { leaderOf } from '../support/service/instances.ts';
 import { checkSale, expectBalancedLedger, untilNothingIsOpen } from '../support/service/instances-checks.ts';
+import { ownPort } from '../support/service/own-port.ts';
 import { createProcess } from '../support/service/process.ts';
 import { until } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
@@ -59,7 +59,7 @@ describe.skipIf(missing !== null)('an upgrade', () => {
 
     /** An instance of a commit's code, or of today's, over a ledger. Both name one public origin, as behind a load balancer. */
     async function instanceOf(commit: string | null, ledger: string): Promise<Instance> {
-      const [port, name] = [String(await freePort()), commit ?? 'today'];
+      const [port, name] = [String(await ownPort()), commit ?? 'today'];
       const env = {
         LEDGER_URL: postgres.url(ledger),
         // The balance of the network's seller is compared with one ledger.

@@ -8,7 +8,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { z } from 'zod';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
-import { freePort } from '../../../src/embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { selftest } from '../../../src/endpoints/selftest.ts';
@@ -20,6 +19,7 @@ import { createSelfTest } from '../../../src/selftest/self-test.ts';
 import { countSelfTests } from '../../../src/selftest/self-test-metrics.ts';
 import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { ownPort } from '../../support/service/own-port.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';
@@ -143,7 +143,7 @@ describe('the self-test', () => {
 
   test('a payment that is taken in spite of an answer of 500 is reported', async () => {
     const outsider = await newOutsider(network);
-    const port = await freePort();
+    const port = await ownPort();
     const { run, service } = await serve({ publicOrigin: `http://127.0.0.1:${port}` });
     await startProxy(port, service.origin, async (path, header) => {
       if (path !== selftestFailPath) return;
@@ -163,7 +163,7 @@ describe('the self-test', () => {
   });
 
   test('a public URL that cannot be reached fails the run', async () => {
-    const { run } = await serve({ publicOrigin: `http://127.0.0.1:${await freePort()}` });
+    const { run } = await serve({ publicOrigin: `http://127.0.0.1:${await ownPort()}` });
     expect(await run()).toMatchObject({
       ...FAILED,
       latencyMs: null,

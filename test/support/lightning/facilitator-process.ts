@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { freePort } from '../../../src/embedded/free-port.ts';
 import { CHILD_ENV, CHILD_OPTIONS } from '../service/child-env.ts';
+import { ownPort } from '../service/own-port.ts';
 import { call } from '../service/service.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
@@ -12,7 +12,7 @@ const READY_MS = 120_000;
 
 /** Runs the facilitator over a ledger's file as its own process, which can be killed and started again. It has no limits unless `env` sets them. */
 export async function createFacilitatorProcess(file: string, env: Record<string, string> = {}) {
-  const port = await freePort();
+  const port = await ownPort();
   const origin = `http://127.0.0.1:${port}`;
   const given = {
     ...CHILD_ENV,

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'pg';
-import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { ownPort } from './own-port.ts';
 import { createProcess } from './process.ts';
 import { startRoundRobin } from './round-robin.ts';
 
@@ -17,7 +17,7 @@ export async function startInstances(
   own: (at: number) => Record<string, string> = () => ({}),
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-instances-'));
-  const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
+  const ports = await Promise.all(Array.from({ length: count }, () => ownPort()));
   const balancer = await startRoundRobin(ports.map((port) => `http://127.0.0.1:${port}`));
   const instances = await Promise.all(
     ports.map((port, at) =>

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 import { CHILD_ENV, CHILD_OPTIONS } from './child-env.ts';
+import { ownPort } from './own-port.ts';
 import { call } from './service.ts';
 
 /** A start takes some seconds on an idle machine. Twenty busy programs on two cores have made it last longer than 30 s. */
@@ -21,7 +21,7 @@ export async function createProcess(
   env: Record<string, string> = {},
   { program = SERVER }: { program?: string } = {},
 ) {
-  const port = env.PORT ?? (await freePort());
+  const port = env.PORT ?? (await ownPort());
   const origin = `http://127.0.0.1:${port}`;
   const given: Record<string, string> = {
     ...embeddedEnvironment(network),

@@ -1,9 +1,9 @@
 import { connect, createServer, type Socket } from 'node:net';
-import { freePort } from '../../../src/embedded/free-port.ts';
+import { ownPort } from './own-port.ts';
 
 /** A small load balancer. Each connection goes to the next target, and skips targets that do not answer. */
 export async function startRoundRobin(targets: readonly string[]) {
-  const port = await freePort();
+  const port = await ownPort();
   const sockets = new Set<Socket>();
   let turn = 0;
 

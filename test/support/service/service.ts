@@ -6,13 +6,13 @@ import { pino } from 'pino';
 import { buildApp } from '../../../src/app.ts';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../../src/config.ts';
-import { freePort } from '../../../src/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
+import { ownPort } from './own-port.ts';
 
 /** An answer as received. */
 export interface Answer {
@@ -102,7 +102,7 @@ export async function serviceWith(
 ) {
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
   if (!dataDir && !env.LEDGER_URL) writeFreshLedger(join(folder, 'ledger.db'));
-  const port = await freePort();
+  const port = await ownPort();
   const origin = `http://127.0.0.1:${port}`;
   const { DATA_DIR: _elsewhere, ...asked } = env;
   const given = { ...UNLIMITED, PORT: String(port), PUBLIC_ORIGIN: origin, DATA_DIR: folder };
