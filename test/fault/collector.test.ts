@@ -118,7 +118,7 @@ async function makeTrouble(stage: Stage): Promise<void> {
     if (kind < 0.35) {
       if (clock.nowMs() > LAST_REORG_MS) continue;
       const depth = 1 + Math.floor(random() * 12);
-      const deep = isFirst ? await depthOfStored(stage) : depth;
+      const deep = isFirst ? await depthOfStored(stage) : 0;
       chain.reorg(Math.max(depth, deep), clock.nowMs());
       trouble.reorgs += 1;
     } else if (kind < 0.65) {

@@ -39,6 +39,8 @@ beforeAll(async () => {
       ...{ timeoutMs, hostPerMinute: 0, pages },
     });
   webs = new Map([TIMEOUT_MS, PATIENT_MS].map((ms) => [ms, open(ms)]));
+  // The first page starts the thread that reads pages, as slowly as the machine does.
+  await webFor(null).extract('http://plain.good.example/page', signal);
 });
 beforeEach(async () => {
   // New for each fault, because its circuit breaker would count across faults.
@@ -63,8 +65,7 @@ async function outcome(promise: Promise<unknown>): Promise<[number, string]> {
       return [error.status, error.message] as [number, string];
     },
   );
-  // A page is read by a thread, which starts as slowly as the machine does.
-  if (result[0] !== 200) expect(performance.now() - started).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+  expect(performance.now() - started).toBeLessThan(TIMEOUT_MS + SLACK_MS);
   return result;
 }
 

@@ -89,7 +89,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   };
 }
 
-/** What this thread reads. Rejects after the end of a time-out, of the memory or of the thread, which is over then. */
+/** Lets the thread read one page. Ends the thread and rejects when a time-out is over, the memory is used up or the thread fails. */
 function readIn(
   worker: Worker,
   source: PageSource,
