@@ -175,6 +175,16 @@ describeInBrowser('the pages', (browser) => {
         })()`,
       );
 
+    /** What is drawn and what the tables hold, in one look: an update of the page changes the rows and draws them. */
+    const figuresOf = (page: Page) =>
+      ask<{ points: string; latest: string; rows: number; last: string }[]>(
+        page,
+        `['fees', 'rpc'].map((id) => {
+          const { rows } = document.getElementById(id + '-rows');
+          return { ...document.getElementById(id).dataset, rows: rows.length, last: [...rows].at(-1).querySelector('td').textContent };
+        })`,
+      );
+
     let page: Page;
     beforeAll(async () => {
       ({ page } = await visit('/', { newProfile: true, reducedMotion: 'no-preference' }));
@@ -183,14 +193,7 @@ describeInBrowser('the pages', (browser) => {
 
     test('shows the data that the free routes answer', async () => {
       await charts(page);
-      // In one look: an update of the page changes the rows and draws them.
-      const figures = await ask<{ points: string; latest: string; rows: number; last: string }[]>(
-        page,
-        `['fees', 'rpc'].map((id) => {
-          const { rows } = document.getElementById(id + '-rows');
-          return { ...document.getElementById(id).dataset, rows: rows.length, last: [...rows].at(-1).querySelector('td').textContent };
-        })`,
-      );
+      const figures = await figuresOf(page);
       expect(figures.map(({ points }) => Number(points))).toEqual(figures.map(({ rows }) => rows));
       // The embedded chain's fee is at its lowest value.
       expect(figures[0]?.latest).toBe(JSON.parse((await service.get('/v1/fees')).body).baseFee.gwei);
@@ -250,6 +253,7 @@ describeInBrowser('the pages', (browser) => {
       await page.clock.fastForward(5000);
       await expect.poll(async () => Number(await block())).toBeGreaterThan(before);
       await expect.poll(() => ask(page, 'pulses')).toBeGreaterThan(0);
+      for (const { points, rows } of await figuresOf(page)) expect(Number(points)).toBe(rows);
       await page.getByRole('button', { name: 'Pause' }).click();
       const asked = observed.requests.length;
       await page.clock.fastForward(60_000);

@@ -16,7 +16,8 @@ const drawn = new Map();
 
 /** The table as columns: times, then one column per line. @param {HTMLElement} figure @returns {uPlot.AlignedData} */
 function readTable(figure) {
-  const rows = [...figure.querySelectorAll('tbody tr')];
+  // By its id, because uPlot's legend in the figure is a table, too.
+  const rows = [...(document.getElementById(`${figure.id}-rows`)?.children ?? [])];
   const lines = figure.querySelectorAll('thead th').length - 1;
   const times = rows.map((row) => Date.parse(row.querySelector('time')?.dateTime ?? '') / 1000);
   const columns = Array.from({ length: lines }, (_, column) =>
