@@ -15,6 +15,8 @@ const MARGIN_MS = 1500;
 const HEARTBEAT_TIMEOUT_MS = 5000;
 /** Time-out of a heartbeat, in milliseconds, so that the lease does not end and a leader does not go on while it waits. */
 const ANSWER_MS = 2000;
+/** Heartbeats at the start. The ledger was opened before, so it is busy rather than away when it does not answer one. */
+const FIRST_HEARTBEATS = 5;
 
 /** The additional work of the leading instance. */
 export interface Leading {
@@ -42,7 +44,7 @@ export interface Membership {
   living(): readonly string[];
   /** The leader's last report. Null when there is none, or when the ledger has not answered for 5 s. */
   reported(): string | null;
-  /** Resolves after the first heartbeat. Rejects when it fails. */
+  /** Resolves after the first heartbeat that is answered. Rejects when none of five is, or when leading cannot begin. */
   start(leading: Leading): Promise<void>;
   /** Steps down and gives the lease up, so that another instance may take it. */
   stop(): Promise<void>;
@@ -94,7 +96,11 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     reported: () => (lease.isHeard() ? (lease.standing()?.reported ?? null) : null),
     start: async (leading) => {
       await step(leading);
-      if (lease.standing() === null) throw new Error('the ledger cannot be reached');
+      for (let sent = 1; lease.standing() === null; sent++) {
+        if (sent === FIRST_HEARTBEATS) throw new Error('the ledger cannot be reached');
+        await clock.sleep(HEARTBEAT_MS, ended.signal);
+        await step(leading);
+      }
       loop = run(leading).finally(async () => {
         if (term.token() !== null) term.end(leading);
         await takeOver.idle();

@@ -16,10 +16,12 @@ function newInstance() {
     reported: null as string | null,
     /** Whether heartbeats are answered. */
     answers: true,
+    heartbeats: 0,
   };
   const never = new Promise<never>(() => {});
   const store: InstancesStore = {
     heartbeat: async (bootId): Promise<Standing> => {
+      ledger.heartbeats += 1;
       if (!ledger.answers) return never;
       return { fencingToken: ledger.fencingToken, living: [bootId], dead: [...ledger.dead], reported: ledger.reported };
     },
@@ -94,6 +96,24 @@ test('that got the lease again while it was paused ends its term with the old fe
   await seconds(2);
   expect(done).toEqual(['lead 1', 'step down', 'lead 3']);
   await membership.stop();
+});
+
+test('a first heartbeat that a busy ledger does not answer is sent again, five times in all', async () => {
+  const late = newInstance();
+  late.ledger.answers = false;
+  const joined = late.membership.start(late.leading);
+  await late.seconds(5);
+  late.ledger.answers = true;
+  await late.seconds(4);
+  await joined;
+  expect([late.membership.leads(), late.done]).toEqual([true, ['lead 1']]);
+  await late.membership.stop();
+  const never = newInstance();
+  never.ledger.answers = false;
+  const refused = expect(never.membership.start(never.leading)).rejects.toThrow('the ledger cannot be reached');
+  await never.seconds(30);
+  await refused;
+  expect(never.ledger.heartbeats).toBe(5);
 });
 
 test('a failed start of leading is ended and tried again', async () => {
