@@ -1,4 +1,4 @@
-import { exchange, type RawAnswer, type Sent } from './exchange.ts';
+import { exchange, headerIn, type RawAnswer, type Sent } from './exchange.ts';
 import { layJson, type Shown } from './json-layout.ts';
 import { createPlaceholders } from './placeholders.ts';
 
@@ -18,10 +18,11 @@ export function createTranscript(constants: string) {
   const blocks: string[] = [];
   const json = (text: string, where: string) => layJson(placeholders.apply(text), shown, where);
 
-  function headLine([name, value]: RawAnswer['head'][number], body: string, title: string): string {
+  function headLine([name, value]: RawAnswer['head'][number], answer: RawAnswer, title: string): string {
     const key = name.toLowerCase();
+    const { body } = answer;
     if (PAYMENT_HEADER.test(key)) return `${name}: ${decodedHeader(value, title)}`;
-    if (key === 'content-length' && value === String(Buffer.byteLength(body))) return `${name}: <length of the body>`;
+    if (key === 'content-length') return `${name}: ${lengthIn(answer, value)}`;
     if (key === 'etag' && placeholders.apply(body) !== body) return `${name}: <of a body that changes>`;
     return `${name}: ${CHANGING[key] ?? shownOnce(placeholders.apply(value), title)}`;
   }
@@ -44,8 +45,9 @@ export function createTranscript(constants: string) {
     blocks.push(`## ${title}\n${text}\n`);
   }
 
-  function noteAnswer(title: string, line: string, { status, reason, head, body }: RawAnswer): void {
-    const lines = head.map((header) => headLine(header, body, title));
+  function noteAnswer(title: string, line: string, answer: RawAnswer): void {
+    const { status, reason, body } = answer;
+    const lines = answer.head.map((header) => headLine(header, answer, title));
     const bodyText = /^[{[]/.test(body) ? json(resultOnce(body), title) : placeholders.apply(body);
     note(title, [`> ${line}`, `${status} ${reason}`, ...lines, ...(body ? ['', bodyText] : [])].join('\n'));
   }
@@ -68,6 +70,13 @@ export function createTranscript(constants: string) {
 }
 
 export type Transcript = ReturnType<typeof createTranscript>;
+
+/** A problem holds the request's id, which grows with the number of requests. The answer to a HEAD has the length of a body that is not sent. */
+function lengthIn(answer: RawAnswer, value: string): string {
+  if (value === String(Buffer.byteLength(answer.body))) return '<length of the body>';
+  if (!headerIn(answer, 'content-type').startsWith('application/problem+json')) return value;
+  return `<${Number(value) - headerIn(answer, 'x-request-id').length} and the length of the request id>`;
+}
 
 /** The last text of a tool's result repeats its structured content. When both have the same bytes, the text is referred to instead of shown. */
 function resultOnce(body: string): string {
