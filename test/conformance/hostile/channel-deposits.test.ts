@@ -14,6 +14,7 @@ import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { elapse } from '../../support/service/elapse.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, decoded, errorOf, newBuyer, present } from '../../support/usdc/buyer.ts';
@@ -91,7 +92,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     const hash = await other.sendTransaction({ to: bytesToHex(to), data: bytesToHex(data) });
     await stage.chain.waitForTransactionReceipt({ hash });
     // A channel that was read less than two seconds ago is not read again.
-    clock.aheadMs += 3000;
+    await elapse(service, clock);
   }
 
   /** Gives all of a channel's money back to its payer. A payer's own withdrawal does the same, a day later. */
@@ -119,7 +120,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
     const { address, channel, deposit } = await reverted();
     await sendByOther(deposit);
     await refundByAuthorizer(channel);
-    clock.aheadMs += 3000;
+    await elapse(service, clock);
     expect([await balanceOf(network, address), await balanceIn(channel)]).toEqual([DEPOSIT, 0n]);
     const before = latch.runs();
     expect(errorOf(await pay(deposit))).toEqual(refused('channel_not_found'));
