@@ -22,7 +22,7 @@ let plain: Replay;
 let secure: Replay;
 let upstreams: Upstreams;
 let webs: ReadonlyMap<number, Web>;
-const pages = createPageReader({ workers: 1 });
+const pages = createPageReader({ workers: 1, loadMs: 120_000 });
 const webFor = (fault: Fault | null): Web => webs.get(timeoutOf(fault))!;
 
 beforeAll(async () => {

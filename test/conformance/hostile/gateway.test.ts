@@ -19,7 +19,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
   let service: Service;
   let sameSeller: Service;
   beforeAll(async () => {
-    const env = { ...gatewayEnv(), SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '100' };
+    const env = { ...gatewayEnv(), SETTLE_WAIT_MS: '10000', RECONCILE_INTERVAL_MS: '100' };
     service = await startService(network, { env: { ...env, ...(await ledgerEnv()) }, catalogue: [latch.endpoint] });
     sameSeller = await startService(network, { env, catalogue: [other.endpoint] });
   });

@@ -34,7 +34,7 @@ const fresh = () => `${PATH}?tag=m${++tag}`;
 
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  service = await startService(network, { env: { MPP: 'on', SETTLE_WAIT_MS: '2000' }, catalogue, clock });
+  service = await startService(network, { env: { MPP: 'on', SETTLE_WAIT_MS: '5000' }, catalogue, clock });
 });
 afterAll(async () => {
   await service.stop();

@@ -53,7 +53,7 @@ describe('a remote facilitator instead of our relayer', () => {
     facilitator = await startLocalFacilitator(network, 'a-token');
     const env = {
       ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: 'a-token' },
-      ...{ RELAYER_PRIVATE_KEY: '', REMOTE_FACILITATOR_TIMEOUT_MS: '600', SETTLE_WAIT_MS: '1500' },
+      ...{ RELAYER_PRIVATE_KEY: '', REMOTE_FACILITATOR_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '10000' },
       ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
     };
     service = await startService(network, { env });
@@ -129,7 +129,7 @@ describe('the Gateway beside our relayer', () => {
     gateway = await startGatewayStandIn(network.chainId, WALLET);
     const env = {
       ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '600' },
-      ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      ...{ SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
       ...{ EXPLORER_URL: 'https://explorer.example' },
     };
     service = await startService(network, { env });
@@ -189,7 +189,8 @@ describe('the Gateway beside our relayer', () => {
     expect(sent.payments).toMatchObject([{ rail: 'usdc', state: 'settled', transaction: receipt.transaction }]);
     expect(sent.payments[0]).toMatchObject({ block: null, explorerUrl: null });
     const hash = gateway.batch();
-    await until('the batch is known', async () => (await service.get(`/v1/payments/${hash}`)).status === 200);
+    const isBatched = async () => (await lookup(service, receipt.transaction)).payments[0]?.transaction === hash;
+    await until('the payment’s batch is known', isBatched);
     const [found] = (await lookup(service, receipt.transaction)).payments;
     expect(found).toMatchObject({ transaction: hash, explorerUrl: `https://explorer.example/tx/${hash}` });
     expect((await lookup(service, hash)).payments).toContainEqual(found);
@@ -243,7 +244,7 @@ describe('the Gateway beside our relayer', () => {
     const [kept, left] = [await batched(5000n), await batched(5000n)];
     const env = {
       ...{ WORKERS: '2', GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
-      ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      ...{ SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
     };
     const service = await createProcess(network, folder, env);
     await service.start();

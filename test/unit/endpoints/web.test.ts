@@ -17,7 +17,7 @@ const signal = new AbortController().signal;
 const html = { 'content-type': 'text/html', 'strict-transport-security': 'max-age=100' };
 let replay: Replay;
 let web: Web;
-const pages = createPageReader({ workers: 1 });
+const pages = createPageReader({ workers: 1, loadMs: 120_000, parseMs: 120_000 });
 const common = { clock: systemClock, userAgent: 'x', measuredFrom: 'https://us.example', hostPerMinute: 0 };
 beforeAll(async () => {
   replay = await startReplay(
