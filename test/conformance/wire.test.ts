@@ -103,7 +103,7 @@ describe('with the Gateway on', () => {
   beforeAll(async () => {
     gateway = await startGatewayStandIn(network.chainId, WALLET);
     const env = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET };
-    shop = await openShop(network, { ...env, SETTLE_WAIT_MS: '2000', RECONCILE_INTERVAL_MS: '200' });
+    shop = await openShop(network, { ...env, SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200' });
   });
   afterAll(async () => {
     await shop.service.stop();

@@ -128,7 +128,7 @@ describe('the Gateway beside our relayer', () => {
   beforeAll(async () => {
     gateway = await startGatewayStandIn(network.chainId, WALLET);
     const env = {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '600' },
+      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '3000' },
       ...{ SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
       ...{ EXPLORER_URL: 'https://explorer.example' },
     };
