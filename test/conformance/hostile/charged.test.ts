@@ -5,7 +5,7 @@ import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { untilReady } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
@@ -31,7 +31,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
   beforeAll(async () => {
     const env = { RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) };
     service = await startService(network, { env, catalogue: [{ ...latch.endpoint, run }, failing.endpoint] });
-    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+    await untilReady(service);
   });
   afterAll(() => service.stop());
 

@@ -4,7 +4,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { until, untilReady } from '../../support/service/workers.ts';
 import { errorOf, isPending, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
@@ -33,7 +33,7 @@ async function startSeller({ endpoint }: Latch, more: Record<string, string>): P
     ...more,
   };
   const service = await startService(network, { env, catalogue: [endpoint] });
-  await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  await untilReady(service);
   return service;
 }
 
@@ -141,7 +141,7 @@ describeServices(
       return answers.filter(({ status }) => status === 200).length;
     }
 
-    // Which payers are refused is in the service's memory. The next test looks at it on every ledger.
+    // Which payers are refused is in the service's memory. The suite above looks at one of them on every ledger.
     testMemory('still serves honest buyers, though the payers accept in simulation', async () => {
       const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
       const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));

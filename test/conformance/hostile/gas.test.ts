@@ -9,7 +9,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { until, untilReady } from '../../support/service/workers.ts';
 import { balanceOf, errorOf, isPending, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
@@ -30,7 +30,7 @@ describeServices('our relayer', (ledgerEnv, testMemory) => {
   const env = { RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '100' };
   beforeEach(async () => {
     service = await startService(network, { env: { ...env, ...(await ledgerEnv()) }, catalogue: [latch.endpoint] });
-    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+    await untilReady(service);
     return () => service.stop();
   });
 
@@ -119,7 +119,7 @@ describeServices('our relayer', (ledgerEnv, testMemory) => {
       }
       expect(await sent()).toBeLessThanOrEqual(before + 1);
       await network.rpc('anvil_setCode', [network.usdc, running]);
-      await until('it is sold again', async () => (await service.get('/readyz')).status === 200);
+      await untilReady(service);
       // None of these buyers caused the failure.
       for (const payment of payments) expect((await buy(payment)).status).toBe(200);
       for (const buyer of buyers) expect(await balanceOf(network, buyer.address)).toBe(999_000n);
@@ -155,7 +155,7 @@ describeServices('a day’s budget for settlements that fail', (ledgerEnv) => {
     await expectClosedToCode(first.origin);
     await first.stop();
     const again = await open();
-    await until('it is ready', async () => (await again.get('/readyz')).status === 200);
+    await untilReady(again);
     await expectClosedToCode(again.origin);
     await again.stop();
     rmSync(dataDir, { recursive: true, force: true });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { until, untilReady } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = { CLIENT_FAILED_SETTLEMENTS_PER_DAY: '1', RECEIPT_POLL_MS: '50' };
   service = await startService(network, { env, catalogue: [latch.endpoint] });
-  await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  await untilReady(service);
 });
 afterAll(async () => {
   await service?.stop();

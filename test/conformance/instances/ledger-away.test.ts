@@ -7,7 +7,7 @@ import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/d
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
-import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
+import { presentUntilServed, until, untilReady, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/test/moody';
@@ -41,7 +41,7 @@ describePostgres('while the ledger is away', () => {
         ...{ LIGHTNING_INVOICES_PER_MINUTE: '1000', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '1000' },
       },
     });
-    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+    await untilReady(service);
   });
   afterAll(async () => {
     await service?.stop();
@@ -116,7 +116,7 @@ describePostgres('while the ledger is away', () => {
 
     test('once it is back, everything continues by itself, with earlier payments and offers', async () => {
       proxy.heal();
-      await until('it is ready again', async () => (await service.get('/readyz')).status === 200);
+      await untilReady(service);
       await presentUntilServed(service.origin, `${PATH}?tag=${how}`, payment);
       expect(await usesOf(network, payment)).toBe(1);
       expect(await transfersOf(network, payment)).toBe(1);

@@ -5,7 +5,7 @@ import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/d
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
+import { presentUntilServed, until, untilReady, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/test/moody';
@@ -27,7 +27,7 @@ describePostgres('a ledger from which nothing comes any more', () => {
       env: { LEDGER_URL: proxy.url, COLLECTOR: 'off', SETTLE_WAIT_MS: '1500' },
     });
     buyer = await newBuyer(network);
-    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+    await untilReady(service);
   });
   afterAll(async () => {
     proxy?.heal();

@@ -1,6 +1,6 @@
 import type { createAheadClock } from '../ahead-clock.ts';
 import type { Service } from './service.ts';
-import { until } from './workers.ts';
+import { untilReady } from './workers.ts';
 
 /** A heartbeat is valid for 5 s. After this step the last one is always too old. */
 const LEAST_MS = 7000;
@@ -11,5 +11,5 @@ const LEAST_MS = 7000;
  */
 export async function elapse(service: Service, clock: ReturnType<typeof createAheadClock>, ms = LEAST_MS) {
   clock.aheadMs += ms;
-  await until('it settles', async () => (await service.get('/readyz')).status === 200);
+  await untilReady(service);
 }

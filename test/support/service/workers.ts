@@ -5,7 +5,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { AUTHORIZATION_USED } from '../../../src/payment/evm/token.ts';
 import { ask } from '../ledger/kill-ledger.ts';
 import { balanceOf, type Payment, present } from '../usdc/buyer.ts';
-import type { Answer } from './service.ts';
+import type { Answer, Service } from './service.ts';
 
 const PATIENCE_MS = 120_000;
 
@@ -26,6 +26,10 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(everyMs)) if (await isSo()) return;
   throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
 }
+
+/** Polls until the service says that it is ready to sell. */
+export const untilReady = (service: Pick<Service, 'get'>): Promise<void> =>
+  until('it is ready', async () => (await service.get('/readyz')).status === 200);
 
 /** Presents a payment until it is answered with 200, like a buyer that was asked to retry or whose connection broke. */
 export async function presentUntilServed(origin: string, path: string, payment: Payment): Promise<Answer> {
