@@ -39,7 +39,7 @@ describePostgres('two instances that sell from channels and are killed', () => {
     service = await startInstances(network, ledgerUrl, 2, env);
     await untilAllOfferChannels();
     lane = await createKillLane({ network, origin: service.origin, ask: service.ask }, BUYERS, random);
-  }, 120_000);
+  });
   afterAll(async () => {
     await service?.stop();
     await network?.stop();

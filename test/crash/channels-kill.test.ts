@@ -49,7 +49,7 @@ beforeAll(async () => {
   await start();
   const read = async (sql: string): Promise<Row[]> => (isDead ? left<Row>(file, sql) : rowsOf<Row>(file, sql));
   lane = await createKillLane({ network, origin: service.origin, ask: read }, BUYERS, random);
-}, 120_000);
+});
 afterAll(async () => {
   await service?.kill();
   await proxy?.stop();

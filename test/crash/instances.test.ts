@@ -172,6 +172,6 @@ describePostgres('instances that are killed', () => {
       await untilNothingIsOpen(service);
       await expectBalancedLedger(network, service, context);
       await presentUntilServed(service.origin, PATH, await (buyers[0] as Buyer).sign(service.origin, PATH));
-    }, 300_000);
+    });
   });
 });

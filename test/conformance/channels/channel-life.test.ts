@@ -73,7 +73,7 @@ test(`the stock client makes ${COVERED + 1} calls in one channel, tops it up by 
   expect([balance - before.balance, unpaid, before.unpaid]).toEqual([claimed - before.claimed, 0n, 0n]);
   expect(claimed - before.claimed).toBeGreaterThanOrEqual(DEPOSIT + PRICE);
   expect(await balanceOf(network, buyer.address)).toBe(1_000_000n - 2n * DEPOSIT);
-}, 180_000);
+});
 
 test('two devices with one channel take turns and buy at once; each call is charged once, and both know the charges', async () => {
   const buyer = await newStockBuyer(network);

@@ -51,7 +51,7 @@ describe('a round of claims', () => {
     process.stderr.write(`gas of a claim of 100 channels with its sweep: ${bed.mined[0]?.gasUsed}\n`);
     expect(await bed.reconciled()).toEqual({ charged: sum, claimed: sum, writtenOff: 0n, claimable: 0n });
     expect([await bed.store.openOperations(10), alerts]).toEqual([[], []]);
-  }, 60_000);
+  });
 
   test('takes the channels that are worth it and leaves the others, which a command claims too', async () => {
     const [small, large] = await bed.funded(2);

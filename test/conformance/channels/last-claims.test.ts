@@ -40,4 +40,4 @@ test('a service that stops claims everything that was charged, however little, a
   await service.stop();
   expect(await claimedOf(network, bytesToHex(buyer.id))).toBe(2n * PRICE);
   expect(await balanceOf(network, network.seller)).toBe(2n * PRICE);
-}, 60_000);
+});

@@ -311,7 +311,7 @@ describe('a refund', () => {
     expect(tries).toBeLessThan(40);
     expect(tries).toBeGreaterThan(24);
     expect([alerts.length, await store.operation(id)]).toMatchObject([tries, { state: 'open' }]);
-  }, 60_000);
+  });
 });
 
 describe('a request for a refund', () => {

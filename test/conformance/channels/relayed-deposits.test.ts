@@ -78,7 +78,7 @@ test('more deposits than a transaction has gas for go in several, and none of th
   expect(bed.mined.every(({ payments, settled }) => payments === settled)).toBe(true);
   process.stderr.write(`deposits a transaction: ${bed.mined.map(({ payments }) => payments)}\n`);
   expect([bed.mined.length > 1, bed.warnings]).toEqual([true, []]);
-}, 60_000);
+});
 
 test('a deposit that a third party has sent is settled once, and costs us nothing more', async () => {
   const channel = await channels.open(2n * DEPOSIT);

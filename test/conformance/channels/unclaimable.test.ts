@@ -65,7 +65,7 @@ describe('a seller without gas for claims', { shuffle: false }, () => {
     const receipt = JSON.parse(atob(String(sold.headers.get('payment-response'))));
     const price = BigInt(receipt.extra.chargedAmount);
     expect(receipt.extra.channelState.chargedCumulativeAmount).toBe(String(3n * price));
-  }, 60_000);
+  });
 
   /** A metric's value; null without a sample. */
   async function metric(name: string): Promise<number | null> {
@@ -96,5 +96,5 @@ describe('a seller without gas for claims', { shuffle: false }, () => {
     await setGas(10n ** 20n);
     await until('the relayer has gas', async () => canSettle());
     expect((await other()).status).toBe(200);
-  }, 60_000);
+  });
 });

@@ -206,7 +206,7 @@ describe('the watch over withdrawals', () => {
     expect((await bed.noted(youngest)).state.withdrawAmount).toBe(7n);
     const unread = (await bed.store.listUnclaimed(NETWORK, 1000)).filter(({ readAt }) => readAt < systemClock.nowMs());
     expect(unread).toEqual([]);
-  }, 30_000);
+  });
 
   test('reads the other channels of a page although one of them cannot be read, and says so', async () => {
     const broken = await withdrawing(7n);
@@ -225,7 +225,7 @@ describe('the watch over withdrawals', () => {
     };
     await expect(openWatch(ahead(DELAY * 1000)).run()).rejects.toThrow('no provider answers');
     expect(await pending(youngest)).toBe(7n);
-  }, 30_000);
+  });
 });
 
 /** The node's answer to a Multicall3 request, as the contract gives it where the calls about this channel fail. */

@@ -32,7 +32,7 @@ const documented = readText('docs/clients.md').split('\n').map(plain);
 let shop: Shop;
 beforeAll(async () => {
   shop = await openShop();
-}, 60_000);
+});
 afterAll(() => shop?.stop());
 
 describe('the table of clients in docs/clients.md', () => {
@@ -44,17 +44,13 @@ describe('the table of clients in docs/clients.md', () => {
       ).toHaveLength(1);
   });
 
-  test.each(wanted.map((client) => [client.name, client] as const))(
-    'is true for %s',
-    async (_name, client) => {
-      const outcomes: Outcome[] = await judgeClient(client, shop);
-      expect(outcomes.filter(({ isLost }) => isLost)).toEqual([]);
-      const rows = renderTable(outcomes).split('\n').slice(2).map(plain);
-      const at = documented.indexOf(rows[0] ?? '');
-      expect(documented.slice(at, at + rows.length), renderTable(outcomes)).toEqual(rows);
-    },
-    60_000,
-  );
+  test.each(wanted.map((client) => [client.name, client] as const))('is true for %s', async (_name, client) => {
+    const outcomes: Outcome[] = await judgeClient(client, shop);
+    expect(outcomes.filter(({ isLost }) => isLost)).toEqual([]);
+    const rows = renderTable(outcomes).split('\n').slice(2).map(plain);
+    const at = documented.indexOf(rows[0] ?? '');
+    expect(documented.slice(at, at + rows.length), renderTable(outcomes)).toEqual(rows);
+  });
 
   test('counts an answer as bought only when the money has moved', async () => {
     const liar = {
@@ -149,23 +145,19 @@ describe('npm run pay buys from the whole service', () => {
     ['/v1/lightning', 'x402', /paid: +1 sat by PAYER_URL/],
     ['/v1/lightning', 'mpp', /paid: +1 sat by PAYER_URL/],
     ['/v1/lightning', 'l402', /paid: +1 sat by PAYER_URL/],
-  ])(
-    'on %s over %s, at the listed price',
-    async (surface, protocol, paid) => {
-      const { code, stdout, stderr } = await pay(surface, ['--protocol', protocol], {
-        asProgram: surface === '/v1/paid',
-      });
-      expect(code, stderr).toBe(0);
-      expect(JSON.parse(stdout)).toMatchObject({ gas });
-      expect(stderr).toMatch(paid);
-      expect(stderr).toMatch(/listed: +0\.0005 USD/);
-      expect(stderr).not.toContain('without a receipt');
-      expect(readdirSync(folder)).toEqual([]);
-      const { usdc, gateway } = await wallet.spent();
-      expect({ usdc, gateway }).toEqual({ usdc: surface === '/v1/lightning' ? 0n : 500n, gateway: 0n });
-    },
-    30_000,
-  );
+  ])('on %s over %s, at the listed price', async (surface, protocol, paid) => {
+    const { code, stdout, stderr } = await pay(surface, ['--protocol', protocol], {
+      asProgram: surface === '/v1/paid',
+    });
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ gas });
+    expect(stderr).toMatch(paid);
+    expect(stderr).toMatch(/listed: +0\.0005 USD/);
+    expect(stderr).not.toContain('without a receipt');
+    expect(readdirSync(folder)).toEqual([]);
+    const { usdc, gateway } = await wallet.spent();
+    expect({ usdc, gateway }).toEqual({ usdc: surface === '/v1/lightning' ? 0n : 500n, gateway: 0n });
+  });
 
   test('and names the search as the list, where it lists the route', async () => {
     const { stderr } = await pay('/v1/paid', ['--dry-run']);

@@ -82,7 +82,7 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv, testMe
       const answer = await pay(header);
       expect([call, answer.status]).toEqual([call, 200]);
     }
-  }, 60_000);
+  });
 
   // The counts of a day are in the service's memory. The first test counts on every ledger.
   testMemory('is not spent on many new payers of one client, and other clients notice nothing of it', async () => {

@@ -244,7 +244,6 @@ test.each([503, 0])(
     expect(await payOffer(entry)).toBe('{"answer":42}');
     expect(signed.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual(Array(7).fill('260000'));
   },
-  60_000,
 );
 
 test('the deposits of one command are at most the ceiling together', async () => {

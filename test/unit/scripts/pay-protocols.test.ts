@@ -152,7 +152,7 @@ describe('npm run pay over MPP (evm)', () => {
     expect(stderr).toContain(
       `the authorization can be charged until ${Date.parse(EXPIRES) / 1000} (Unix seconds), its nonce is ${VECTOR_NONCE}`,
     );
-  }, 30_000);
+  });
 
   test.each<[string, Record<string, object>, string]>([
     ['has expired', { params: { expires: timeText(secondsFromNow(-60)) } }, 'the offer expired'],

@@ -169,18 +169,14 @@ test.each([
     { success: false, errorReason: { toString: 1 } },
     'can be charged until',
   ],
-])(
-  'what is known of the payment is told when it is %s',
-  async (_case, status, receipt, told) => {
-    seller.answer = { status, receipt };
-    const { code, stdout, stderr } = await pay('/thing');
-    expect({ code, stdout }, stderr).toEqual(
-      status === 200 ? { code: 0, stdout: '{"answer":42}' } : { code: 1, stdout: '' },
-    );
-    expect(stderr).toContain(told);
-  },
-  60_000,
-);
+])('what is known of the payment is told when it is %s', async (_case, status, receipt, told) => {
+  seller.answer = { status, receipt };
+  const { code, stdout, stderr } = await pay('/thing');
+  expect({ code, stdout }, stderr).toEqual(
+    status === 200 ? { code: 0, stdout: '{"answer":42}' } : { code: 1, stdout: '' },
+  );
+  expect(stderr).toContain(told);
+});
 
 test('says when the authorization ends, and its nonce, when no answer comes at all', async () => {
   seller.answer = { status: 0, receipt: null };
@@ -189,7 +185,7 @@ test('says when the authorization ends, and its nonce, when no answer comes at a
   expect(stderr).toMatch(
     /failed: no answer; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
   );
-}, 60_000);
+});
 
 test('an authorization that would stay open for longer than seven days and a little is not signed', async () => {
   seller.maxTimeoutSeconds = 7 * 86_400 + 101;

@@ -33,11 +33,11 @@ test('an answer that was cut off is told of when no other comes', async () => {
   expect(failure).toBeInstanceOf(CutOff);
   expect((failure as CutOff).headers.get('x-first')).toBe('yes');
   expect(seller.asked).toHaveLength(6);
-}, 60_000);
+});
 
 test('a seller that stays busy is asked six times, and its last answer counts', async () => {
   const seller = await start(() => ({ status: 409, json: { detail: 'busy' } }));
   const { answer, body, cutOff } = await present(seller.url);
   expect([answer.status, body.length, cutOff, seller.asked.length]).toEqual([409, 0, null, 6]);
   expect(await answer.json()).toEqual({ detail: 'busy' });
-}, 60_000);
+});

@@ -57,7 +57,6 @@ describe('the seeded worlds', { shuffle: false }, () => {
           expect({ seed, digest: made[seed] }).toEqual({ seed, digest: recorded[seed] ?? made[seed] });
       }
     },
-    300_000,
   );
 
   test.skipIf(process.env.SEED)('contain each warning, each way of sending and each outcome of settling', () => {
