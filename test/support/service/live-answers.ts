@@ -50,6 +50,7 @@ export async function gatherAnswers(
   }
   for (const url of paid) {
     const { answer } = await buyOnce(network, origin, url);
+    if (answer.status !== 200) throw new Error(`${url} was not sold: ${answer.status} ${answer.body}`);
     answers.push(answerOf(url, answer));
     const receipt = JSON.parse(Buffer.from(String(answer.headers['payment-response']), 'base64').toString());
     const found = await call(origin, `/v1/payments/${receipt.transaction}`);
