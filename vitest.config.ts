@@ -44,7 +44,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/loopback-only.ts'],
+    setupFiles: ['test/support/loopback-only.ts', 'test/support/undici-timer.ts'],
     // Tests wait for events. These only end one that hangs, on a machine that is as busy as it may be.
     testTimeout: 300_000,
     hookTimeout: 300_000,
