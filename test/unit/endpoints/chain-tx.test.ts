@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
 import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
+import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/transfers.ts';
 import { chainTx } from '../../../src/endpoints/chain-tx.ts';
 import { NotFound } from '../../../src/errors.ts';
@@ -25,8 +26,7 @@ import {
 /** Parsed JSON. */
 type Reply = Record<string, unknown>;
 
-// Some of its tests wait for a node that hangs.
-const given = useFixture({ timeoutMs: 2000 });
+const given = useFixture();
 
 describe('chain/tx', () => {
   const topic = (of: string) => `0x${of.slice(2).padStart(64, '0')}`;
@@ -235,13 +235,22 @@ describe('chain/tx', () => {
       'stays an answer when the second read fails with %s; the first read’s failure is one of the call',
       async (fault) => {
         answers(waiting, null);
-        const fails = (method: string) => {
-          given().node.fault = (requests) => (requests.some((request) => request.method === method) ? fault : null);
-        };
-        fails('eth_getTransactionCount');
-        expect((await read()).pending).toMatchObject({ firstSeenAt: NOW_SECONDS, heldBy: null });
-        fails('eth_getTransactionByHash');
-        await expect(read()).rejects.toMatchObject({ charged: false });
+        const { node, sources } = given();
+        let failing = 'eth_getTransactionCount';
+        const fails = (calls: readonly { method: string }[]) => calls.some(({ method }) => method === failing);
+        node.fault = (requests) => (fails(requests) ? fault : null);
+        // Only the read that fails has a short time-out, for which the test waits when the node hangs.
+        const hasty = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+        const batch: ChainClient['batch'] = (calls, options) =>
+          (fails(calls) ? hasty : sources.chain).batch(calls, options);
+        const ask = () => run(chainTx, { ...sources, chain: { ...sources.chain, batch } }, { hash: HASH });
+        try {
+          expect((await ask()).pending).toMatchObject({ firstSeenAt: NOW_SECONDS, heldBy: null });
+          failing = 'eth_getTransactionByHash';
+          await expect(ask()).rejects.toMatchObject({ charged: false });
+        } finally {
+          await hasty.close();
+        }
       },
     );
 

@@ -1,6 +1,10 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
 import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
+
+// However long a busy machine takes: no source is too late for an optional part.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
 
 const world = useNames();
 type Converted = Record<'from' | 'to' | 'amount' | 'rate' | 'result' | 'date' | 'note', string>;

@@ -3,11 +3,11 @@ import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
 import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 
 export const USDC = '0x3600000000000000000000000000000000000000';
 export const address = (end: string) => `0x${end.padStart(40, '0')}` as const;
@@ -91,7 +91,7 @@ async function createFixture(timeoutMs: number) {
     },
   });
   const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs });
-  const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: systemClock.sleep };
+  const clock = createManualClock(NOW_SECONDS * 1000 + 999);
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {
     ...{

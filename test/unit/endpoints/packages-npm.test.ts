@@ -1,8 +1,12 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { packagesNpm } from '../../../src/endpoints/packages-npm.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { registryUrl } from '../../../src/upstream/packages/npm-registry.ts';
 import { fixture, usePackages } from '../../support/upstream/packages.ts';
+
+// However long a busy machine takes: no source is too late for an optional part.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
 
 const { server, serve, open, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesNpm, query);

@@ -1,7 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { packagesPypi } from '../../../src/endpoints/packages-pypi.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { fixture, usePackages } from '../../support/upstream/packages.ts';
+
+// However long a busy machine takes: no source is too late for an optional part.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
 
 const { server, serve: serveAny, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesPypi, query);

@@ -1,5 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { webCheck } from '../../../src/endpoints/web-check.ts';
@@ -46,6 +45,7 @@ beforeAll(async () => {
   const dial = { resolve: async () => [], ca: TEST_CA, testHosts };
   web = createWeb({ ...common, dial, timeoutMs: 5000, pages });
 });
+afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
   await pages.close();
   await replay.stop();
@@ -130,10 +130,10 @@ describe('web/check of a host that does not answer', () => {
     return use(createWeb({ ...common, dial, timeoutMs, pages }));
   }
   /** The failure of a check against a server with this fault, or of another URL beside it. */
-  async function faulty(fault: Fault, timeoutMs: number, url = 'http://good.example/page'): Promise<AppError> {
+  async function faulty(fault: Fault, url = 'http://good.example/page'): Promise<AppError> {
     const server = await startReplay({ '/page': { headers: html, body: 'x' }, '/moved': moved });
     await server.setFault(fault, '/page');
-    return inWeb({ port: server.port, timeoutMs }, (from) => failure(url, from)).finally(() => server.stop());
+    return inWeb({ port: server.port }, (from) => failure(url, from)).finally(() => server.stop());
   }
   const moved = { status: 302, headers: { location: '/page' } };
   const none = { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null };
@@ -165,20 +165,31 @@ describe('web/check of a host that does not answer', () => {
   );
 
   test('a port that refuses fails while connecting', async () => {
-    const { status, members } = await faulty('refused', 5000);
+    const { status, members } = await faulty('refused');
     expect([status, members.up, members.phase]).toEqual([502, false, 'connect']);
     expect(members.reason).toBe('the connection was refused');
     expect(members).toMatchObject({ tls: null, timings: { ...none, dnsMs: some, connectMs: some, totalMs: some } });
   });
 
   test('a server that says nothing fails after the request, at the deadline', async () => {
-    const { members } = await faulty('time-out', 2000);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const asked = Promise.withResolvers<void>();
+    const silent = () => {
+      asked.resolve();
+      return new Promise<never>(() => {});
+    };
+    const server = await startReplay({ '/page': silent });
+    const timeoutMs = 2000;
+    const failing = inWeb({ port: server.port, timeoutMs }, (from) => failure('http://good.example/page', from));
+    await asked.promise;
+    vi.advanceTimersByTime(timeoutMs);
+    const { members } = await failing.finally(() => server.stop());
     expect([members.phase, members.reason]).toEqual(['request', 'timed out']);
     expect(members).toMatchObject({ timings: { connectMs: some, tlsMs: null, firstByteMs: some } });
   });
 
   test('a failure behind a redirect names the redirect and the URL that failed', async () => {
-    const { members } = await faulty('reset', 5000, 'http://good.example/moved');
+    const { members } = await faulty('reset', 'http://good.example/moved');
     expect(members).toMatchObject({
       ...{ url: 'http://good.example/moved', failedUrl: 'http://good.example/page', phase: 'request' },
       redirects: [{ url: 'http://good.example/moved', status: 302, latencyMs: some }],
@@ -186,7 +197,7 @@ describe('web/check of a host that does not answer', () => {
   });
 
   test('redirects without an end fail at no step', async () => {
-    const { members } = await faulty('redirect-loop', 5000);
+    const { members } = await faulty('redirect-loop');
     expect([members.phase, members.reason]).toEqual(['redirects', 'it redirects more than 5 times']);
     expect(members.redirects).toHaveLength(6);
   });
@@ -243,6 +254,7 @@ describe('web/extract', () => {
   });
 
   test('reads a page for longer than it may be fetched, because that is no fault of its host', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const server = await startReplay({ '/page': { headers: html, body: '<title>A page</title><p>Short.</p>' } });
     const timeoutMs = 2000;
     const testHosts = new Map([['good.example', { address: '127.0.0.1', port: server.port }]]);
@@ -251,7 +263,7 @@ describe('web/extract', () => {
     const slow = {
       ...pages,
       read: async (...page: Parameters<PageReader['read']>) => {
-        await setTimeout(timeoutMs);
+        vi.advanceTimersByTime(timeoutMs);
         return pages.read(...page);
       },
     };

@@ -1,7 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BadParameter, NotFound } from '../../../src/errors.ts';
 import { json } from '../../support/upstream/names.ts';
 import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
+
+// However long a busy machine takes: no source is too late for an optional part.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
 
 const world = useNames();
 const summary = (query: Record<string, string>) => ask(world(), '/wiki/summary', query);

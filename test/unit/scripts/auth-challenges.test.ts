@@ -1,6 +1,7 @@
 import { Challenge } from 'mppx';
 import { describe, expect, test } from 'vitest';
 import { readAuthChallenges } from '../../../scripts/lib/pay/auth-challenges.ts';
+import { cpuTimeMs } from '../../support/cpu-time.ts';
 
 const read = (header: string) =>
   readAuthChallenges(header).map(({ scheme, params }) => [scheme, Object.fromEntries(params)]);
@@ -75,7 +76,7 @@ describe('the challenges of a WWW-Authenticate header', () => {
   });
 
   test('are read from any text without an error and in linear time', () => {
-    const began = performance.now();
+    const began = cpuTimeMs();
     for (const text of [
       'a='.repeat(50_000),
       'L402 '.repeat(20_000),
@@ -84,6 +85,6 @@ describe('the challenges of a WWW-Authenticate header', () => {
     ]) {
       expect(readAuthChallenges(text)).toBeInstanceOf(Array);
     }
-    expect(performance.now() - began).toBeLessThan(2000);
+    expect(cpuTimeMs() - began).toBeLessThan(2000);
   });
 });

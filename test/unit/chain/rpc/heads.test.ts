@@ -8,6 +8,7 @@ const TIMEOUT = { timeout: 60_000, interval: 5 };
 const log = { info: () => undefined, warn: () => undefined };
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
+  vi.useRealTimers();
   for (const close of closing.splice(0)) await close();
 });
 
@@ -42,12 +43,15 @@ async function startNode() {
 test('when a socket reports nothing for the idle time-out, the next endpoint is tried', async () => {
   const [silent, good] = [await startNode(), await startNode()];
   const seen: number[] = [];
-  // The good one must report in this time too.
-  const options = { urls: [silent.url, good.url], log, idleTimeoutMs: 2000 };
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const options = { urls: [silent.url, good.url], log, idleTimeoutMs: 30_000 };
   const watch = watchHeads({ ...options, onHead: (number) => void seen.push(number) });
   closing.push(watch.close);
   await silent.subscribed();
   silent.send(1);
+  await vi.waitFor(() => expect(seen).toEqual([1]), TIMEOUT);
+  // The next attempt follows a second later.
+  vi.advanceTimersByTime(31_000);
   await good.subscribed();
   good.send(2);
   await vi.waitFor(() => expect(seen).toEqual([1, 2]), TIMEOUT);
