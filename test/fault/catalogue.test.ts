@@ -7,11 +7,13 @@ import { createCatalogueStore } from '../../src/store/sqlite/catalogue-store.ts'
 import type { Sqlite } from '../../src/store/sqlite/database.ts';
 import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { entriesOf, item, openCatalogue, paged } from '../support/market/catalogue.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { FAULTS, type Replay, startReplay } from '../support/upstream/replay.ts';
 
 /** In milliseconds: the source is silent in some tests, and answers in others, on a machine that may be busy. */
 const TIMEOUT_MS = 2000;
+countRunningTime();
 
 let folder: string;
 let db: Sqlite;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/errors.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { timeoutFor } from '../support/upstream/patience.ts';
 import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/upstream/rates.ts';
 import { FAULTS, type Fault } from '../support/upstream/replay.ts';
@@ -9,6 +10,8 @@ import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 const PRICES: Record<ExchangeKey, string> = { coinbase: '85000', kraken: '85100', bitstamp: '85200' };
 const REST_MS = 5000;
+
+countRunningTime();
 
 async function inWorld(fault: Fault, task: (rates: Rates) => Promise<void>): Promise<void> {
   const rates = await startRates({ timeoutMs: timeoutFor(fault, 1500) });

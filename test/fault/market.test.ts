@@ -13,6 +13,7 @@ import {
   openMarket,
   PAY_TO,
 } from '../support/market/market.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { PATIENT_MS } from '../support/upstream/patience.ts';
 import type { Recorded } from '../support/upstream/replay.ts';
 
@@ -21,6 +22,8 @@ import type { Recorded } from '../support/upstream/replay.ts';
 const A = 'https://a.good.example';
 const HTML = { headers: { 'content-type': 'text/html' }, body: '<html><h1>Pay <b>me</b></h1></html>' };
 const PRIVATE = { status: 302, headers: { location: 'http://169.254.169.254/latest/meta-data/' } };
+
+countRunningTime();
 
 let open: OpenMarket;
 const start = async (options: Parameters<typeof openMarket>[0]) => {

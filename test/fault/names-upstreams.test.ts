@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../src/errors.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { serveFixtures, startNames } from '../support/upstream/names.ts';
 import { ask } from '../support/upstream/names-endpoints.ts';
@@ -9,6 +10,8 @@ import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 // Fourteen faults of sources, for each of the seven routes: what the caller gets, and how soon.
 
 const TIMEOUT_MS = 2000;
+
+countRunningTime();
 
 interface Route {
   path: string;

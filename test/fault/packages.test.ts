@@ -3,6 +3,7 @@ import { packagesNpm } from '../../src/endpoints/packages-npm.ts';
 import { packagesPypi } from '../../src/endpoints/packages-pypi.ts';
 import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
 import { AppError } from '../../src/errors.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { fixture, usePackages } from '../support/upstream/packages.ts';
 import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
@@ -10,6 +11,7 @@ import { FAULTS, type Fault, startReplay } from '../support/upstream/replay.ts';
 
 /** In milliseconds, for a source that is silent. The other sources of the same question get it too. */
 const TIMEOUT_MS = 1200;
+countRunningTime();
 const { server, serve, ask, open } = usePackages({ timeoutMs: PATIENT_MS });
 
 const ROUTES = [

@@ -4,11 +4,13 @@ import { MAINNET } from '../../src/payment/lnbtc/networks.ts';
 import { createIssuer, type Issuer } from '../../src/payment/rails/lightning/issuer.ts';
 import { NODE_KINDS, type NodeServer, SECRETS, startNodeServer } from '../support/lightning/lightning-node-servers.ts';
 import { articleBinding, everythingOf, openReceiver, type ReceiverBench } from '../support/lightning/receiver-bench.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault, type Recorded } from '../support/upstream/replay.ts';
 
 /** In milliseconds, for a node that is silent. */
 const TIMEOUT_MS = 1000;
+countRunningTime();
 const signal = new AbortController().signal;
 const order = { amountMsat: 25_000n, binding: articleBinding() };
 const fault = (promise: Promise<unknown>) => promise.then(() => null).catch((error: unknown) => error);

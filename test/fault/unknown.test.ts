@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';
 import { newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
@@ -9,17 +10,24 @@ const latch = latchedEndpoint();
 let network: EmbeddedNetwork;
 let proxy: RpcProxy;
 let service: Service;
-const env = { SETTLE_WAIT_MS: '1500', RPC_TIMEOUT_MS: '500', RECONCILE_INTERVAL_MS: '1000' };
+countRunningTime();
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   proxy = await startRpcProxy(network.rpcUrl);
-  service = await startService(network, { catalogue: [latch.endpoint], env: { ...env, RPC_URLS: proxy.url } });
 });
 afterAll(async () => {
-  await service.stop();
   await proxy.stop();
   await network.stop();
 });
+
+/** Sells with this time for a settlement, in milliseconds. */
+function sellWith(settleWaitMs: string): void {
+  const env = { SETTLE_WAIT_MS: settleWaitMs, RPC_TIMEOUT_MS: '500', RECONCILE_INTERVAL_MS: '1000' };
+  beforeAll(async () => {
+    service = await startService(network, { catalogue: [latch.endpoint], env: { ...env, RPC_URLS: proxy.url } });
+  });
+  afterAll(() => service.stop());
+}
 
 const buy = (payment: Payment, query = '') => present(service.origin, latch.path + query, payment);
 
@@ -40,62 +48,73 @@ async function untilServed(payment: Payment): Promise<Answer> {
   throw new Error('the payment did not come to an end');
 }
 
-test('a transaction that is not mined in time is unknown; presented again it is delivered, and paid once', async () => {
-  const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
-  const runs = latch.runs();
-  await network.pauseMining();
-  expectUnknown(await buy(payment));
-  expectUnknown(await buy(payment));
-  await network.resumeMining();
-  const answer = await untilServed(payment);
-  expect(answer.status).toBe(200);
-  expect(latch.runs()).toBe(runs + 1);
-  expect(await transfersOf(network, payment)).toBe(1);
+describe('a settlement that is not known in time', () => {
+  sellWith('1500');
+
+  test('a transaction that is not mined in time is unknown; presented again it is delivered, and paid once', async () => {
+    const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+    const runs = latch.runs();
+    await network.pauseMining();
+    expectUnknown(await buy(payment));
+    expectUnknown(await buy(payment));
+    await network.resumeMining();
+    const answer = await untilServed(payment);
+    expect(answer.status).toBe(200);
+    expect(latch.runs()).toBe(runs + 1);
+    expect(await transfersOf(network, payment)).toBe(1);
+  });
+
+  test.each([
+    ['is never taken', { eth_sendRawTransaction: 'drop' }],
+    ['is refused for an unknown reason', { eth_sendRawTransaction: 'refuse' }],
+    ['is mined while receipts cannot be read', { eth_getTransactionReceipt: 'drop' }],
+  ] as const)(
+    'a broadcast that %s is unknown until the chain shows the outcome, and is paid once',
+    async (_, faults) => {
+      const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+      latch.close();
+      const started = latch.started();
+      const first = buy(payment);
+      await started;
+      proxy.fault(faults);
+      latch.open();
+      expectUnknown(await first);
+      expectUnknown(await buy(payment, '?tag=other'));
+      proxy.fault({});
+      const answer = await untilServed(payment);
+      expect(answer.status).toBe(200);
+      expect(await transfersOf(network, payment)).toBe(1);
+    },
+  );
 });
 
-test.each([
-  ['is never taken', { eth_sendRawTransaction: 'drop' }],
-  ['is refused for an unknown reason', { eth_sendRawTransaction: 'refuse' }],
-  ['is mined while receipts cannot be read', { eth_getTransactionReceipt: 'drop' }],
-] as const)('a broadcast that %s is unknown until the chain shows the outcome, and is paid once', async (_, faults) => {
-  const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
-  latch.close();
-  const started = latch.started();
-  const first = buy(payment);
-  await started;
-  proxy.fault(faults);
-  latch.open();
-  expectUnknown(await first);
-  expectUnknown(await buy(payment, '?tag=other'));
-  proxy.fault({});
-  const answer = await untilServed(payment);
-  expect(answer.status).toBe(200);
-  expect(await transfersOf(network, payment)).toBe(1);
-});
+describe('a settlement that has time', () => {
+  sellWith('60000');
 
-test('a broadcast that is accepted and never answered is found by its receipt', async () => {
-  const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
-  proxy.fault({ eth_sendRawTransaction: 'deaf' });
-  const answer = await buy(payment);
-  proxy.fault({});
-  expect(answer.status).toBe(200);
-  expect(await transfersOf(network, payment)).toBe(1);
-});
+  test('a broadcast that is accepted and never answered is found by its receipt', async () => {
+    const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+    proxy.fault({ eth_sendRawTransaction: 'deaf' });
+    const answer = await buy(payment);
+    proxy.fault({});
+    expect(answer.status).toBe(200);
+    expect(await transfersOf(network, payment)).toBe(1);
+  });
 
-test('when the chain is away before the handler, the call is 502, no handler runs, and the payment is valid later', async () => {
-  const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
-  const runs = latch.runs();
-  proxy.fault({ '*': 'drop' });
-  const answer = await buy(payment);
-  expect(answer.status).toBe(502);
-  expect(JSON.parse(answer.body)).toMatchObject({ charged: false });
-  expect(latch.runs()).toBe(runs);
-  proxy.fault({});
-  // The client backs off from a provider that failed, and returns to it by itself.
-  let again = await buy(payment);
-  for (let tries = 0; again.status === 502 && tries < 200; tries++) {
-    await new Promise((next) => setTimeout(next, 300));
-    again = await buy(payment);
-  }
-  expect(again.status).toBe(200);
+  test('when the chain is away before the handler, the call is 502, no handler runs, and the payment is valid later', async () => {
+    const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+    const runs = latch.runs();
+    proxy.fault({ '*': 'drop' });
+    const answer = await buy(payment);
+    expect(answer.status).toBe(502);
+    expect(JSON.parse(answer.body)).toMatchObject({ charged: false });
+    expect(latch.runs()).toBe(runs);
+    proxy.fault({});
+    // The client backs off from a provider that failed, and returns to it by itself.
+    let again = await buy(payment);
+    for (let tries = 0; again.status === 502 && tries < 200; tries++) {
+      await new Promise((next) => setTimeout(next, 300));
+      again = await buy(payment);
+    }
+    expect(again.status).toBe(200);
+  });
 });
