@@ -3,7 +3,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
-import { leaderOf, startInstances } from '../support/service/instances.ts';
+import { leaderOf, startInstances, untilOneLeads } from '../support/service/instances.ts';
 import {
   checkSale,
   expectBalancedLedger,
@@ -100,8 +100,7 @@ interface Open {
  */
 async function presentInEveryState({ network, ways, service, buyers }: Stage, leads: boolean): Promise<Open | null> {
   await untilAllAreReady(service);
-  await until('one leads', async () => (await leaderOf(service)) >= 0);
-  const leader = await leaderOf(service);
+  const leader = await untilOneLeads(service);
   const at = leads ? leader : 1 - leader;
   const paused = service.origins[at] as string;
   const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origins[1 - at] as string, PATH)));
@@ -159,7 +158,7 @@ async function pauseOnce(stage: Stage, leads: boolean, context: string): Promise
       const open = "SELECT id FROM usdc_payments WHERE boot_id = $1 AND state NOT IN ('settled', 'failed')";
       return (await service.ask(`${known} UNION ALL ${open}`, [boot])).length === 0;
     });
-    expect(await leaderOf({ origins: [other] }), context).toBe(0);
+    await expect.poll(() => leaderOf({ origins: [other] }), { message: context }).toBe(0);
     await network.resumeMining();
     // The chain answers the held calls while the paused instance cannot receive.
     for (const way of ways) way.letGo();

@@ -4,7 +4,7 @@ import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import { type Instances, leaderOf, startInstances, untilOneLeads } from '../support/service/instances.ts';
 import {
   checkSale,
   expectBalancedLedger,
@@ -144,15 +144,13 @@ describePostgres('instances that are killed', () => {
     );
 
     test('a stopping instance releases the lease first', async () => {
-      await until('one leads', async () => (await leaderOf(service)) >= 0);
-      expect(await service.instances[await leaderOf(service)]?.stop()).toBe(0);
+      expect(await service.instances[await untilOneLeads(service)]?.stop()).toBe(0);
       const free = 'SELECT id FROM instance_lease WHERE until = 0 OR holder IN (SELECT boot_id FROM instances)';
       expect(await service.ask(free)).toHaveLength(1);
     });
 
     test('when a killed instance never comes back, another finishes its payments', async () => {
-      await until('one leads', async () => (await leaderOf(service)) >= 0);
-      const at = await leaderOf(service);
+      const at = await untilOneLeads(service);
       await network.pauseMining();
       const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
       const answers = presentAll(payments);

@@ -4,7 +4,7 @@ import { MULTICALL3 } from '../../src/payment/settlers/relayer/multicall.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
-import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import { type Instances, leaderOf, startInstances, untilOneLeads } from '../support/service/instances.ts';
 import {
   checkSale,
   expectBalancedLedger,
@@ -55,8 +55,7 @@ describePostgres('the leader is paused', () => {
    */
   async function payWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
     await untilAllAreReady(service);
-    await until('one leads', async () => (await leaderOf(service)) >= 0);
-    const leading = await leaderOf(service);
+    const leading = await untilOneLeads(service);
     const following = 1 - leading;
     const sold = await countOf('settled');
     const [first, second] = [service.origins[leading] as string, service.origins[following] as string];

@@ -6,6 +6,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { ownPort } from './own-port.ts';
 import { createProcess } from './process.ts';
 import { startRoundRobin } from './round-robin.ts';
+import { until } from './workers.ts';
 
 /** Several instances of the service over one ledger on PostgreSQL, behind a load balancer. Each is a process with its own data. */
 export async function startInstances(
@@ -69,4 +70,14 @@ export async function leaderOf({ origins }: Pick<Instances, 'origins'>): Promise
     }),
   );
   return words.indexOf(true);
+}
+
+/** The index of the leading instance, once one leads. */
+export async function untilOneLeads(service: Pick<Instances, 'origins'>): Promise<number> {
+  let leader = -1;
+  await until('one leads', async () => {
+    leader = await leaderOf(service);
+    return leader >= 0;
+  });
+  return leader;
 }
