@@ -5,21 +5,29 @@ import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
 import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
-import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';
-import { until, usesOf } from '../support/service/workers.ts';
+import { usesOf } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
-const PATH = '/v1/paid/test/moody';
-/** Long enough for the test to act while a handler runs. */
-const SLOW_MS = 400;
-const moody = moodyEndpoint();
+const latch = latchedEndpoint();
+/** Whether the next run of the handler fails after the latch. */
+let fails = false;
+const endpoint: typeof latch.endpoint = {
+  ...latch.endpoint,
+  run: async (...given) => {
+    const reply = await latch.endpoint.run(...given);
+    if (!fails) return reply;
+    fails = false;
+    throw new UpstreamFailed('test', 'moody');
+  },
+};
 
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  service = await startService(network, { catalogue: [moody.endpoint], env: { COLLECTOR: 'off' } });
+  service = await startService(network, { catalogue: [endpoint], env: { COLLECTOR: 'off' } });
 });
 afterAll(async () => {
   await service?.stop();
@@ -36,16 +44,15 @@ async function takeOver(): Promise<number> {
   return released;
 }
 
-/** Presents a payment whose handler is slow. `meanwhile` runs at the same time. */
+/** Presents a payment. `meanwhile` runs while its handler does. */
 async function sell(payment: { header: string }, meanwhile: () => Promise<unknown>): Promise<Answer> {
-  const before = moody.runs();
-  moody.slow(SLOW_MS);
-  const answer = present(service.origin, PATH, payment);
-  await until('its handler runs', () => moody.runs() > before);
+  latch.close();
+  const started = latch.started();
+  const answer = present(service.origin, latch.path, payment);
+  await started;
   await meanwhile();
-  const received = await answer;
-  moody.slow(0);
-  return received;
+  latch.open();
+  return answer;
 }
 
 const outcomeOf = ({ status, body }: Answer) => {
@@ -64,14 +71,14 @@ test.each([
 ] as const)(
   'a handler that %s while its reservation %s is answered %j, and the same payment buys once',
   async (how, _where, answered, isTaken) => {
-    const payment = await (await newBuyer(network)).sign(service.origin, PATH);
-    if (how === 'fails') moody.fail(new UpstreamFailed('test', 'moody'), 1);
+    const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+    fails = how === 'fails';
     const received = await sell(payment, async () => {
       if (isTaken) expect(await takeOver()).toBe(1);
     });
     expect(outcomeOf(received)).toEqual(answered);
     expect(await usesOf(network, payment)).toBe(received.status === 200 ? 1 : 0);
-    expect((await present(service.origin, PATH, payment)).status).toBe(200);
+    expect((await present(service.origin, latch.path, payment)).status).toBe(200);
     expect(await usesOf(network, payment)).toBe(1);
   },
 );

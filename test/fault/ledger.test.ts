@@ -44,7 +44,7 @@ type Method = 'release' | 'get' | 'move';
 async function railThatFailsIn(methods: readonly Method[], { after = false } = {}) {
   const env = {
     ...embeddedEnvironment(network),
-    SETTLE_WAIT_MS: '1500',
+    SETTLE_WAIT_MS: '30000',
     RECONCILE_INTERVAL_MS: '500',
     DATA_DIR: folder,
   };

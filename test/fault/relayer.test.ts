@@ -9,11 +9,12 @@ import { type Answer, type Service, startService } from '../support/service/serv
 import { balanceOf, decoded, isPending, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
 import { newOutsider } from '../support/usdc/outsider.ts';
 
+/** The tests wait for settlements that are unknown. Every provider answers, and every handler ends. */
 const env = {
   SETTLE_WAIT_MS: '1500',
-  RPC_TIMEOUT_MS: '1000',
+  RPC_TIMEOUT_MS: '20000',
   RECONCILE_INTERVAL_MS: '1000',
-  HANDLER_TIMEOUT_MS: '2000',
+  HANDLER_TIMEOUT_MS: '20000',
 };
 const latch = latchedEndpoint();
 let network: EmbeddedNetwork;
@@ -161,7 +162,7 @@ test('when the base fee rises above the offered one, the transaction is replaced
   }
   expect((await answer).status).toBe(503);
   const before = await balanceOf(network, network.seller);
-  for (let block = 0; block < 40 && (await balanceOf(network, network.seller)) === before; block++) {
+  for (let block = 0; block < 300 && (await balanceOf(network, network.seller)) === before; block++) {
     await network.rpc('anvil_setNextBlockBaseFeePerGas', [`0x${(90n * 10n ** 9n).toString(16)}`]);
     await network.rpc('evm_mine', []);
     await sleep(200);

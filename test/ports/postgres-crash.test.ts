@@ -7,6 +7,7 @@ import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adap
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, NOON } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { until } from '../support/service/workers.ts';
 
 const KILLS = process.env.SLOW ? 50 : 3;
 const WRITES = 400;
@@ -82,15 +83,12 @@ describePostgres('PostgreSQL that dies under the ledger', () => {
     300_000 + KILLS * 30_000,
   );
 
-  async function untilReady(): Promise<void> {
-    for (let tries = 0; tries < 100; tries++) {
-      const works = await Promise.all(Array.from({ length: 8 }, () => stores.ping())).then(
+  function untilReady(): Promise<void> {
+    const works = () =>
+      Promise.all(Array.from({ length: 8 }, () => stores.ping())).then(
         () => true,
         () => false,
       );
-      if (works) return;
-      await new Promise((next) => setTimeout(next, 20));
-    }
-    throw new Error('the stores did not come back');
+    return until('the stores are back', works, 20);
   }
 });

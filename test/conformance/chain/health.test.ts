@@ -23,8 +23,8 @@ async function health() {
   return { code, headers, ...JSON.parse(body) };
 }
 
-/** Waits until health has this status, or fails with the last answer. */
-async function until(status: string, withinMs = 120_000): Promise<void> {
+/** Waits until health has this status, and returns that answer. Fails with the last answer. */
+async function until(status: string, withinMs = 120_000) {
   const deadline = Date.now() + withinMs;
   let last = await health();
   while (last.status !== status) {
@@ -32,22 +32,21 @@ async function until(status: string, withinMs = 120_000): Promise<void> {
     await delay(25);
     last = await health();
   }
+  return last;
 }
 
 test('health answers 503 with its own body while the head does not move, and 200 after the next block', async () => {
   service = await startService(network, { env: { COLLECTOR_POLL_MS: String(POLL_MS), HEALTH_STALLED_SECONDS: '2' } });
-  await until('ok');
-  expect((await health()).code).toBe(200);
+  expect((await until('ok')).code).toBe(200);
   await network.pauseMining();
-  await until('stalled');
-  const { code, headers, thresholds, readings } = await health();
+  const { code, headers, thresholds, readings } = await until('stalled');
   expect({ code, thresholds }).toMatchObject({ code: 503, thresholds: { stalledSeconds: 2 } });
   expect(readings.headMovedSecondsAgo).toBeGreaterThan(2);
   expect(headers).toMatchObject({ 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+  // One block would be two seconds old after a pause.
   await network.mine();
-  await until('ok');
-  expect((await health()).code).toBe(200);
   await network.resumeMining();
+  expect((await until('ok')).code).toBe(200);
 });
 
 test('health answers 503 while the collector is behind a head that moved far ahead, and 200 after it has caught up', async () => {
@@ -57,10 +56,8 @@ test('health answers 503 while the collector is behind a head that moved far ahe
   await until('ok');
   // In one call, because the collector would keep up with a busy node that makes them one at a time.
   await network.rpc('anvil_mine', ['0xc8']);
-  await until('lagging');
-  const { code, readings, freshness } = await health();
+  const { code, readings, freshness } = await until('lagging');
   expect(code).toBe(503);
   expect(readings.lagBlocks).toBe(freshness.head - freshness.collected);
-  await until('ok');
-  expect((await health()).code).toBe(200);
+  expect((await until('ok')).code).toBe(200);
 });

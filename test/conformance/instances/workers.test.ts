@@ -228,8 +228,11 @@ describe('kill -9', () => {
       const afterMs = random() * 400;
       const [busy, ...others] = workers() as [number, ...number[]];
       const payments = await signMany(12);
+      // No payment ends before it is seen.
+      await network.pauseMining();
       const answers = payments.map((payment) => show(payment).catch(() => null));
       await until('a payment is under way', () => ask<number>(file, UNDER_WAY) > 0);
+      await network.resumeMining();
       await delay(afterMs);
       // Too busy to notice that the primary is gone, like a process that waits for a disk.
       process.kill(busy, 'SIGSTOP');
@@ -249,9 +252,12 @@ describe('kill -9', () => {
   test('is not needed: a stop completes every answer first and exits with 0', async () => {
     const pids = workers();
     const payments = await signMany(8);
+    // No call ends before it is seen.
+    await network.pauseMining();
     const answers = payments.map(show);
     await until('a call is under way', () => ask<number>(file, UNDER_WAY) > 0);
     const stopped = service.stop();
+    await network.resumeMining();
     const received = await Promise.all(answers.map((answer) => answer.catch(() => null)));
     expect(await stopped, service.log().slice(-3000)).toBe(0);
     expect(pids.some(isAlive)).toBe(false);
