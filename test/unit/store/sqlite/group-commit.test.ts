@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/sqlite/group-commit.ts';
 
@@ -68,20 +68,35 @@ describe('sharing', () => {
 });
 
 describe('a write that can wait', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+  afterEach(() => void vi.useRealTimers());
+  /** Several turns of the event loop, in which a write that cannot wait would have been made. */
+  async function turns(): Promise<void> {
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  }
+
   test('is made in the transaction of the next write that cannot wait, in the order of their arrival', async () => {
     const late = commit(note('late'), 'canWait');
-    // Several turns of the event loop, in which a write that cannot wait would have been made.
-    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    await turns();
     expect([names(), ran('BEGIN IMMEDIATE')]).toEqual([[], 0]);
     await commit(note('now'));
     expect([await late, names()]).toEqual([1, ['late', 'now']]);
     expect(ran('COMMIT')).toBe(1);
   });
 
-  test('is made without another write, with all others that can wait, and the next one waits again', async () => {
-    await Promise.all(['a', 'b'].map((name) => commit(note(name), 'canWait')));
+  test('is made after 100 ms without another write, with all others that can wait, and the next one waits again', async () => {
+    const both = Promise.all(['a', 'b'].map((name) => commit(note(name), 'canWait')));
+    vi.advanceTimersByTime(99);
+    await turns();
+    expect(names()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    await both;
     expect([names(), ran('COMMIT')]).toEqual([['a', 'b'], 1]);
-    await commit(note('c'), 'canWait');
+    const next = commit(note('c'), 'canWait');
+    await turns();
+    expect(ran('COMMIT')).toBe(1);
+    vi.advanceTimersByTime(100);
+    await next;
     expect([names(), ran('COMMIT')]).toEqual([['a', 'b', 'c'], 2]);
   });
 
