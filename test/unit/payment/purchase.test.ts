@@ -32,6 +32,8 @@ import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC 
 const HASH = Buffer.alloc(32, 0xab);
 const CLIENT = '192.0.2.1';
 const LIMITS = { payer: 3, client: 5, clientSettlements: 1 };
+/** Tests hold the latch while other payments are presented: no such run takes too long. */
+const HANDLER_MS = 60_000;
 const REFUSED = { name: 'PaymentRefused', reason: 'payment_already_used' };
 
 const fail = (error: Error): never => {
@@ -144,7 +146,7 @@ function open() {
   };
   return createPurchase<Sources>({
     ledger,
-    handlerTimeoutMs: 1000,
+    handlerTimeoutMs: HANDLER_MS,
     settlement: {
       settle: (intent) => {
         handed.push(intent);
@@ -155,7 +157,7 @@ function open() {
     railFor: () => rail,
     failures,
     unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
-    serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 1000 }),
+    serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: HANDLER_MS }),
     sources: {} as Sources,
     ...{ clock, network: TERMS.network },
     log: { error: (_detail, message) => void errors.push(message) },
