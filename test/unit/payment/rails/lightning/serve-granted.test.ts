@@ -100,7 +100,7 @@ describe('a granted claim', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const served = serve('boot:1', { ...order, signal: AbortSignal.abort() });
-      await vi.waitUntil(() => bench.handler.runs.length === 1);
+      await vi.waitUntil(() => bench.handler.runs.length === 1, 60_000);
       await vi.advanceTimersByTimeAsync(5000);
       expect(await served).toBe('502 upstream_failed');
     } finally {

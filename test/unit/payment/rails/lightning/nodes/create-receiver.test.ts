@@ -33,7 +33,8 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
   afterEach(() => node.stop());
 
   const keyWith = async (tlsCertFile: string | null) => {
-    const bench = openReceiver({ ...node.config, tlsCertFile } as Parameters<typeof openReceiver>[0]);
+    const config = { ...node.config, tlsCertFile } as Parameters<typeof openReceiver>[0];
+    const bench = openReceiver(config, { timeoutMs: 60_000 });
     return bench.receiver.nodeKey(signal).finally(bench.close);
   };
 
