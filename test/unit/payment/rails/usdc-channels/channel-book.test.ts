@@ -75,7 +75,7 @@ describe('the state of a known channel', () => {
     expect(asked[1]).toMatchObject({ client: 'c', hasFailed: false });
     expect(asked[1]?.signal).not.toBe(asker.signal);
     late.resolve(channelState({ block: 107 }));
-    await settled();
+    await expect.poll(async () => (await bed.noted(id)).state.block).toBe(107);
     expect((await book.open(id, config, asker)).state.block).toBe(107);
     expect(asked).toHaveLength(2);
   });

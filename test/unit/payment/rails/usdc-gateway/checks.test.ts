@@ -267,7 +267,11 @@ describe('a settled Gateway payment', () => {
     for (let n = 0; n < 2; n++) {
       const buyer = newKey();
       gateway.deposit(buyer.address, 1000n);
-      sold.push(await sales.sell(pay(buyer)));
+      const authorization = pay(buyer);
+      await sales.sell(authorization);
+      // The sale itself waits for less than a second.
+      await expect.poll(async () => (await sales.row(authorization))?.state).toBe('settled');
+      sold.push(await sales.row(authorization));
     }
     const [first, second] = sold;
     const idOf = (payment = first) => transactionText(payment?.transaction ?? null) ?? '';
