@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { privateKeyToAccount } from 'viem/accounts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RpcError } from '../../../src/chain/rpc/client.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
@@ -337,7 +337,9 @@ describe('a request for a refund', () => {
       await begin(channel, PART);
       await operations.run();
       const pause = { status: 429, code: 'refund_too_soon', retryAfterSeconds: 600 };
-      await expect(ask(channel)).rejects.toMatchObject(pause);
+      const last = await store.lastRefund(channel.id);
+      const still = vi.spyOn(clock, 'nowMs').mockReturnValue(last?.endedAt ?? 0);
+      await expect(ask(channel).finally(() => still.mockRestore())).rejects.toMatchObject(pause);
       clock.aheadMs += PAUSE_MS;
     }
     const refused = await ask(channel).catch((error: unknown) => error);

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until, untilReady } from '../../support/service/workers.ts';
@@ -11,12 +12,15 @@ import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 const ELSEWHERE = '127.0.0.2';
 const latch = latchedEndpoint();
 
+/** Where the service's clock stands still; null while it goes. */
+let stillMs: number | null = null;
+const clock: Clock = { ...systemClock, nowMs: () => stillMs ?? systemClock.nowMs() };
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = { CLIENT_FAILED_SETTLEMENTS_PER_DAY: '1', RECEIPT_POLL_MS: '50' };
-  service = await startService(network, { env, catalogue: [latch.endpoint] });
+  service = await startService(network, { env, catalogue: [latch.endpoint], clock });
   await untilReady(service);
 });
 afterAll(async () => {
@@ -50,9 +54,15 @@ async function failSettlement(from: string): Promise<Payer> {
 }
 
 describe('a client', () => {
+  afterEach(() => {
+    stillMs = null;
+  });
+
   test('whose payer holds too little is told to wait at its next payment, and no handler runs for either', async () => {
     const before = latch.runs();
     const empty = await newBuyer(network, 0n);
+    // The wait is three seconds.
+    stillMs = clock.nowMs();
     expect(endOf(await buy(empty))).toEqual([402, 'invalid_exact_evm_insufficient_balance']);
     const again = await buy(empty);
     expect(endOf(again)).toEqual([429, 'payer_short_of_funds']);
