@@ -6,12 +6,12 @@ import { x402Client } from '@x402/core/client';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { until, untilReady } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -49,15 +49,19 @@ const spendable = () => ({
 describe('a remote facilitator instead of our relayer', () => {
   let facilitator: LocalFacilitator;
   let service: Service;
-  beforeAll(async () => {
-    facilitator = await startLocalFacilitator(network, 'a-token');
-    const env = {
+  const start = async (env: Record<string, string> = {}): Promise<Service> => {
+    const own = {
       ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: 'a-token' },
-      ...{ RELAYER_PRIVATE_KEY: '', REMOTE_FACILITATOR_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '10000' },
+      ...{ RELAYER_PRIVATE_KEY: '', SETTLE_WAIT_MS: '10000' },
       ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
     };
-    service = await startService(network, { env });
-    await until('it is ready', async () => (await readiness(service)).status === 200);
+    const started = await startService(network, { env: { ...own, ...env } });
+    await untilReady(started);
+    return started;
+  };
+  beforeAll(async () => {
+    facilitator = await startLocalFacilitator(network, 'a-token');
+    service = await start();
   });
   afterAll(async () => {
     await service.stop();
@@ -92,14 +96,17 @@ describe('a remote facilitator instead of our relayer', () => {
     const refused = await present(service.origin, PATH, await buyer.sign(service.origin, PATH));
     expect([refused.status, decoded(refused, 'payment-response').success]).toEqual([402, false]);
     facilitator.fault('hangs after');
-    const payment = await buyer.sign(service.origin, PATH);
-    const first = await present(service.origin, PATH, payment);
+    // It alone has a short time-out, which it waits for.
+    const hasty = await start({ REMOTE_FACILITATOR_TIMEOUT_MS: '3000' });
+    onTestFinished(hasty.stop);
+    const payment = await buyer.sign(hasty.origin, PATH);
+    const first = await present(hasty.origin, PATH, payment);
     facilitator.fault(null);
     // The money had moved. Either the chain showed it within the wait, or the same payment gets the answer later.
     let answer = first;
     await until('the answer is there', async () => {
       if (answer.status === 503) expect(JSON.parse(answer.body).charged).toBe('unknown');
-      if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
+      if (answer.status !== 200) answer = await present(hasty.origin, PATH, payment);
       return answer.status === 200;
     });
     expect(await balanceOf(network, buyer.address)).toBe(1_000_000n - BigInt(payment.requirement.amount));
@@ -125,15 +132,18 @@ test('a facilitator that does not settle on our network makes the service unread
 describe('the Gateway beside our relayer', () => {
   let gateway: GatewayStandIn;
   let service: Service;
+  const start = async (env: Record<string, string> = {}): Promise<Service> => {
+    const own = {
+      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
+      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
+    };
+    const started = await startService(network, { env: { ...own, ...env } });
+    await until('the Gateway is fine', async () => (await readiness(started)).checks.gateway?.detail === undefined);
+    return started;
+  };
   beforeAll(async () => {
     gateway = await startGatewayStandIn(network.chainId, WALLET);
-    const env = {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '3000' },
-      ...{ SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
-      ...{ EXPLORER_URL: 'https://explorer.example' },
-    };
-    service = await startService(network, { env });
-    await until('the Gateway is fine', async () => (await readiness(service)).checks.gateway?.detail === undefined);
+    service = await start();
   });
   afterAll(async () => {
     await service.stop();
@@ -227,13 +237,16 @@ describe('the Gateway beside our relayer', () => {
   });
 
   test('that does not answer after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
+    // It alone has a short time-out, which it waits for.
+    const hasty = await start({ GATEWAY_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '5000' });
+    onTestFinished(hasty.stop);
     const payment = await batched(5000n);
     gateway.fault('hangs after');
-    let answer = await present(service.origin, PATH, payment);
+    let answer = await present(hasty.origin, PATH, payment);
     gateway.fault(null);
     await until('the answer is there', async () => {
       expect([200, 503, 409]).toContain(answer.status);
-      if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
+      if (answer.status !== 200) answer = await present(hasty.origin, PATH, payment);
       return answer.status === 200;
     });
     expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
