@@ -11,6 +11,7 @@ import { bindMcp } from '../../../src/payment/lnbtc/binding.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { presentProof, proofHeader } from '../../support/lightning/lightning-buyer.ts';
 import { seed, seededRandom } from '../../support/random.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../../support/service/mcp.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
@@ -18,9 +19,11 @@ import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.
 import { headerOf } from '../../support/usdc/payments.ts';
 
 const moody = moodyEndpoint();
+const latch = latchedEndpoint('/test/latch', '0.0005');
 /** The same, sold for bitcoin only. */
 const sats = { ...moody.endpoint, path: '/test/sats', onlyOn: 'lightning' } as const;
 const TOOL = 'paid_test_moody';
+const LATCH_TOOL = 'paid_test_latch';
 const SATS_TOOL = 'paid_test_sats';
 const ESTIMATE = 'paid_fees_estimate';
 const PRICE = 500n;
@@ -30,7 +33,7 @@ let service: Service;
 let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
-  service = await startService(network, { catalogue: [...catalogue, moody.endpoint, sats] });
+  service = await startService(network, { catalogue: [...catalogue, moody.endpoint, latch.endpoint, sats] });
   mcp = await connectClient(service.origin, '/mcp?schemas=full');
   // From here on the client checks every result, failures too, against the listed schemas.
   await mcp.client.listTools();
@@ -42,7 +45,6 @@ afterAll(async () => {
 });
 beforeEach(() => {
   moody.recover();
-  moody.slow(0);
 });
 
 let tag = 0;
@@ -151,22 +153,22 @@ describe('in USDC, the official clients', () => {
     const payer = await newPayer();
     const before = await payer.balance();
     const given = fresh();
-    const meta = await payer.pay(TOOL, given);
-    moody.slow(400);
-    const runs = moody.runs();
+    const meta = await payer.pay(LATCH_TOOL, given);
+    latch.close();
+    const started = latch.started();
     const gone = new AbortController();
-    const body = JSON.stringify(callMessage(TOOL, given, meta));
+    const body = JSON.stringify(callMessage(LATCH_TOOL, given, meta));
     const asked = fetch(`${service.origin}/mcp`, { method: 'POST', headers: MCP_HEADERS, body, signal: gone.signal });
-    await expect.poll(moody.runs).toBe(runs + 1);
+    await started;
     gone.abort();
     await expect(asked).rejects.toThrow();
-    moody.slow(0);
+    await expect.poll(async () => (await service.deps.payments.ledger.countByState()).reserved).toBe(0);
+    latch.open();
     // The reservation is released, and the payment then buys another answer, because nothing was taken for the abandoned call.
     const other = fresh();
-    const answer = async () => (await mcp.call(TOOL, other, meta)).structuredContent;
-    await expect.poll(answer).toMatchObject(other);
+    expect((await mcp.call(LATCH_TOOL, other, meta)).structuredContent).toMatchObject(other);
     expect(await payer.balance()).toBe(before - PRICE);
-    expect(demandOf(await mcp.call(TOOL, given, meta)).error).toBe('payment_already_used');
+    expect(demandOf(await mcp.call(LATCH_TOOL, given, meta)).error).toBe('payment_already_used');
   });
 
   test('who present one payment many times at once pay once and see one answer', async () => {

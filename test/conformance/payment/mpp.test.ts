@@ -200,7 +200,7 @@ describe('a sale by MPP', () => {
     expect([unknown.status, code, charged]).toEqual([503, 'settlement_unknown', 'unknown']);
     expect(unknown.headers['www-authenticate']).toBeUndefined();
     await network.resumeMining();
-    await expect.poll(async () => (await present(path, payment)).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(async () => (await present(path, payment)).status).toBe(200);
     expect(await transfersOf(network, payment)).toBe(1);
   });
 
@@ -212,7 +212,7 @@ describe('a sale by MPP', () => {
     await network.resumeMining();
     const stateOf = async () =>
       JSON.parse((await call(service.origin, `/v1/payments/${nonceHex(payment)}`)).body).payments[0].state;
-    await expect.poll(stateOf, { timeout: 20_000 }).toBe('settled');
+    await expect.poll(stateOf).toBe('settled');
     clock.aheadMs = 8 * 24 * 60 * MINUTE_MS;
     await service.deps.payments.ledger.purge();
     const gone = await present(path, payment);
