@@ -37,9 +37,6 @@ const SHOPS: Readonly<Record<string, Shelf>> = {
  */
 const LIKE_THE_RELAYER: readonly RailFixture[] = [toy, usdcFacilitator, usdcGateway, usdcDeposit];
 
-/** The time for a process to start on a busy machine. */
-const START_MS = 60_000;
-
 /** Tests the twelve promises of src/payment/README.md for every rail on one database. All rails use one network. */
 export function railSuite(database: Adapter['name']): void {
   let network: EmbeddedNetwork;
@@ -62,11 +59,11 @@ export function railSuite(database: Adapter['name']): void {
     beforeAll(async () => {
       open = await openShop(shelf, network, await ledgerEnv());
       await open.start();
-    }, START_MS);
+    });
     afterAll(async () => {
       await open?.close();
     });
-    afterEach(() => open.calm(), START_MS);
+    afterEach(() => open.calm());
     for (const [at, fixture] of shelf.entries()) {
       describe(fixture.name, () => {
         const stage = ofNow(() => open.stages[at] as Stage);
