@@ -15,7 +15,7 @@ let chain: OpenChainClient;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   stage = createChannelStage(network);
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 5000 });
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   await network.fundUsdc(stage.payer.address, 1_000_000n);
 });
 afterAll(async () => {

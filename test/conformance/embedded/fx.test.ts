@@ -52,7 +52,7 @@ beforeAll(async () => {
   dex = network.pools!;
   const config = loadConfig(embeddedEnvironment(network));
   watch = { ...config.watch, usdc: config.network.usdc };
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 5000 });
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   folder = mkdtempSync(join(tmpdir(), 'percall-fx-'));
   db = openChainDatabase(join(folder, 'chain.db'));
   await network.pauseMining();

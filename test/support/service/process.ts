@@ -7,7 +7,7 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 import { CHILD_ENV, CHILD_OPTIONS } from './child-env.ts';
 import { ownPort } from './own-port.ts';
-import { call } from './service.ts';
+import { call, NODE_ANSWERS } from './service.ts';
 
 /** A start takes some seconds on an idle machine. Twenty busy programs on two cores have made it last longer than 30 s. */
 const READY_MS = 120_000;
@@ -25,6 +25,7 @@ export async function createProcess(
   const origin = `http://127.0.0.1:${port}`;
   const given: Record<string, string> = {
     ...embeddedEnvironment(network),
+    ...NODE_ANSWERS,
     PORT: String(port),
     PUBLIC_ORIGIN: origin,
     DATA_DIR: dataDir,

@@ -8,7 +8,7 @@ import { createSwapScanner } from './swap-scanner.ts';
 // between many commits.
 
 const [, , url = '', file = ''] = process.argv;
-const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 2000 });
+const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 60_000 });
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const limits = { requestsPerSecond: 1000, blocksPerRequest: 2, feeSpan: 16, logSpan: 20, pollIntervalMs: 5 };
 const db = openChainDatabase(file);
