@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';
@@ -23,7 +24,9 @@ beforeAll(async () => {
   stage = createChannelStage(network);
 });
 beforeEach(async () => {
-  bed = await openChainRelayer(network);
+  // Time stands still for the relayer. It warns of a transaction that is late.
+  const stillMs = systemClock.nowMs();
+  bed = await openChainRelayer(network, { ...systemClock, nowMs: () => stillMs });
 });
 afterEach(() => bed.close());
 afterAll(() => network?.stop());

@@ -2,19 +2,19 @@ import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createHeads } from '../../../src/chain/rpc/heads.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock as clock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
 import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
 import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 
-/** The real relayer with a key of its own over an embedded network, or over a proxy before it. It notes in memory what it sends. */
-export async function openChainRelayer(network: EmbeddedNetwork, rpcUrl = network.rpcUrl) {
-  const { usdc, chainId } = network;
+/** The real relayer with a key of its own over an embedded network. It notes in memory what it sends. */
+export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = systemClock) {
+  const { usdc, chainId, rpcUrl } = network;
   const account = createAccount();
   await network.fundNative(account.address, 10n ** 20n);
-  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 2000 });
+  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000 });
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
   const mined: MinedCost[] = [];
