@@ -20,17 +20,25 @@ const HEADER_BYTES = 12;
 export async function startNameServer(zone: Zone): Promise<NameServer> {
   const asked: string[] = [];
   const counts = new Map<string, number>();
+  const answers = new Map<string, Buffer>();
   const socket = createSocket('udp4', (query: Buffer, from: RemoteInfo) => {
     const { name, type, end } = readQuestion(query);
     const kind = TYPES[type];
     if (kind === undefined) return;
+    const { port, address: host } = from;
+    // A resolver that waited too long sends the same bytes from the same port again, and means the same question.
+    const sent = `${port} ${query.toString('latin1')}`;
+    const given = answers.get(sent);
+    if (given) return socket.send(given, port, host);
     const question = `${kind} ${name}`;
     const before = counts.get(question) ?? 0;
     counts.set(question, before + 1);
     asked.push(question);
     const addresses = zone(name, before);
     const wanted = addresses.filter((address) => address.includes(':') === (kind === 'AAAA'));
-    socket.send(answer(query.subarray(0, end), type, wanted, addresses.length > 0), from.port, from.address);
+    const reply = answer(query.subarray(0, end), type, wanted, addresses.length > 0);
+    answers.set(sent, reply);
+    socket.send(reply, port, host);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
