@@ -132,7 +132,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   /** Returns the broken promises once every buyer has the last answer. Empty when all hold. */
   async function findings(): Promise<string[]> {
     const found: string[] = [];
-    for (let tries = 0; tries < 100 && (await open()) > 0; tries++) await sleep(100);
+    for (const deadline = Date.now() + END_MS; Date.now() < deadline && (await open()) > 0; ) await sleep(100);
     const counts = await payments.ledger.countByState();
     if (counts.reserved + counts.settling + counts.unknown > 0) found.push(`left open: ${JSON.stringify(counts)}`);
     const served = sales.filter(({ answers }) => answers.includes('served'));

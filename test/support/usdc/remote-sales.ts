@@ -81,7 +81,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     row: (authorization: Authorization) => ledger.find(paymentKey(authorization, network, hexToBytes(contract))),
     /** Reconciles until no payment is open. */
     resolveAll: async () => {
-      for (let round = 0; round < 200; round++) {
+      for (let round = 0; round < 600; round++) {
         await reconcile();
         await settlement.idle();
         if ((await gathered(ledger.unfinished())).length === 0) return;
