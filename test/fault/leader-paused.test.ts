@@ -72,6 +72,9 @@ describePostgres('the leader is paused', () => {
       (stored ??= until('all are stored', async () => (await countOf('settling', 'unknown')) === count));
     const relayer = network.relayer.address.toLowerCase();
     const answered = new Map<number, unknown>();
+    /** What came when, for the error of a buyer who was not served. */
+    const times: [what: number | string, atMs: number][] = [];
+    const mark = (what: number | string) => times.push([what, Date.now()]);
     let answeredBefore: ReadonlySet<number> = new Set();
     /** What has become of the payments, for the error of a wait for them. */
     const standing = async (held: ProxiedCall): Promise<string> => {
@@ -102,6 +105,7 @@ describePostgres('the leader is paused', () => {
         sleeps = true;
         answeredBefore = new Set(answered.keys());
         process.kill(leaderPid, 'SIGSTOP');
+        mark('paused');
         markPaused();
         await woken;
       },
@@ -111,6 +115,7 @@ describePostgres('the leader is paused', () => {
     onTestFinished(() => network.resumeMining());
     const answers = payments.map(async (payment, at) => {
       const answer = await present(at % 2 ? first : second, PATH, payment).catch(String);
+      mark(at);
       answered.set(at, typeof answer === 'string' ? answer : [answer.status, answer.body]);
       return typeof answer === 'string' ? null : answer;
     });
@@ -125,6 +130,7 @@ describePostgres('the leader is paused', () => {
     // Resumed earlier, the instance would answer its waiting buyers that the outcome is unknown. That is correct, but no answer.
     await until('it has settled what it found', async () => (await countOf('settled')) === sold + count);
     wake();
+    mark('resumed');
     process.kill(leaderPid, 'SIGCONT');
 
     const received = await Promise.all(answers);
@@ -141,9 +147,10 @@ describePostgres('the leader is paused', () => {
     await expectBalancedLedger(network, service, context);
     // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found. The others were told
     // that the outcome is unknown, and the check above presented their payments again.
+    const logs = service.instances.map((instance) => instance.log().slice(-5000)).join('\n');
     expect(
       received.map((answer) => answer?.status),
-      context,
+      `${context}\n${JSON.stringify(times)}\n${logs}`,
     ).toEqual(payments.map((_, at) => (answeredBefore.has(at) ? 503 : 200)));
     return answeredBefore.size === 0;
   }
