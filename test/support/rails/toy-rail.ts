@@ -20,8 +20,8 @@ import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);
 const SCHEME = 'toy';
-/** In milliseconds. A settlement without an answer in this time is unknown. */
-const TIMEOUT_MS = 1000;
+/** In milliseconds. A settlement without an answer in this time is unknown. A buyer is told so sooner, when SETTLE_WAIT_MS are over. */
+const TIMEOUT_MS = 20_000;
 
 /** Makes this rail's entry in a 402 from the plain entry. */
 const entryFrom = (plain: PaymentRequirements) => ({ ...plain, scheme: SCHEME, asset: 'TOY', extra: {} });
