@@ -13,6 +13,7 @@ import { createHttpFacilitator } from '../../src/payment/settlers/facilitator/cl
 import { createRemoteSettler } from '../../src/payment/settlers/facilitator/remote-settler.ts';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';
 import { signForGateway } from '../support/usdc/gateway-payment.ts';
 import { GATEWAY_FAULTS, type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
@@ -33,6 +34,7 @@ const clock = systemClock;
 
 let network: EmbeddedNetwork;
 let chain: OpenChainClient;
+countRunningTime();
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 30_000 });
