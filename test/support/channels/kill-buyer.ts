@@ -19,7 +19,7 @@ const [PRICE, PRICE_OF_FAILING, FUNDS, DEPOSIT] = [2000n, 1000n, 2_000_000_000n,
 /** Shares of the calls: those that put money in, those whose endpoint fails, and those whose answer is lost on its way. */
 const [DEPOSITS, FAILURES, LOST] = [0.12, 0.1, 0.05];
 /** The longest pause between two calls, and how long a final answer may take, in ms. */
-const [PAUSE_MS, END_MS] = [15, 30_000];
+const [PAUSE_MS, END_MS] = [15, 120_000];
 
 /** A call that a buyer made. `max`: what it signed in all. `deposit`: what it put into the channel with it. */
 export interface Attempt {

@@ -13,7 +13,7 @@ import { abi, claimedOf, eventsOf, withdrawingSince } from './chain-view.ts';
 import type { KillBuyer } from './kill-buyer.ts';
 
 /** How long a refund's end may take, in ms. */
-const END_MS = 60_000;
+const END_MS = 120_000;
 /** How often a withdrawal may meet a claim. The payer buys nothing meanwhile, so few claims can still come. */
 const MOST_CLAIMS = 5;
 
