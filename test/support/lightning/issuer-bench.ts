@@ -34,7 +34,7 @@ export async function openIssuerBench(): Promise<IssuerBench> {
     clock,
     node,
     logged,
-    issuer({ expectedKey, network = MAINNET, power, timeoutMs = 1000 } = {}) {
+    issuer({ expectedKey, network = MAINNET, power, timeoutMs = 60_000 } = {}) {
       const inspect: Receiver['inspect'] = async () => power?.() ?? [];
       const options = { network, expectedKey: expectedKey ?? null, expirySeconds: 300, timeoutMs, clock, log };
       const issuer = createIssuer({ receiver: { ...receiver, inspect }, ...options });

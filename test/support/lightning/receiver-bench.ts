@@ -17,7 +17,7 @@ export interface ReceiverBench {
 /** Opens a configured receiver over real HTTP. */
 export function openReceiver(
   config: ReceiverConfig,
-  { clock = systemClock, timeoutMs = 2000 }: { clock?: Clock; timeoutMs?: number } = {},
+  { clock = systemClock, timeoutMs = 60_000 }: { clock?: Clock; timeoutMs?: number } = {},
 ): ReceiverBench {
   const logged: string[] = [];
   const log = createLogger('debug', { write: (line) => void logged.push(line) });

@@ -37,7 +37,8 @@ let warned: string[];
 const opened: { stop(): Promise<void> }[] = [];
 
 beforeEach(async () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  // Requests have no time-out: an exchange's is three seconds, and a pause of the machine is no fault of the exchange.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] });
   clock = createManualClock(NOON);
   node = await startNodeServer('phoenixd', clock);
   warned = [];

@@ -34,7 +34,7 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
 
   const keyWith = async (tlsCertFile: string | null) => {
     const config = { ...node.config, tlsCertFile } as Parameters<typeof openReceiver>[0];
-    const bench = openReceiver(config, { timeoutMs: 60_000 });
+    const bench = openReceiver(config);
     return bench.receiver.nodeKey(signal).finally(bench.close);
   };
 

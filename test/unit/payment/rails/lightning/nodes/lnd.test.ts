@@ -11,7 +11,7 @@ let bench: ReceiverBench;
 
 beforeEach(async () => {
   node = await startNodeServer('lnd', systemClock);
-  bench = openReceiver(node.config, { timeoutMs: 60_000 });
+  bench = openReceiver(node.config);
 });
 afterEach(async () => {
   await bench.close();

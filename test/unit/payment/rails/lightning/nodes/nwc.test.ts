@@ -247,7 +247,7 @@ describe('a failure of the wallet', () => {
 
   test('is the node being away when the connection string holds no usable secret', async () => {
     const connection = wallet.connection.replace(wallet.secret, '00'.repeat(32));
-    const other = openReceiver({ kind: 'nwc', connection }, { timeoutMs: 60_000 });
+    const other = openReceiver({ kind: 'nwc', connection });
     await expect(other.receiver.nodeKey(signal)).rejects.toThrow('nwc: its connection string holds no usable keys');
     await other.close();
   });

@@ -10,7 +10,7 @@ let bench: ReceiverBench;
 
 beforeEach(async () => {
   node = await startNodeServer('phoenixd', systemClock);
-  bench = openReceiver(node.config, { timeoutMs: 60_000 });
+  bench = openReceiver(node.config);
 });
 afterEach(async () => {
   await bench.close();
@@ -57,7 +57,7 @@ describe('a phoenixd node', () => {
   });
 
   test('that refuses our password makes the error name the password that is needed', async () => {
-    const other = openReceiver({ kind: 'phoenixd', url: node.url, password: 'wrong' }, { timeoutMs: 60_000 });
+    const other = openReceiver({ kind: 'phoenixd', url: node.url, password: 'wrong' });
     await expect(other.receiver.nodeKey(signal)).rejects.toThrow(/http-password-limited-access/);
     await other.close();
   });
