@@ -13,7 +13,10 @@ import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
-const WAIT_MS = 600;
+/** The other process ends a row long before this is over, also where the machine pauses. */
+const LONG_MS = 60_000;
+/** A test waits for all of it. */
+const SHORT_MS = 600;
 
 let folder: string;
 let stores: LedgerStore[];
@@ -58,7 +61,7 @@ const intentOf = (id: string): Intent => ({
 });
 
 /** Settlement by a process that does this with each row it is asked for, and says when it has ended, or does not. */
-function handTo(work: (id: string) => Promise<unknown>, notifies: boolean, waitMs = WAIT_MS) {
+function handTo(work: (id: string) => Promise<unknown>, notifies: boolean, waitMs = LONG_MS) {
   let tell = (_id: string) => {};
   const asked: string[] = [];
   const left: [string, string | null][] = [];
@@ -101,7 +104,7 @@ describe('an intent that is handed over', () => {
   });
 
   test('is unknown when the other process does not end it in time, and may still end later', async () => {
-    const { remote, left } = handTo(async () => {}, false);
+    const { remote, left } = handTo(async () => {}, false, SHORT_MS);
     const id = await intent();
     expect(await remote.settle(intentOf(id), CONTRACT)).toMatchObject({ id, state: 'unknown' });
     expect(left).toEqual([[id, 'unknown']]);
