@@ -4,6 +4,7 @@ import { createRdapBootstrap } from '../../../src/upstream/names/rdap-bootstrap.
 import { describeSamples, type Samples, seconds } from '../../support/upstream/name-samples.ts';
 import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';
+import { PATIENT_MS } from '../../support/upstream/patience.ts';
 
 describeSamples(
   'domains/whois over recorded answers',
@@ -110,7 +111,8 @@ describeSamples(
 
     const bootstrapOf = () => {
       const upstreams = createUpstreams({ clock: samples.world.clock, userAgent: 'percall/test' });
-      const upstream = upstreams.open({ name: 'IANA', timeoutMs: 2000, maxBytes: 1e6, concurrency: 1, retries: 0 });
+      const bounds = { timeoutMs: PATIENT_MS, maxBytes: 1e6, concurrency: 1, retries: 0 } as const;
+      const upstream = upstreams.open({ name: 'IANA', ...bounds });
       return createRdapBootstrap(upstream, samples.world.urls.rdapBootstrap, samples.world.clock);
     };
 

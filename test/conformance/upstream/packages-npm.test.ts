@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { NotFound } from '../../../src/errors.ts';
 import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstream/packages.ts';
+import { PATIENT_MS } from '../../support/upstream/patience.ts';
 import { afterWholeSuite } from '../../support/whole-suite.ts';
 
-const { serve, server, sources } = usePackages();
+const { serve, server, sources } = usePackages({ timeoutMs: PATIENT_MS });
 const { sample, unused } = samplesOf('npm');
 
 describe.skipIf(!SAMPLES_PRESENT)('npm’s source over recorded answers (skipped where the samples are absent)', () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstream/packages.ts';
+import { PATIENT_MS } from '../../support/upstream/patience.ts';
 import { afterWholeSuite } from '../../support/whole-suite.ts';
 
-const { serve, sources, open } = usePackages();
+const { serve, sources, open } = usePackages({ timeoutMs: PATIENT_MS });
 const { sample, unused } = samplesOf('pypi');
 
 describe.skipIf(!SAMPLES_PRESENT)('PyPI’s source over recorded answers (skipped where the samples are absent)', () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../../support/upstream/packages.ts';
+import { PATIENT_MS } from '../../support/upstream/patience.ts';
 import { afterWholeSuite } from '../../support/whole-suite.ts';
 
-const { serve, sources } = usePackages();
+const { serve, sources } = usePackages({ timeoutMs: PATIENT_MS });
 const { sample, unused } = samplesOf('osv');
 
 describe.skipIf(!SAMPLES_PRESENT)('OSV’s source over recorded answers (skipped where the samples are absent)', () => {

@@ -14,6 +14,8 @@ const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello<
 let network: EmbeddedNetwork;
 let pages: Replay;
 let service: Service;
+/** The same with a short time-out, for pages that are silent or slow. */
+let hasty: Service;
 beforeAll(async () => {
   pages = await startReplay({
     '/page': { headers: HTML, body: PAGE },
@@ -23,10 +25,12 @@ beforeAll(async () => {
   });
   network = await startEmbeddedNetwork();
   const hosts = ['good.example', 'limited.example'].map((name) => `${name}=127.0.0.1:${pages.port}`);
-  const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40', WEB_TIMEOUT_MS: '3000' };
+  const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40' };
   service = await startService(network, { env });
+  hasty = await startService(network, { env: { ...env, WEB_TIMEOUT_MS: '1000', COLLECTOR: 'off' } });
 });
 afterAll(async () => {
+  await hasty?.stop();
   await service?.stop();
   await network?.stop();
   await pages?.stop();
@@ -36,7 +40,7 @@ beforeEach(() => pages.setFault(null));
 const extract = (url: string) => `/v1/paid/web/extract?url=${encodeURIComponent(url)}`;
 const check = (url: string) => `/v1/paid/web/check?url=${encodeURIComponent(url)}`;
 
-const buy = (path: string) => buyOnce(network, service.origin, path);
+const buy = (path: string, seller = service) => buyOnce(network, seller.origin, path);
 
 describe('a call that is answered', () => {
   test('web/extract follows the redirect and gives the text of the page', async () => {
@@ -115,7 +119,8 @@ describe('a call that fails', () => {
     'for a page that fails (%s) is never charged',
     async (fault) => {
       await pages.setFault(fault);
-      const { answer, body, paid, transfers } = await buy(extract('http://good.example/page'));
+      const seller = fault === 'time-out' || fault === 'slow-body' ? hasty : service;
+      const { answer, body, paid, transfers } = await buy(extract('http://good.example/page'), seller);
       expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([502, 'upstream_failed', false, 0n, 0]);
       expect(body.detail).toMatch(/^good\.example: /);
     },

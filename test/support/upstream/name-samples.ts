@@ -46,7 +46,7 @@ export function describeSamples(
   };
   describe.skipIf(!existsSync(SAMPLES))(`${title} (skipped where ../shared is absent)`, () => {
     beforeEach(async () => {
-      world = await startNames({ timeoutMs: 2000 });
+      world = await startNames();
     });
     afterEach(() => world.stop());
     suite(samples);

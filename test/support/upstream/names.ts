@@ -3,6 +3,7 @@ import { strToU8, zipSync } from 'fflate';
 import type { NamesConfig } from '../../../src/config/names.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
+import { PATIENT_MS } from './patience.ts';
 import { type Received, startReplay } from './replay.ts';
 
 /** An answer of a stand-in: bytes with a type. */
@@ -55,9 +56,9 @@ export function dnsAnswers(
 /**
  * The real sources of domains, currencies and encyclopedias over two local servers: `first` stands in for those that are asked first,
  * `second` for IANA's list and those that are asked when the first fail. `answers` goes by path, the longest prefix first; what is not in it is 404.
- * Time-outs are cut to `timeoutMs`.
+ * Each source has the time-out `timeoutMs`.
  */
-export async function startNames({ timeoutMs = 5000 } = {}) {
+export async function startNames({ timeoutMs = PATIENT_MS } = {}) {
   const answers = new Map<string, Answer>();
   const requests: string[] = [];
   const headers: Received['headers'][] = [];
@@ -84,9 +85,9 @@ export async function startNames({ timeoutMs = 5000 } = {}) {
   const time = { nowMs: NOW };
   const clock = { nowMs: () => time.nowMs, sleep: async () => undefined };
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test (+http://127.0.0.1; test@example.org)' });
-  const short: Upstreams = {
+  const timed: Upstreams = {
     ...upstreams,
-    open: (options) => upstreams.open({ ...options, timeoutMs: Math.min(options.timeoutMs, timeoutMs) }),
+    open: (options) => upstreams.open({ ...options, timeoutMs }),
   };
   return {
     origin,
@@ -98,7 +99,7 @@ export async function startNames({ timeoutMs = 5000 } = {}) {
     headers,
     time,
     clock,
-    sources: { clock, ...createNamesSources(short, urls, clock) },
+    sources: { clock, ...createNamesSources(timed, urls, clock) },
     stop: async () => {
       await upstreams.close();
       await first.stop();
