@@ -1,6 +1,5 @@
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { InstancesStore } from '../../src/store/ports/instances.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
@@ -9,13 +8,11 @@ import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { until } from '../support/service/workers.ts';
+import { patient, unlessLate } from './unless-late.ts';
 
 const [LEASE_MS, LIVING_MS] = [60_000, 60_000];
 const quiet = { warn: () => {} };
-
-/** Whether a statement, a transaction, a connection or an answer took too long. PostgreSQL and its client name each of these a timeout. */
-const isTimeout = (error: unknown): boolean =>
-  error instanceof AppError && error.code === 'ledger_unavailable' && /timeout/.test(String(error.cause));
 
 describePostgres('instances that share a ledger', () => {
   let url: string;
@@ -24,19 +21,12 @@ describePostgres('instances that share a ledger', () => {
   beforeEach(async () => {
     url = await freshDatabase();
     share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
-    store = share.store;
+    store = patient(share.store);
   });
   afterEach(() => share.close());
 
-  /** Tried again after a time-out alone, like an instance does, because a heartbeat fails on a database that takes longer than 1.5 s. */
-  const heartbeat = async (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) => {
-    const once = () => store.heartbeat(bootId, leaseMs, livingMs);
-    const unlessLate = (error: unknown) => {
-      if (!isTimeout(error)) throw error;
-      return once();
-    };
-    return once().catch(unlessLate).catch(unlessLate);
-  };
+  const heartbeat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) =>
+    store.heartbeat(bootId, leaseMs, livingMs);
 
   test('have exactly one leader when many ask at once, and the fencing token stays while it leads', async () => {
     const names = Array.from({ length: 16 }, (_, at) => `i${at}`);
@@ -112,12 +102,19 @@ describePostgres('instances that share a ledger', () => {
   test('count a client’s calls together, each call once, and another client’s apart', async () => {
     const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
     try {
-      const both = [share.windows('calls'), other.windows('calls')] as const;
-      const counts = await Promise.all(Array.from({ length: 64 }, (_, at) => both[at % 2 === 0 ? 0 : 1].count('one')));
+      // Each attempt counts in windows of its own.
+      const { counts, two, others } = await unlessLate(async (attempt) => {
+        const calls = `calls ${attempt}`;
+        const both = [share.windows(calls), other.windows(calls)] as const;
+        return {
+          counts: await Promise.all(Array.from({ length: 64 }, (_, at) => both[at % 2 === 0 ? 0 : 1].count('one'))),
+          two: await both[1].count('two'),
+          others: await other.windows(`others ${attempt}`).count('one'),
+        };
+      });
       const sorted = counts.map(({ count }) => count).sort((a, b) => a - b);
       expect(sorted).toEqual(Array.from({ length: 64 }, (_, at) => at + 1));
-      expect((await both[1].count('two')).count).toBe(1);
-      expect((await other.windows('others').count('one')).count).toBe(1);
+      expect([two.count, others.count]).toEqual([1, 1]);
     } finally {
       await other.close();
     }
@@ -127,22 +124,20 @@ describePostgres('instances that share a ledger', () => {
     const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
     const heard = new Set<string>();
     other.notifications.onAsked((id) => heard.add(id));
-    const sayUntilHeard = async (id: string) => {
-      for (let tries = 0; tries < 200 && !heard.has(id); tries++) {
+    const sayUntilHeard = (id: string) =>
+      until(`${id} is heard`, () => {
         share.notifications.ask(id);
-        await new Promise((next) => setTimeout(next, 25));
-      }
-      return heard.has(id);
-    };
+        return heard.has(id);
+      });
     try {
-      expect(await sayUntilHeard('before')).toBe(true);
+      await sayUntilHeard('before');
       const client = new Client({ connectionString: url });
       await client.connect();
       await client.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'percall notifications'",
       );
       await client.end();
-      expect(await sayUntilHeard('after')).toBe(true);
+      await sayUntilHeard('after');
     } finally {
       await other.close();
     }

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import type { InstancesStore } from '../../src/store/ports/instances.ts';
 import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
 import { operation } from '../support/ledger/channel-rows.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
+import { patient } from './unless-late.ts';
 
 /** The duration of a lease that lasts, and of one that ends at once. */
 const [LONG_MS, OVER_MS] = [60_000, 0];
@@ -13,6 +15,7 @@ const HASH = hash32('transaction');
 describePostgres('a broadcast that is noted while the lease moves', () => {
   let stores: Meddled['stores'];
   let share: InstancesShare;
+  let instances: InstancesStore;
   /** Locks a row, so that other transactions wait until the test releases it. */
   let blocker: Meddled['blocker'];
   let watcher: Meddled['watcher'];
@@ -22,6 +25,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     const { url, ...meddled } = await openMeddled();
     ({ stores, blocker, watcher, retries, close } = meddled);
     share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } });
+    instances = patient(share.store);
     for (const id of ['paid', 'other']) {
       await stores.payments.reserve(reservation(id, id), 0, null);
       await stores.payments.move(id, ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
@@ -32,7 +36,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   });
 
   const heartbeat = async (bootId: string, leaseMs = LONG_MS) =>
-    (await share.store.heartbeat(bootId, leaseMs, 60_000)).fencingToken;
+    (await instances.heartbeat(bootId, leaseMs, 60_000)).fencingToken;
   const hold = async (id: string): Promise<void> => {
     await blocker.query('BEGIN');
     await blocker.query('SELECT id FROM usdc_payments WHERE id = $1 FOR UPDATE', [id]);
@@ -60,7 +64,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   test('is on disk before another instance gets the lease, whose heartbeat succeeds meanwhile without the lease', async () => {
     const first = await heartbeat('first', OVER_MS);
     const { note } = await noteAndWait(first);
-    const standing = await share.store.heartbeat('second', LONG_MS, 60_000);
+    const standing = await instances.heartbeat('second', LONG_MS, 60_000);
     expect([standing.fencingToken, standing.living.toSorted()]).toEqual([null, ['first', 'second']]);
     await letGo();
     expect([...(await note)]).toEqual(['paid']);
@@ -92,8 +96,8 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     const first = await heartbeat('first');
     const { note } = await noteAndWait(first);
     expect(await heartbeat('first')).toBe(first);
-    expect(await share.store.report(first ?? 0, 'word')).toBe(true);
-    await share.store.leave('first');
+    expect(await instances.report(first ?? 0, 'word')).toBe(true);
+    await instances.leave('first');
     expect(await heartbeat('second')).toBeNull();
     await letGo();
     expect([[...(await note)], retries()]).toEqual([['paid'], 0]);

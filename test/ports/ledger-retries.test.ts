@@ -14,6 +14,8 @@ import { openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.
 
 const ENV = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const RETRIES = 'ledger_retries_total';
+/** So long that no busy machine reaches them. */
+const TIMES = { LEDGER_CONNECT_TIMEOUT_MS: '60000', LEDGER_STATEMENT_TIMEOUT_MS: '60000' };
 
 let folder: string;
 let registry: Registry;
@@ -24,7 +26,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const open = (url: string) => {
-  const config = loadConfig({ ...ENV, DATA_DIR: folder, LEDGER_URL: url });
+  const config = loadConfig({ ...ENV, ...TIMES, DATA_DIR: folder, LEDGER_URL: url });
   return openLedger(config, WHOLE, systemClock, createLogger('silent'), registry);
 };
 const retries = async () => (await registry.getSingleMetric(RETRIES)?.get())?.values.map(({ value }) => value);

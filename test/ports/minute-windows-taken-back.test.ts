@@ -5,9 +5,12 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/minute-windows.ts';
-import { openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openPools } from '../../src/store/postgres/pool.ts';
+import { createRetry } from '../../src/store/postgres/retry.ts';
+import { openPostgresWindows } from '../../src/store/postgres/shared-windows.ts';
+import { createRun } from '../../src/store/postgres/transaction.ts';
 import { openSharedWindows } from '../../src/store/sqlite/shared-windows.ts';
-import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
@@ -58,8 +61,12 @@ async function openFile(): Promise<Opened> {
 
 async function openPostgres(): Promise<Opened> {
   const url = await freshDatabase();
-  const options = { url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } };
-  const both = [openInstances(options), openInstances(options)] as const;
+  const open = () => {
+    const pools = openPools({ ...POSTGRES_LIMITS, url, size: 4, applicationName: 'percall limits' });
+    const run = createRun(pools.writes, createRetry(systemClock));
+    return { windows: openPostgresWindows(run, 'salt'), close: pools.close };
+  };
+  const both = [open(), open()] as const;
   const sql = new Client({ connectionString: url });
   await sql.connect();
   return {
@@ -68,7 +75,7 @@ async function openPostgres(): Promise<Opened> {
     endMinute: async () => void (await sql.query('UPDATE minute_windows SET ends_at = ends_at - 60000')),
     close: async () => {
       await sql.end();
-      for (const share of both) await share.close();
+      for (const each of both) await each.close();
     },
   };
 }

@@ -11,6 +11,7 @@ import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adap
 import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { unlessLate } from './unless-late.ts';
 
 /** How many windows one process counts in before it forgets those that are over. */
 const TIDY_EVERY = 1000;
@@ -178,8 +179,9 @@ describePostgres('minute windows that instances share', () => {
       END $$;
       CREATE TRIGGER see BEFORE INSERT ON minute_windows FOR EACH ROW EXECUTE FUNCTION see();`);
     const share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } });
-    await share.windows('calls').count('a');
+    await unlessLate(async () => share.windows('calls').count('a'));
     await share.close();
-    expect((await sql.query('SELECT synchronous FROM seen')).rows).toEqual([{ synchronous: 'on' }]);
+    // More than one only where a count was late.
+    expect((await sql.query('SELECT DISTINCT synchronous FROM seen')).rows).toEqual([{ synchronous: 'on' }]);
   });
 });

@@ -7,14 +7,15 @@ import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, nodeOf } from '../support/lightning/lightning-rows.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
-import { untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 /** Short, for the tests that wait for them. */
 const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 };
 /** Far more than the sum of the time-outs, but limited. */
 const BOUND_MS = 20_000;
+const WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 describePostgres('a connection to PostgreSQL', () => {
   let url: string;
@@ -28,6 +29,7 @@ describePostgres('a connection to PostgreSQL', () => {
     direct = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
   });
   afterEach(async () => {
+    vi.useRealTimers();
     await Promise.all([stores.close(), direct.close()]);
     await proxy.stop();
   });
@@ -56,6 +58,17 @@ describePostgres('a connection to PostgreSQL', () => {
   async function shortenTimeouts(): Promise<void> {
     await stores.close();
     stores = await untilItWorks(() => openPostgresStores({ url: proxy.url, ...LIMITS, clock: systemClock }));
+  }
+
+  /** Sends a write until one is seen to wait for a lock. Each waits no longer than its time-out, which a busy machine may have reached by then. */
+  async function stuckWrite(watcher: Client): Promise<{ ended: Promise<unknown> }> {
+    for (;;) {
+      let isOver = false;
+      const ended = end(reserve('stuck')).finally(() => {
+        isOver = true;
+      });
+      while (!isOver) if ((await watcher.query(WAITING)).rows.length > 0) return { ended };
+    }
   }
 
   test('that breaks while it is idle fails at most the next call, and ends no process', async () => {
@@ -120,7 +133,10 @@ describePostgres('a connection to PostgreSQL', () => {
     const watcher = new Client({ connectionString: url });
     await Promise.all([blocker.connect(), watcher.connect()]);
     await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
+    // Only the server's time-out ends them, and no time-out of the client before its answer is read.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const outcomes = await Promise.allSettled([reserve('a'), reserve('b')]);
+    vi.useRealTimers();
     expect(outcomes.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
       expect.stringContaining('statement timeout'),
       expect.stringContaining('statement timeout'),
@@ -139,14 +155,13 @@ describePostgres('a connection to PostgreSQL', () => {
     const watcher = new Client({ connectionString: url });
     await Promise.all([blocker.connect(), watcher.connect()]);
     await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
-    const stuck = reserve('stuck');
-    await untilSomebodyWaits(watcher);
+    const { ended } = await stuckWrite(watcher);
     await watcher.end();
     // Now the server begins and takes the slot. It gets neither the statements nor notice of the client's end.
     proxy.swallow();
     await blocker.query('ROLLBACK');
     await blocker.end();
-    expect(await end(stuck)).toBe('rejected');
+    expect(await ended).toBe('rejected');
     expect(await end(untilItWorks(() => reserve('next', direct)))).toBe(true);
     expect(await direct.payments.get('stuck')).toBeNull();
   });
@@ -185,6 +200,9 @@ describePostgres('a connection to PostgreSQL', () => {
   });
 
   test('to a server that takes no writes is not ready', async () => {
+    await stores.close();
+    // No time passes, so that no pause counts as a database that does not answer.
+    stores = await openPostgresStores({ url: proxy.url, ...POSTGRES_LIMITS, clock: createManualClock(Date.now()) });
     await expect(stores.ping()).resolves.toBeUndefined();
     const client = new Client({ connectionString: url });
     await client.connect();

@@ -8,6 +8,7 @@ import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adap
 import { dumpOf } from '../support/ledger/released-fixtures.ts';
 import { expectOthers, expectPayments, expectPromises, expectProofs } from '../support/ledger/released-ledger.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { patient } from './unless-late.ts';
 
 const ON_POSTGRES = RELEASED.filter(({ database }) => database === 'postgres');
 const NEWEST = Math.max(...ON_POSTGRES.map(({ version }) => version));
@@ -87,7 +88,7 @@ describePostgres('on PostgreSQL', () => {
       const stores = await open();
       const log = { warn: () => {} };
       const share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log });
-      const standing = await share.store.heartbeat('boot-of-today', 6000, 15_000);
+      const standing = await patient(share.store).heartbeat('boot-of-today', 6000, 15_000);
       expect(standing).toMatchObject({ living: ['boot-of-today'], dead: ['boot-of-then'] });
       await share.close();
       await expectPromises(stores, schema.version);
