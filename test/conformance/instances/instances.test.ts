@@ -9,6 +9,8 @@ import { presentUntilServed, servedBy, until, usesOf } from '../../support/servi
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
+/** No call of a burst is late for a pause of the database or of an instance. */
+const TIMES = { LEDGER_CONNECT_TIMEOUT_MS: '20000', LEDGER_STATEMENT_TIMEOUT_MS: '20000' };
 
 describePostgres('instances over one ledger', () => {
   // test/crash/instances.test.ts has three in the quick lane.
@@ -21,7 +23,8 @@ describePostgres('instances over one ledger', () => {
       network = await startEmbeddedNetwork();
       postgres = await startPostgres();
       await postgres.createDatabase('ledger');
-      service = await startInstances(network, postgres.url('ledger'), count, { FACILITATOR_PER_MINUTE: '150' });
+      const env = { FACILITATOR_PER_MINUTE: '150', ...TIMES };
+      service = await startInstances(network, postgres.url('ledger'), count, env);
       buyer = await newBuyer(network, 50_000_000n);
     });
     afterAll(async () => {

@@ -14,6 +14,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
+import { NODE_ANSWERS } from '../../support/service/service.ts';
 import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
@@ -39,7 +40,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const environment = () => ({ ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env });
+const environment = () => ({ ...embeddedEnvironment(network), ...NODE_ANSWERS, DATA_DIR: dataDir, ...env });
 
 /** Runs the command with the service's environment, in a directory without a .env file. */
 const claim = () => runCommand('ledger', ['claim'], { cwd: folder, env: environment() });

@@ -17,7 +17,7 @@ import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
-import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
 import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
@@ -57,6 +57,7 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
 
   const environment = (more: Record<string, string>) => ({
     ...embeddedEnvironment(network),
+    ...NODE_ANSWERS,
     DATA_DIR: join(folder, 'data'),
     ...more,
   });
@@ -68,7 +69,10 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     await moveLedger({ from, url, nowMs: Date.now(), print: () => {}, say: (line) => void said.push(line) });
     return said.join('\n');
   };
-  const shared = () => ({ LEDGER_URL: database, DATA_DIR: join(folder, 'instance') });
+  const shared = () => ({
+    ...{ LEDGER_URL: database, LEDGER_CONNECT_TIMEOUT_MS: '20000' },
+    DATA_DIR: join(folder, 'instance'),
+  });
   const reconcile = (options: { isChainStill?: boolean } = {}) =>
     inPlaceOfService(reconcileLedger, { env: environment(shared()), location: { url: database } }, options);
   const ask = async (text: string, url = database): Promise<Rows> => {

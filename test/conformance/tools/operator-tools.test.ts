@@ -9,7 +9,7 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
-import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
 import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, buyOnce, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
@@ -37,6 +37,7 @@ afterAll(async () => {
 
 const environment = (more: Record<string, string>) => ({
   ...embeddedEnvironment(network),
+  ...NODE_ANSWERS,
   DATA_DIR: dataDir,
   ...more,
 });
