@@ -41,6 +41,10 @@ afterAll(async () => {
   await names.stop();
 });
 
+// Hundreds of connections begin at once. None may end by its time-out, however long a busy machine takes for all of them.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
 const bytesOf = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
 
 /** Names that resolve to closed ranges: `v-<index>` to one of the addresses, the others as their name says. */
@@ -98,10 +102,6 @@ describe('the counting server', () => {
 });
 
 describe('the guard', () => {
-  // Hundreds of connections begin at once. None may end by its time-out, however long a busy machine takes for all of them.
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-  afterEach(() => void vi.useRealTimers());
-
   test(`refuses ${vectors.length} URLs by their form, and no packet leaves`, async () => {
     connections = 0;
     const outcomes = await Promise.all(vectors.map(async (url) => [url, await attempt(url, guarded())]));
