@@ -5,13 +5,10 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/minute-windows.ts';
-import { openPools } from '../../src/store/postgres/pool.ts';
-import { createRetry } from '../../src/store/postgres/retry.ts';
-import { openPostgresWindows } from '../../src/store/postgres/shared-windows.ts';
-import { createRun } from '../../src/store/postgres/transaction.ts';
 import { openSharedWindows } from '../../src/store/sqlite/shared-windows.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { openWindows } from '../support/postgres/windows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** Windows as two processes open them, and a way to end their minute. */
@@ -61,12 +58,7 @@ async function openFile(): Promise<Opened> {
 
 async function openPostgres(): Promise<Opened> {
   const url = await freshDatabase();
-  const open = () => {
-    const pools = openPools({ ...POSTGRES_LIMITS, url, size: 4, applicationName: 'percall limits' });
-    const run = createRun(pools.writes, createRetry(systemClock));
-    return { windows: openPostgresWindows(run, 'salt'), close: pools.close };
-  };
-  const both = [open(), open()] as const;
+  const both = [openWindows(url), openWindows(url)] as const;
   const sql = new Client({ connectionString: url });
   await sql.connect();
   return {

@@ -3,13 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { OpenWindows } from '../../src/lib/limits/minute-windows.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
-import { openPools, type Pools } from '../../src/store/postgres/pool.ts';
-import { createRetry } from '../../src/store/postgres/retry.ts';
-import { openPostgresWindows } from '../../src/store/postgres/shared-windows.ts';
-import { createRun } from '../../src/store/postgres/transaction.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { openWindows, type WindowsOpener } from '../support/postgres/windows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { unlessLate } from './unless-late.ts';
 
@@ -21,7 +18,7 @@ const inOrder = (numbers: readonly number[]): number[] => numbers.toSorted((a, b
 describePostgres('minute windows that instances share', () => {
   let url: string;
   let sql: Client;
-  let pools: Pools[];
+  let openers: WindowsOpener[];
   let retries: number;
   let one: OpenWindows;
   let another: OpenWindows;
@@ -29,25 +26,18 @@ describePostgres('minute windows that instances share', () => {
     url = await freshDatabase();
     sql = new Client({ connectionString: url });
     await sql.connect();
-    [pools, retries] = [[], 0];
+    [openers, retries] = [[], 0];
     [one, another] = [open(), open()];
   });
   afterEach(async () => {
-    await Promise.all(pools.map((each) => each.close()));
+    await Promise.all(openers.map((each) => each.close()));
     await sql.end();
   });
 
-  function open(at = url, salt = 'salt'): OpenWindows {
-    const limits = { ...POSTGRES_LIMITS, size: 4, applicationName: 'percall limits' };
-    const opened = openPools({ ...limits, url: at });
-    pools.push(opened);
-    return openPostgresWindows(
-      createRun(
-        opened.writes,
-        createRetry(systemClock, () => void retries++),
-      ),
-      salt,
-    );
+  function open(at = url, salt?: string): OpenWindows {
+    const opener = openWindows(at, { ...(salt && { salt }), onRetry: () => void retries++ });
+    openers.push(opener);
+    return opener.windows;
   }
   const rows = async (): Promise<number> =>
     (await sql.query<{ count: number }>('SELECT count(*)::int FROM minute_windows')).rows[0]?.count ?? 0;

@@ -1,0 +1,19 @@
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { OpenWindows } from '../../../src/lib/limits/minute-windows.ts';
+import { openPools } from '../../../src/store/postgres/pool.ts';
+import { createRetry } from '../../../src/store/postgres/retry.ts';
+import { openPostgresWindows } from '../../../src/store/postgres/shared-windows.ts';
+import { createRun } from '../../../src/store/postgres/transaction.ts';
+import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';
+
+export interface WindowsOpener {
+  readonly windows: OpenWindows;
+  close(): Promise<void>;
+}
+
+/** The minute windows of a database, over connections of their own. No busy machine reaches their time-outs. */
+export function openWindows(url: string, { salt = 'salt', onRetry = () => {} } = {}): WindowsOpener {
+  const pools = openPools({ ...POSTGRES_LIMITS, url, size: 4, applicationName: 'percall limits' });
+  const run = createRun(pools.writes, createRetry(systemClock, onRetry));
+  return { windows: openPostgresWindows(run, salt), close: pools.close };
+}
