@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';
 import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
+import { createStillClock } from '../../support/still-clock.ts';
 import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
 import { newKey, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
 import { randomIntent } from '../../support/usdc/token-node.ts';
@@ -25,8 +25,9 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   // Time stands still for the relayer. It warns of a transaction that is late.
-  const stillMs = systemClock.nowMs();
-  bed = await openChainRelayer(network, { ...systemClock, nowMs: () => stillMs });
+  const clock = createStillClock();
+  clock.stop();
+  bed = await openChainRelayer(network, clock);
 });
 afterEach(() => bed.close());
 afterAll(() => network?.stop());

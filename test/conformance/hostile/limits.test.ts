@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until, untilReady } from '../../support/service/workers.ts';
+import { createStillClock } from '../../support/still-clock.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
@@ -12,9 +12,7 @@ import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 const ELSEWHERE = '127.0.0.2';
 const latch = latchedEndpoint();
 
-/** Where the service's clock stands still; null while it goes. */
-let stillMs: number | null = null;
-const clock: Clock = { ...systemClock, nowMs: () => stillMs ?? systemClock.nowMs() };
+const clock = createStillClock();
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
@@ -54,15 +52,13 @@ async function failSettlement(from: string): Promise<Payer> {
 }
 
 describe('a client', () => {
-  afterEach(() => {
-    stillMs = null;
-  });
+  afterEach(clock.start);
 
   test('whose payer holds too little is told to wait at its next payment, and no handler runs for either', async () => {
     const before = latch.runs();
     const empty = await newBuyer(network, 0n);
     // The wait is three seconds.
-    stillMs = clock.nowMs();
+    clock.stop();
     expect(endOf(await buy(empty))).toEqual([402, 'invalid_exact_evm_insufficient_balance']);
     const again = await buy(empty);
     expect(endOf(again)).toEqual([429, 'payer_short_of_funds']);

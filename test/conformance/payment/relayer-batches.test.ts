@@ -16,6 +16,7 @@ import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts'
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/chain/fault-proxy.ts';
+import { createStillClock } from '../../support/still-clock.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';
 import { newKey, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
@@ -136,13 +137,12 @@ describe('waiting payments', () => {
 
 describe('a payment that comes alone', () => {
   test('goes out at once: noted, then sent, with no other request before', async () => {
-    let stillMs: number | null = null;
-    const clock = { ...systemClock, nowMs: () => stillMs ?? systemClock.nowMs() };
+    const clock = createStillClock();
     const { settle, someIntents, mined, noted } = await open({ clock });
     const [first, second] = await someIntents(2);
     await settle(first ? [first] : []);
     // A transaction that is late is looked up and sent again.
-    stillMs = clock.nowMs();
+    clock.stop();
     const calls: string[] = [];
     proxy.play({
       fate: ({ method }) => {
