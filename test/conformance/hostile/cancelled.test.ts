@@ -36,7 +36,7 @@ describeServices('a payment that its payer cancels', (ledgerEnv) => {
   const other = latchedEndpoint('/test/other');
   let service: Service;
   beforeAll(async () => {
-    const env = { RPC_URLS: chain.url, RPC_TIMEOUT_MS: '60000', SETTLE_WAIT_MS: String(SETTLE_WAIT_MS) };
+    const env = { RPC_URLS: chain.url, SETTLE_WAIT_MS: String(SETTLE_WAIT_MS) };
     const often = { RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' };
     service = await startService(network, {
       catalogue: [latch.endpoint, other.endpoint],

@@ -33,8 +33,7 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
   afterEach(() => node.stop());
 
   const keyWith = async (tlsCertFile: string | null) => {
-    const config = { ...node.config, tlsCertFile } as Parameters<typeof openReceiver>[0];
-    const bench = openReceiver(config);
+    const bench = openReceiver({ ...node.config, tlsCertFile } as Parameters<typeof openReceiver>[0]);
     return bench.receiver.nodeKey(signal).finally(bench.close);
   };
 
