@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** How PostgreSQL acknowledges a transaction: the tag of a CommandComplete. */
 const COMMITTED = Buffer.from('COMMIT\0');
-/** The same for a transaction of which nothing was done, whether it ended with ROLLBACK or with COMMIT. */
-const ROLLED_BACK = Buffer.from('ROLLBACK\0');
+/** What PostgreSQL sends outside of any transaction: ReadyForQuery with the status `I`. */
+const IDLE = Buffer.from('Z\0\0\0\x05I');
 
 /** How an acknowledged COMMIT is lost: the connection breaks before its client gets the answer, or the connection becomes half-open. */
 export type CommitLoss = 'cut' | 'swallow';
@@ -54,9 +54,11 @@ export async function startDatabaseProxy(databaseUrl: string) {
   }
 
   function loses(pair: Pair, data: Buffer): boolean {
-    // A write that met a conflict is sent again, perhaps over another connection. The next COMMIT here may then be another write's.
-    if (data.includes(ROLLED_BACK)) pair.marked = false;
-    if (!losing || !pair.marked || !data.includes(COMMITTED)) return false;
+    const isTheOne = pair.marked && data.includes(COMMITTED);
+    // A read may have the mark, too. A write that met a conflict is sent again, perhaps over another connection. The next COMMIT here is then
+    // another transaction's.
+    if (data.includes(IDLE)) pair.marked = false;
+    if (!losing || !isTheOne) return false;
     const { how, lost } = losing;
     losing = null;
     if (how === 'cut') reset(pair);
