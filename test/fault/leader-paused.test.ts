@@ -17,9 +17,10 @@ import { newBuyer, present } from '../support/usdc/buyer.ts';
 const PATH = '/v1/paid/fees/estimate';
 /**
  * Buyers wait for the new leader on a slow machine too. The call that the test holds must not time out before all payments are stored: without the chain the
- * leader would refuse those that it has not stored yet.
+ * leader would refuse those that it has not stored yet. Nor must the ledger's answer that came while the leader was paused: the pause is often longer than the
+ * 11 s that a write waits by default, and the leader sees the time-out before it reads the answer.
  */
-const env = { SETTLE_WAIT_MS: '90000', RPC_TIMEOUT_MS: '60000' };
+const env = { SETTLE_WAIT_MS: '90000', RPC_TIMEOUT_MS: '60000', LEDGER_STATEMENT_TIMEOUT_MS: '60000' };
 
 /** How often buyers pay until all of them wait. Beside four busy programs one was answered too early in one run of nineteen. */
 const TRIES = 4;
