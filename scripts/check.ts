@@ -10,9 +10,15 @@ import { text } from 'node:stream/consumers';
  */
 const TSC = 'node node_modules/typescript-7/bin/tsc';
 
+/**
+ * Two checkers for two cores. Each reads the types that files share for itself: the four of the default took 35 s of processor time, two take 28. With a
+ * garbage collector that runs less often it is 25.
+ */
+const CHECK_TYPES = `GOGC=400 ${TSC} --noEmit --checkers 2`;
+
 /** Those that take longest first. */
 const CHECKS = [
-  `${TSC} --noEmit`,
+  CHECK_TYPES,
   'biome ci .',
   'vitest run test/unit/architecture.test.ts test/unit/function-length.test.ts',
   'knip',
