@@ -11,6 +11,7 @@ import {
   untilAllAreReady,
   untilNothingIsOpen,
 } from '../support/service/instances-checks.ts';
+import { metricOf } from '../support/service/metric.ts';
 import { until } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
@@ -50,10 +51,8 @@ describePostgres('the leader is paused', () => {
   };
 
   /** The payments that this instance knows to have stored since its start. */
-  const storedMoves = async (origin: string): Promise<number> => {
-    const text = await (await fetch(`${origin}/metrics`)).text();
-    return Number(/^payment_moves_total\{rail="usdc",state="settling"\} (\d+)$/m.exec(text)?.[1]);
-  };
+  const storedMoves = async (origin: string): Promise<number> =>
+    (await metricOf(origin, 'payment_moves_total{rail="usdc",state="settling"}')) ?? Number.NaN;
 
   /**
    * Buyers pay at both instances. The leader is paused before its relayer makes the call of this kind, and resumed after the other instance has settled

@@ -8,6 +8,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { metricOf } from '../../support/service/metric.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { newBuyer } from '../../support/usdc/buyer.ts';
@@ -67,12 +68,7 @@ describe('a seller without gas for claims', { shuffle: false }, () => {
     expect(receipt.extra.channelState.chargedCumulativeAmount).toBe(String(3n * price));
   });
 
-  /** A metric's value; null without a sample. */
-  async function metric(name: string): Promise<number | null> {
-    const text = await (await fetch(`${service.origin}/metrics`)).text();
-    const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1];
-    return value === undefined ? null : Number(value);
-  }
+  const metric = (name: string) => metricOf(service.origin, name);
 
   test('shows in its metrics what is not claimed, and sells on no channel once too much is charged while claims fail', async () => {
     // Deposits are signed by the machine's clock.

@@ -9,6 +9,7 @@ import { ask } from '../../support/ledger/kill-ledger.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../../support/random.ts';
+import { metricOf } from '../../support/service/metric.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
 import {
@@ -60,19 +61,8 @@ const signMany = (count: number) => Promise.all(Array.from({ length: count }, si
 const show = (payment: Payment) => present(service.origin, PATH, payment);
 const kindsOf = (answers: readonly Answer[], pick: (answer: Answer) => unknown) => [...new Set(answers.map(pick))];
 const workers = () => childrenOf(service.pid());
+const metric = (name: string) => metricOf(service.origin, name);
 const allServe = async () => (await metric('api_processes')) === WORKERS;
-
-async function metric(name: string): Promise<number | null> {
-  let body = '';
-  // A busy primary may be too late for a reading.
-  await until('the figures are read', async () => {
-    const answer = await call(service.origin, '/metrics');
-    body = answer.body;
-    return answer.status === 200;
-  });
-  const line = body.split('\n').find((text) => text.startsWith(`${name} `));
-  return line === undefined ? null : Number(line.slice(name.length + 1));
-}
 
 /** Calls until another API process than the given one has answered. */
 async function answerOfAnother(than: Answer, make: () => Promise<Answer>): Promise<Answer> {
