@@ -98,7 +98,8 @@ describe('a release', () => {
     expect(JSON.parse(copy.read(SHAPES))).toEqual(answerShapes(now));
   });
 
-  test('is not made while a check is red, and nothing has changed', () => {
+  // The next test shows the same of a step that comes later, so the quick lane has that one alone.
+  test.runIf(process.env.SLOW)('is not made while a check is red, and nothing has changed', () => {
     copy.commit('red', '');
     const before = copy.state();
     expect(copy.release('1.0.0').code).toBe(1);

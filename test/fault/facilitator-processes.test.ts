@@ -6,8 +6,8 @@ import { createFacilitatorProcess } from '../support/lightning/facilitator-proce
 import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { call } from '../support/service/service.ts';
 
-const ROUNDS = process.env.SLOW ? 20 : 3;
-const PROOFS = process.env.SLOW ? 300 : 150;
+const ROUNDS = process.env.SLOW ? 20 : 2;
+const PROOFS = process.env.SLOW ? 300 : 80;
 /** All claims come from one address, which may have a tenth of the day's cap: so many are left for the last test. */
 const LEFT = 20;
 const CAP = 10 * (ROUNDS + PROOFS + LEFT);

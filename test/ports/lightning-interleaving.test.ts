@@ -17,7 +17,7 @@ import {
 import { seed, seededRandom } from '../support/random.ts';
 
 /** At least; a burst costs PostgreSQL some milliseconds, and its readings as many. */
-const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 60 };
+const BURSTS = process.env.SLOW ? { sqlite: 500, postgres: 500 } : { sqlite: 200, postgres: 40 };
 const MOST_BURSTS = 1000;
 const OUTCOMES = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'new_payee_cap', true, false] as const;
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];

@@ -7,7 +7,7 @@ import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** At least; a burst costs PostgreSQL some milliseconds. */
-const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 80 };
+const BURSTS = process.env.SLOW ? { sqlite: 500, postgres: 500 } : { sqlite: 200, postgres: 40 };
 const MOST_BURSTS = 1000;
 const HAPPENED: readonly string[] = [
   ...['reserves', 'reuses', 'to settling', 'to settled', 'fails', 'to unknown'],

@@ -88,7 +88,7 @@ describe('a cold start on a chain with a history', () => {
 });
 
 describe('following 2 blocks a second', () => {
-  const SECONDS = process.env.SLOW ? 300 : 150;
+  const SECONDS = process.env.SLOW ? 300 : 90;
 
   test.each([
     ['with eth_getBlockReceipts', true],

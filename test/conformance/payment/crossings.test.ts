@@ -10,7 +10,7 @@ import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 import { credentialOf, newMppBuyer } from '../../support/usdc/mpp-buyer.ts';
 
 /** Half of them before the credentials buy, half of them afterwards. */
-const CROSSINGS = process.env.SLOW ? 10_000 : 160;
+const CROSSINGS = process.env.SLOW ? 10_000 : 80;
 const [PAID, MPP, LIGHTNING] = ['/v1/paid', '/v1/mpp', '/v1/lightning'];
 const TAGS = ['x', 'y'];
 

@@ -362,7 +362,7 @@ describe('over Lightning,', () => {
 });
 
 describe('a hostile tool call', () => {
-  const RUNS = process.env.SLOW ? 5000 : 60;
+  const RUNS = process.env.SLOW ? 5000 : 30;
   const random = seededRandom('mcp');
   const below = (limit: number) => Math.floor(random() * limit);
   const pick = <T>(from: readonly T[]): T => from[below(from.length)] as T;
