@@ -9,7 +9,7 @@ import { createKillLane, KILL_LANE, type KillLane, type Strike } from '../suppor
 import { type ChannelPoint, channelPoints } from '../support/channels/kill-points.ts';
 import { untilChannelsAreOffered } from '../support/channels/offered.ts';
 import { left, rowsOf, watchRise } from '../support/ledger/kill-ledger.ts';
-import { seed, seededRandom } from '../support/random.ts';
+import { seed, seededRandom, shuffled } from '../support/random.ts';
 import { createProcess } from '../support/service/process.ts';
 
 /** In the slow lane each kill is at one of the fourteen points, or at random. In the quick lane eleven kills are at all of them. */
@@ -79,10 +79,7 @@ function drawPlan(points: readonly ChannelPoint[]): (readonly ChannelPoint[])[] 
     at < rounds ? [points[at % points.length] as ChannelPoint] : [],
   );
   const shared = [...Map.groupBy(points, ({ kill }) => kill).values()].map((those) => those.toReversed());
-  return (process.env.SLOW ? alone : shared)
-    .map((those) => ({ those, at: random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ those }) => those);
+  return shuffled(process.env.SLOW ? alone : shared, random);
 }
 
 /** The kill at these points, or after a random time. `there` tells afterwards whether it came at the points. */

@@ -8,7 +8,7 @@ import { bytesToHex } from '../../src/lib/hex.ts';
 import { AUTHORIZATION_USED } from '../../src/payment/evm/token.ts';
 import { type KillProxy, type Standing, startKillProxy } from '../support/chain/kill-proxy.ts';
 import { ask, rowsLeft, watchRise } from '../support/ledger/kill-ledger.ts';
-import { seed, seededRandom } from '../support/random.ts';
+import { seed, seededRandom, shuffled } from '../support/random.ts';
 import { newPayers, type Payer, presentAndDiscard } from '../support/service/kill-buyers.ts';
 import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../support/service/kill-points.ts';
 import { createProcess } from '../support/service/process.ts';
@@ -129,8 +129,7 @@ function drawPlan(named: readonly KillPoint[]): (readonly KillPoint[])[] {
   const plan = Array.from({ length: KILLS }, (_, at) =>
     at < rounds ? named.slice(at % named.length).slice(0, 1) : [],
   );
-  const drawn = plan.map((points) => ({ points, at: random() }));
-  return drawn.sort((a, b) => a.at - b.at).map(({ points }) => points);
+  return shuffled(plan, random);
 }
 
 /** One round: all buyers pay, the service is killed at the points and started again. In half of the rounds no block is mined in between. */

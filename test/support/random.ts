@@ -13,3 +13,9 @@ export function seededRandom(name: string, from: string = seed): () => number {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 }
+
+/** The items in an order that `random` draws. */
+export function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const drawn = items.map((item) => ({ item, at: random() }));
+  return drawn.sort((a, b) => a.at - b.at).map(({ item }) => item);
+}

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { seed as runSeed, seededRandom } from '../../support/random.ts';
+import { seed as runSeed, seededRandom, shuffled } from '../../support/random.ts';
 import { type Played, playSeeds } from '../lane/play-seeds.ts';
 import { PROMISES } from '../promises/promise.ts';
 import { PLANTED } from './all.ts';
@@ -13,18 +13,13 @@ const PROCESSES = 2;
 /** Faults of one process. Loading the service anew takes less than a new process, and what it has loaded stays in its memory. */
 const FAULTS_AT_ONCE = 7;
 const found = readFound();
-/**
- * The slow lane plays all of them again. A change plays some of those that the service once had, each for another promise that it broke. The run's seed draws
- * them.
- */
 const mended = found.filter(({ plant }) => MENDED_PLANTS.some(({ name }) => name === plant));
-const played = process.env.SLOW ? found : draw([...new Map(mended.map((each) => [each.promise, each])).values()], 3);
-
-function draw<T>(from: readonly T[], count: number): T[] {
-  const random = seededRandom('planted');
-  const drawn = from.map((one) => ({ one, at: random() })).sort((a, b) => a.at - b.at);
-  return drawn.slice(0, count).map(({ one }) => one);
-}
+const ofEachPromise = [...new Map(mended.map((each) => [each.promise, each])).values()];
+/**
+ * The slow lane plays all of them again. A change plays three of those that the service once had, each for another promise that it broke. The run's seed
+ * draws them.
+ */
+const played = process.env.SLOW ? found : shuffled(ofEachPromise, seededRandom('planted')).slice(0, 3);
 
 test.each(PLANTED)('the planted fault "$name" still fits the source', (plant) => {
   const texts = new Map<string, string>();
