@@ -62,7 +62,8 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     ...{ SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: relayer.privateKey, DATA_DIR: folder },
     ...{ RPC_URLS: providers === 2 ? `${proxy.url},${network.rpcUrl}` : proxy.url, PAYER_MAX_OPEN: '0' },
     ...{ PAYER_FAILURES_PER_MINUTE: '0', CLIENT_FAILURES_PER_MINUTE: '0', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
-    ...{ RPC_TIMEOUT_MS: '2500', SETTLE_WAIT_MS: '1000' },
+    // Handlers wait until all payments of a fault have been checked and the fault is there. A handler that ended before would take its payment back.
+    ...{ HANDLER_TIMEOUT_MS: '120000', RPC_TIMEOUT_MS: '2500', SETTLE_WAIT_MS: '1000' },
     ...{ RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' },
   });
   const { chainId, usdc, rpcUrls } = config.network;
