@@ -44,7 +44,11 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/loopback-only.ts', 'test/support/undici-timer.ts'],
+    setupFiles: [
+      'test/support/loopback-only.ts',
+      'test/support/undici-timer.ts',
+      'test/support/postgres/drop-databases.ts',
+    ],
     // Tests wait for events. These only end one that hangs, on a machine that is as busy as it may be.
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -4,7 +4,10 @@ import { expect, test } from 'vitest';
 
 const TESTS = join(import.meta.dirname, '..');
 /** What a suite starts PostgreSQL with, and what says whether there is one: with `REQUIRE_POSTGRES=1` its import fails where there is none. */
-const [STARTS, ASKS] = [/\b(startPostgres|freshDatabase)\(/, /\b(describePostgres(Steps)?|describeLedgers)\(/];
+const [STARTS, ASKS] = [
+  /\b(startPostgres|freshDatabase|workersDatabase)\(/,
+  /\b(describePostgres(Steps)?|describeLedgers)\(/,
+];
 
 const isSilent = (text: string): boolean => STARTS.test(text) && !ASKS.test(text);
 

@@ -16,6 +16,8 @@ const SETTINGS = {
   max_wal_size: '4GB',
 };
 
+type NamedValues = Readonly<Record<string, string>>;
+
 /** A separate PostgreSQL server that listens on this machine only. */
 export interface Postgres {
   /** The postmaster's process id. */
@@ -44,8 +46,11 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
     : { missing: `no initdb under ${DEBIAN} or on the PATH (Debian: apt-get install postgresql)` };
 }
 
-/** Initialises and starts a server on a free port, with more environment variables. PostgreSQL refuses to run as root, so root starts it as an unprivileged user. */
-export async function startPostgres(env: Record<string, string> = {}): Promise<Postgres> {
+/**
+ * Initialises and starts a server on a free port, with more environment variables and other settings. PostgreSQL refuses to run as root, so root starts
+ * it as an unprivileged user.
+ */
+export async function startPostgres(env: NamedValues = {}, settings: NamedValues = {}): Promise<Postgres> {
   const found = findPostgres();
   if ('missing' in found) throw new Error(found.missing);
   const { bin } = found;
@@ -59,8 +64,8 @@ export async function startPostgres(env: Record<string, string> = {}): Promise<P
   let server: ChildProcess | null = null;
 
   async function start(): Promise<void> {
-    const settings = { ...SETTINGS, listen_addresses: '127.0.0.1', port: String(port) };
-    const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const all = { ...SETTINGS, ...settings, listen_addresses: '127.0.0.1', port: String(port) };
+    const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const until = Date.now() + READY_MS;
     let log = '';
     // After a kill the server refuses to start while a child process of the old one still runs.

@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
-import { freshDatabase } from '../postgres/postgres-run.ts';
+import { workersDatabase } from '../postgres/postgres-run.ts';
 import { openTestLedger } from './fresh-ledger.ts';
 
 /** A ledger without rows. `close` closes everything that was opened of it. */
@@ -169,7 +169,7 @@ async function openPostgres(): Promise<OpenLedger> {
 }
 
 async function openDatabase(): Promise<PostgresDatabase> {
-  const url = await freshDatabase();
+  const url = await workersDatabase();
   const outside = new Pool({ connectionString: url, idleTimeoutMillis: 60_000, allowExitOnIdle: true });
   // The server ends before the worker may. The pool then drops the connection.
   outside.on('error', () => {});

@@ -13,18 +13,59 @@ const END_MS = 10_000;
 /** The workers' notes of the server, in the temporary folder of the run. */
 const notes = (): string => join(tmpdir(), 'postgres-run');
 
+/** The databases of this worker's present test file. */
+const ofThisFile: string[] = [];
+
 /**
  * A database of its own on the one server of this run, which starts when the first test file asks for it: with all migrations and no rows,
- * or with nothing at all.
+ * or with nothing at all. It is dropped after its test file.
  */
 export async function freshDatabase(template: 'ledger_template' | 'template1' = 'ledger_template'): Promise<string> {
   const server = await serverUrl();
+  const name = await createDatabase(server, template);
+  ofThisFile.push(name);
+  return `${server}${name}`;
+}
+
+/** The same, with all migrations, for every test file of this worker. */
+export async function workersDatabase(): Promise<string> {
+  const server = await serverUrl();
+  return `${server}${await createDatabase(server, 'ledger_template')}`;
+}
+
+async function createDatabase(server: string, template: string): Promise<string> {
   const name = `ledger_${randomBytes(6).toString('hex')}`;
+  await asAdmin(server, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
+  return name;
+}
+
+/** Drops the databases of the test file that has ended. One that still has a connection stays, and is tried again after the next file. */
+export async function dropDatabases(): Promise<void> {
+  const server = readNote('url');
+  if (ofThisFile.length === 0 || server === null) return;
+  await asAdmin(server, async (client) => {
+    for (const name of await unused(client, ofThisFile)) {
+      await client.query(`DROP DATABASE ${name}`);
+      ofThisFile.splice(ofThisFile.indexOf(name), 1);
+    }
+  });
+}
+
+/** Those without a connection. DROP DATABASE would wait five seconds for the others. */
+async function unused(client: Client, names: readonly string[]): Promise<string[]> {
+  const query = `SELECT datname AS name FROM pg_database
+    WHERE datname = ANY($1) AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)`;
+  return (await client.query<{ name: string }>(query, [names])).rows.map(({ name }) => name);
+}
+
+async function asAdmin(server: string, work: (client: Client) => Promise<unknown>): Promise<void> {
   const client = new Client({ connectionString: `${server}postgres` });
   await client.connect();
-  await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
-  await client.end();
-  return `${server}${name}`;
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
 }
 
 async function serverUrl(): Promise<string> {
