@@ -18,7 +18,6 @@ process.env.GLIBC_TUNABLES ??= 'glibc.malloc.hugetlb=1';
 const SEMI_SPACE = '--max-semi-space-size=16';
 // The heap is collected when it has grown by half. By default V8 lets it grow up to fourfold: then a run took up to 0.5 GB more, and about the same time.
 const HEAP_GROWTH = '--heap-growing-percent=50';
-// V8 has its helper threads, which mark garbage while a test goes on. With `--single-threaded-gc` a run took up to 0.7 GB more, and about the same time.
 
 // Ledgers and PostgreSQL's files go into memory where there is room: on a disk, syncs take a tenth of the time of the tests that write. No test needs
 // a real disk: kills leave the system's files as they are, and test/fault/disk has a faulty disk of its own.
@@ -55,6 +54,7 @@ export default defineConfig({
     // Four workers for two cores: suites wait for blocks, processes and time-outs. A run then takes up to 2.4 GB, and 0.4 GB for its files in /dev/shm.
     // Five workers took 0.9 GB more, and were no quicker.
     maxWorkers: 4,
+    // V8 marks garbage on its helper threads while a test goes on. With `--single-threaded-gc` a run took up to 0.7 GB more, and about the same time.
     execArgv: [SEMI_SPACE, HEAP_GROWTH],
     // Node strips the types itself, as it does for the scripts. Vite would transform each file first. Without it there is no `vi.mock`, which no test needs.
     experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -132,7 +132,8 @@ function spawnServer(bin: string, args: string[], options: SpawnOptions, onLog: 
   return started;
 }
 
-async function createDatabase(url: string, name: string, template: string | undefined): Promise<void> {
+/** Creates an empty database, or a copy of another one that has no connections, over a URL of another database of the server. */
+export async function createDatabase(url: string, name: string, template?: string): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
   await client.query(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { createDatabase } from '../../../scripts/lib/ledger/postgres.ts';
 
 const KEEPER = new URL('postgres-keeper.ts', import.meta.url).pathname;
 const READY_MS = 120_000;
@@ -21,34 +22,36 @@ const ofThisFile: string[] = [];
  * or with nothing at all. It is dropped after its test file.
  */
 export async function freshDatabase(template: 'ledger_template' | 'template1' = 'ledger_template'): Promise<string> {
-  const server = await serverUrl();
-  const name = await createDatabase(server, template);
+  const { url, name } = await newDatabase(template);
   ofThisFile.push(name);
-  return `${server}${name}`;
+  return url;
 }
 
 /** The same, with all migrations, for every test file of this worker. */
 export async function workersDatabase(): Promise<string> {
-  const server = await serverUrl();
-  return `${server}${await createDatabase(server, 'ledger_template')}`;
+  return (await newDatabase('ledger_template')).url;
 }
 
-async function createDatabase(server: string, template: string): Promise<string> {
+async function newDatabase(template: string): Promise<{ url: string; name: string }> {
+  const server = await serverUrl();
   const name = `ledger_${randomBytes(6).toString('hex')}`;
-  await asAdmin(server, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`));
-  return name;
+  await createDatabase(`${server}postgres`, name, template);
+  return { url: `${server}${name}`, name };
 }
 
 /** Drops the databases of the test file that has ended. One that still has a connection stays, and is tried again after the next file. */
 export async function dropDatabases(): Promise<void> {
-  const server = readNote('url');
-  if (ofThisFile.length === 0 || server === null) return;
-  await asAdmin(server, async (client) => {
+  if (ofThisFile.length === 0) return;
+  const client = new Client({ connectionString: `${await serverUrl()}postgres` });
+  await client.connect();
+  try {
     for (const name of await unused(client, ofThisFile)) {
       await client.query(`DROP DATABASE ${name}`);
       ofThisFile.splice(ofThisFile.indexOf(name), 1);
     }
-  });
+  } finally {
+    await client.end();
+  }
 }
 
 /** Those without a connection. DROP DATABASE would wait five seconds for the others. */
@@ -56,16 +59,6 @@ async function unused(client: Client, names: readonly string[]): Promise<string[
   const query = `SELECT datname AS name FROM pg_database
     WHERE datname = ANY($1) AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)`;
   return (await client.query<{ name: string }>(query, [names])).rows.map(({ name }) => name);
-}
-
-async function asAdmin(server: string, work: (client: Client) => Promise<unknown>): Promise<void> {
-  const client = new Client({ connectionString: `${server}postgres` });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-  }
 }
 
 async function serverUrl(): Promise<string> {
