@@ -51,8 +51,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    // Four workers for two cores: suites wait for blocks, processes and time-outs. A run then takes up to 2.4 GB, and 0.4 GB for its files in /dev/shm.
-    // Five workers took 0.9 GB more, and were no quicker.
+    // Four workers for two cores: suites wait for blocks, processes and time-outs. A run then takes up to 2.9 GB: the programs 2.5, files in /dev/shm 0.3,
+    // and the kernel 0.1. Five workers took up to 3.15 GB, and a tenth less time.
     maxWorkers: 4,
     // V8 marks garbage on its helper threads while a test goes on. With `--single-threaded-gc` a run took up to 0.7 GB more, and about the same time.
     execArgv: [SEMI_SPACE, HEAP_GROWTH],

@@ -8,8 +8,11 @@ import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 // It writes the server's URL to a file, and ends the server when the folder is deleted or the run's process has ended.
 const [folder = '', pid = ''] = process.argv.slice(2);
 const LOOK_MS = 300;
-/** Each new database writes 8 MB of log, which is memory where the server's files are in /dev/shm. With 4 GB a run kept 0.4 GB of it. */
-const MAX_WAL = '128MB';
+/**
+ * Each new database goes through the server's buffers and its log. Both are memory, because the server's files are in /dev/shm where there is room.
+ * By default a run filled the 128 MB of buffers and 0.4 GB of log.
+ */
+const SETTINGS = { shared_buffers: '32MB', min_wal_size: '32MB', max_wal_size: '64MB' };
 
 const tell = (name: string, text: string): void => {
   writeFileSync(join(folder, `${name}.part`), text);
@@ -28,7 +31,7 @@ async function untilTheEnd(): Promise<void> {
 }
 
 try {
-  const server = await startPostgres({}, { max_wal_size: MAX_WAL });
+  const server = await startPostgres({}, SETTINGS);
   try {
     await server.createDatabase('ledger_template');
     const url = server.url('ledger_template');
