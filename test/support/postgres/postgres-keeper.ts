@@ -9,8 +9,8 @@ import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 const [folder = '', pid = ''] = process.argv.slice(2);
 const LOOK_MS = 300;
 /**
- * Each new database goes through the server's buffers and its log. Both are memory, because the server's files are in /dev/shm where there is room.
- * By default a run filled the 128 MB of buffers and 0.4 GB of log.
+ * Each new database goes through the server's buffers and its log. The log is memory, too, where the server's files are in /dev/shm. A run fills
+ * PostgreSQL's 128 MB of buffers, and it filled 0.4 GB of a log that may have 4 GB.
  */
 const SETTINGS = { shared_buffers: '32MB', min_wal_size: '32MB', max_wal_size: '64MB' };
 
