@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
-import { type Header, headerCall, readHeader } from './block.ts';
+import { headerCall, readHeader } from './block.ts';
 import { createChainCache } from './chain-cache.ts';
 import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
@@ -11,7 +11,7 @@ const SPAN = 1024;
 /** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
 const MAX_SPANS = 9;
 
-const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
+const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity) });
 
 /** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
 interface FeeSpan {
@@ -27,8 +27,12 @@ export interface FeeWindow {
   readonly seconds: number;
 }
 
-/** The block that a window ends with. */
-type Newest = Pick<Header, 'number' | 'at'>;
+/** The block that a window ends with: its number, its time in Unix seconds and its base fee in wei. */
+interface Newest {
+  readonly number: number;
+  readonly at: number;
+  readonly baseFee: bigint;
+}
 
 /** Finished spans, which never change. It holds three more than one window needs, for calls that see different heads. */
 const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
@@ -36,6 +40,7 @@ const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3)
 /**
  * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
  * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
+ * Throws UpstreamFailed (502) when a history has other blocks than asked for. Only the head may be missing from its end.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -51,9 +56,7 @@ export async function readFeeWindow(
     missing.flatMap((span) => [historyCall(span, head.number), headerCall(span * SPAN)]),
     options,
   );
-  const fresh = new Map(
-    missing.map((span, at) => [span, toSpan(span, head.number, outcomes.slice(2 * at, 2 * at + 2))]),
-  );
+  const fresh = new Map(missing.map((span, at) => [span, toSpan(span, head, outcomes.slice(2 * at, 2 * at + 2))]));
   const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), head.number) ?? []);
   for (const [span, read] of fresh) {
     if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), head.number, read);
@@ -70,11 +73,14 @@ function historyCall(span: number, head: number): RpcCall {
   return { method: 'eth_feeHistory', params: [toQuantity(newest - span * SPAN + 1), toQuantity(newest), []] };
 }
 
-function toSpan(span: number, head: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
+function toSpan(span: number, head: Newest, [history, first]: readonly RpcOutcome[]): FeeSpan {
   const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
+  const last = lastOf(span, head.number);
   // The answer ends with the fee of the block after its newest one.
   const fees = baseFeePerGas.slice(0, -1);
-  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== lastOf(span, head) + 1) {
+  // A node may add a block to its fee history a moment after it has given out the block's header. The header has the fee.
+  if (last === head.number && oldestBlock + fees.length === last) fees.push(head.baseFee);
+  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== last + 1) {
     throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
   }
   return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };

@@ -12,7 +12,7 @@ const MIN_SHARE = 0.98;
 export const MAX_BEHIND = 10;
 
 type HourSources = Pick<Sources, 'chain' | 'reads'>;
-type Head = Pick<NewestFee, 'number' | 'at' | 'isLive'>;
+type Head = Pick<NewestFee, 'number' | 'at' | 'baseFee' | 'isLive'>;
 
 /** The base fees of the hour before a block. */
 interface LastHour {

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
+import { baseFeeOf } from '../../../src/chain/base-fee.ts';
 import { readLatestHeader } from '../../../src/chain/block.ts';
 import { readFeeWindow } from '../../../src/chain/fee-history.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
@@ -40,7 +41,10 @@ async function chainOf(start: number, blocksPerSecond: number) {
   });
   const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
   open.push(chain, node);
-  const read = async () => readFeeWindow(chain, await readLatestHeader(chain, {}), 3600, {});
+  const read = async () => {
+    const newest = await readLatestHeader(chain, {});
+    return readFeeWindow(chain, { ...newest, baseFee: baseFeeOf(newest) }, 3600, {});
+  };
   return { node, state, chain, read };
 }
 
@@ -97,4 +101,45 @@ test('a history of other blocks than asked for, or none, is an upstream failure'
   await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
   delete node.methods.eth_feeHistory;
   await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
+});
+
+/** Removes the newest blocks of each history that `which` accepts, as a node does whose fee history is behind its blocks. */
+function omitNewest(node: RpcServer, blocks: number, which: (newest: number) => boolean) {
+  const { eth_feeHistory: whole } = node.methods;
+  node.methods.eth_feeHistory = (params) => {
+    const history = whole?.(params) as { oldestBlock: string; baseFeePerGas: string[] };
+    const { baseFeePerGas, oldestBlock } = history;
+    // A node whose history has no block leaves out the fee of the next block too.
+    const kept = baseFeePerGas.length - 1 - blocks;
+    return which(Number(params[1]))
+      ? { oldestBlock, baseFeePerGas: baseFeePerGas.slice(0, kept && kept + 1) }
+      : history;
+  };
+}
+
+test.each([0, 120, 1023, 1024, 100_000])(
+  'a history that lacks only the newest block, %i, gets its fee from the header',
+  async (newest) => {
+    const { node, read, state } = await chainOf(newest, 2);
+    const whole = await read();
+    // Another client, because this one has the finished spans.
+    const behind = await chainOf(newest, 2);
+    omitNewest(behind.node, 1, (block) => block === newest);
+    expect(await behind.read()).toEqual(whole);
+    expect(whole.fees.at(-1)).toBe(BigInt(newest));
+    // The next block finds the history complete.
+    state.head += 1;
+    behind.state.head += 1;
+    expect(await behind.read()).toEqual(await read());
+    expect(behind.node.count('eth_feeHistory')).toBe(node.count('eth_feeHistory'));
+  },
+);
+
+test('a history that lacks two blocks, or the last one of a finished span, is an upstream failure', async () => {
+  const two = await chainOf(3000, 2);
+  omitNewest(two.node, 2, (block) => block === 3000);
+  await expect(two.read()).rejects.toThrow('other blocks than asked for');
+  const finished = await chainOf(3000, 2);
+  omitNewest(finished.node, 1, (block) => block === 2047);
+  await expect(finished.read()).rejects.toThrow('other blocks than asked for');
 });

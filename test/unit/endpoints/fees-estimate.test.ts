@@ -70,6 +70,16 @@ describe('fees/estimate', () => {
     });
   });
 
+  test('paid: a node whose fee history is a block behind is answered from, with the newest block’s own fee', async () => {
+    const { node, sources } = given();
+    const { eth_feeHistory } = node.methods;
+    node.methods.eth_feeHistory = ([count, newest]) => eth_feeHistory?.([Number(count) - 1, Number(newest) - 1]);
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({
+      asOfBlock: 1000,
+      lastHour: { blocks: 1001, seconds: 500 },
+    });
+  });
+
   test('paid: without an announcement the next fee is an estimate and marked as one', async () => {
     expect(await run(feesEstimatePaid, given().sources, { gas: 21_000 })).toMatchObject({
       nextBaseFeeGwei: '20.130000001',
