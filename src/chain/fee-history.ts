@@ -11,7 +11,7 @@ const SPAN = 1024;
 /** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
 const MAX_SPANS = 9;
 
-const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity) });
+const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
 
 /** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
 interface FeeSpan {
@@ -39,8 +39,10 @@ const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3)
 
 /**
  * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
+ * Histories end with the block before the head, whose own fee the caller has: a node may add a block to its fee history a moment after it has given out
+ * the block's header.
  * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
- * Throws UpstreamFailed (502) when a history has other blocks than asked for. Only the head may be missing from its end.
+ * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -49,44 +51,43 @@ export async function readFeeWindow(
   options: RpcOptions,
 ): Promise<FeeWindow> {
   const cache = spansOf(chain);
-  const last = Math.floor(head.number / SPAN);
+  const newest = head.number - 1;
+  const last = Math.floor(newest / SPAN);
   const wanted = Array.from({ length: Math.min(MAX_SPANS, last + 1) }, (_, back) => last - back).reverse();
-  const missing = wanted.filter((span) => cache.get(String(span), head.number) === undefined);
+  const missing = wanted.filter((span) => cache.get(String(span), newest) === undefined);
   const outcomes = await chain.batch(
-    missing.flatMap((span) => [historyCall(span, head.number), headerCall(span * SPAN)]),
+    missing.flatMap((span) => [historyCall(span, newest), headerCall(span * SPAN)]),
     options,
   );
-  const fresh = new Map(missing.map((span, at) => [span, toSpan(span, head, outcomes.slice(2 * at, 2 * at + 2))]));
-  const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), head.number) ?? []);
+  const fresh = new Map(missing.map((span, at) => [span, toSpan(span, newest, outcomes.slice(2 * at, 2 * at + 2))]));
+  const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), newest) ?? []);
   for (const [span, read] of fresh) {
-    if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), head.number, read);
+    if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), newest, read);
   }
   return cut(spans, head, seconds);
 }
 
-function lastOf(span: number, head: number): number {
-  return Math.min((span + 1) * SPAN - 1, head);
+/** The last block of a span whose fees are read, on a chain of which all blocks up to `newest` are. */
+function lastOf(span: number, newest: number): number {
+  return Math.min((span + 1) * SPAN - 1, newest);
 }
 
-function historyCall(span: number, head: number): RpcCall {
-  const newest = lastOf(span, head);
-  return { method: 'eth_feeHistory', params: [toQuantity(newest - span * SPAN + 1), toQuantity(newest), []] };
+function historyCall(span: number, newest: number): RpcCall {
+  const last = lastOf(span, newest);
+  return { method: 'eth_feeHistory', params: [toQuantity(last - span * SPAN + 1), toQuantity(last), []] };
 }
 
-function toSpan(span: number, head: Newest, [history, first]: readonly RpcOutcome[]): FeeSpan {
+function toSpan(span: number, newest: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
   const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
-  const last = lastOf(span, head.number);
   // The answer ends with the fee of the block after its newest one.
   const fees = baseFeePerGas.slice(0, -1);
-  // A node may add a block to its fee history a moment after it has given out the block's header. The header has the fee.
-  if (last === head.number && oldestBlock + fees.length === last) fees.push(head.baseFee);
-  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== last + 1) {
+  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== lastOf(span, newest) + 1) {
     throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
   }
   return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };
 }
 
-/** Keeps the part of the spans that lies within `seconds` before the head. */
+/** Keeps the part of the spans that lies within `seconds` before the head, and adds the head. */
 function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindow {
   const since = head.at - seconds;
   const at = Math.max(
@@ -94,11 +95,11 @@ function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindo
     0,
   );
   const span = spans[at];
-  if (span === undefined) throw new UpstreamFailed('chain', 'no fee history');
+  // The head is the chain's first block.
+  if (span === undefined) return { fees: [head.baseFee], toBlock: head.number, seconds: 0 };
   const endAt = spans[at + 1]?.startAt ?? head.at;
   const share = endAt > span.startAt ? Math.max(since - span.startAt, 0) / (endAt - span.startAt) : 0;
   const fees = spans.slice(at).flatMap((part) => part.fees);
-  // At least the last block is kept: the head always belongs to the window.
-  const kept = fees.slice(Math.min(Math.floor(share * span.fees.length), fees.length - 1));
+  const kept = [...fees.slice(Math.floor(share * span.fees.length)), head.baseFee];
   return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
 }

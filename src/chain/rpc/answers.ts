@@ -72,7 +72,7 @@ function asBatchRefusal(body: unknown): ProviderFailure {
 export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'final' {
   if (code === 3 || /revert/i.test(message)) return 'final';
   if (isRateLimit(code, message)) return 'rateLimited';
-  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
+  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) || BEYOND_HEAD.test(message) ? 'notHere' : 'final';
 }
 
 /** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
@@ -81,6 +81,13 @@ const RATE_LIMITS = new Set([-32005, -32011, 429]);
 const NOT_HERE = new Set([-32601, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
+/** geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too. */
+const BEYOND_HEAD = /beyond (the )?(current )?head/i;
+
+/** Whether the node lacks the block only for now, because its head is older. A node that has deleted a block answers otherwise. */
+export function isBehind({ code, message }: Pick<AnswerError, 'code' | 'message'>): boolean {
+  return code !== 3 && BEYOND_HEAD.test(message);
+}
 
 function isRateLimit(code: number, message: string): boolean {
   return RATE_LIMITS.has(code) || /rate limit|too many requests|request limit/i.test(message);

@@ -2,7 +2,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Allowance } from './allowance.ts';
 import { chainBusy, createRankQueue, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
-import { type AnswerError, classifyError, ProviderFailure } from './answers.ts';
+import { type AnswerError, classifyError, isBehind, ProviderFailure } from './answers.ts';
 import type { RpcCall } from './call.ts';
 import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
@@ -97,6 +97,9 @@ export interface OpenChainClient extends ChainClient {
 const MAX_BATCH = 100;
 /** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
 const RATE_LIMITED = 'rate limited';
+/** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500 ms. */
+const BEHIND_TRIES = 2;
+const BEHIND_MS = 250;
 /** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
 const METHOD_NOT_FOUND = -32601;
 
@@ -158,7 +161,9 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
  * 4. when a provider fails, all its calls go to the next;
  * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
  * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result; if all were limited,
- *    `chain_busy`; else UpstreamFailed.
+ *    `chain_busy`; else UpstreamFailed;
+ * 7. when every provider refused an open call because its head is older than the block asked for, the open calls start again at rule 1, at most
+ *    twice: a head grows, and the nodes behind one URL may differ by a block. Calls of ranks that do not wait are not repeated.
  */
 function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {
@@ -170,12 +175,16 @@ function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock
       reasons: new Set(),
       isLastTry: false,
     };
-    for (;;) {
+    for (let repeats = 0; ; ) {
       const isAllowed = await untilAllowed(rank, until - clock.nowMs(), signal);
       if (!isAllowed && rank !== 'settle') throw chainBusy();
       round.isLastTry = clock.nowMs() >= until;
       try {
-        return await askAll(pool, calls, round, rpc);
+        const outcomes = await askAll(pool, calls, round, rpc);
+        const isLate = repeats === BEHIND_TRIES || clock.nowMs() + BEHIND_MS >= until;
+        if (isLate || !round.open.some(({ at }) => isRefusedForNow(outcomes[at]))) return outcomes;
+        repeats += 1;
+        await clock.sleep(BEHIND_MS, signal);
       } catch (error) {
         if (!isChainBusy(error) || round.isLastTry) throw error;
         await clock.sleep(RECHECK_MS, signal);
@@ -210,6 +219,11 @@ async function askAll(
   rpc.signal?.throwIfAborted();
   if (asked.length < entries.length) throw chainBusy();
   return unanswered(round, rpc);
+}
+
+/** Whether a node refused the call because its head is older than the block asked for. */
+function isRefusedForNow(outcome: RpcOutcome | undefined): boolean {
+  return outcome !== undefined && 'error' in outcome && isBehind(outcome.error);
 }
 
 /** The providers whose allowance has a free request, in order. With `mustNotFail` the others come after them. */

@@ -4,7 +4,7 @@ import { readLatestHeader } from '../../../src/chain/block.ts';
 import { readFeeWindow } from '../../../src/chain/fee-history.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const hex = (value: number) => `0x${value.toString(16)}`;
 /** The base fee of block n is n wei, so that a window shows which blocks it holds. */
@@ -103,43 +103,35 @@ test('a history of other blocks than asked for, or none, is an upstream failure'
   await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
-/** Removes the newest blocks of each history that `which` accepts, as a node does whose fee history is behind its blocks. */
-function omitNewest(node: RpcServer, blocks: number, which: (newest: number) => boolean) {
+/** A node whose fee history ends at `newest`: it refuses later blocks, or answers as if they did not exist. */
+function endHistoryAt(node: RpcServer, newest: number, how: 'refuses' | 'omits') {
   const { eth_feeHistory: whole } = node.methods;
-  node.methods.eth_feeHistory = (params) => {
-    const history = whole?.(params) as { oldestBlock: string; baseFeePerGas: string[] };
-    const { baseFeePerGas, oldestBlock } = history;
-    // A node whose history has no block leaves out the fee of the next block too.
-    const kept = baseFeePerGas.length - 1 - blocks;
-    return which(Number(params[1]))
-      ? { oldestBlock, baseFeePerGas: baseFeePerGas.slice(0, kept && kept + 1) }
-      : history;
+  node.methods.eth_feeHistory = ([count, asked]) => {
+    const over = Math.max(Number(asked) - newest, 0);
+    if (over > 0 && how === 'refuses') {
+      throw new RpcFault(-32000, `request beyond head block: requested ${Number(asked)}, head ${newest}`);
+    }
+    return whole?.([Number(count) - over, Number(asked) - over]);
   };
 }
 
-test.each([0, 120, 1023, 1024, 100_000])(
-  'a history that lacks only the newest block, %i, gets its fee from the header',
+test.each([1, 2, 120, 1023, 1024, 1025, 100_000])(
+  'a node that has no fee history of the newest block, %i, yet gives the same window',
   async (newest) => {
-    const { node, read, state } = await chainOf(newest, 2);
+    const { read } = await chainOf(newest, 2);
     const whole = await read();
-    // Another client, because this one has the finished spans.
-    const behind = await chainOf(newest, 2);
-    omitNewest(behind.node, 1, (block) => block === newest);
-    expect(await behind.read()).toEqual(whole);
     expect(whole.fees.at(-1)).toBe(BigInt(newest));
-    // The next block finds the history complete.
-    state.head += 1;
-    behind.state.head += 1;
-    expect(await behind.read()).toEqual(await read());
-    expect(behind.node.count('eth_feeHistory')).toBe(node.count('eth_feeHistory'));
+    expect(whole.fees[0]).toBe(BigInt(newest + 1 - whole.fees.length));
+    for (const how of ['refuses', 'omits'] as const) {
+      const behind = await chainOf(newest, 2);
+      endHistoryAt(behind.node, newest - 1, how);
+      expect(await behind.read()).toEqual(whole);
+    }
   },
 );
 
-test('a history that lacks two blocks, or the last one of a finished span, is an upstream failure', async () => {
-  const two = await chainOf(3000, 2);
-  omitNewest(two.node, 2, (block) => block === 3000);
-  await expect(two.read()).rejects.toThrow('other blocks than asked for');
-  const finished = await chainOf(3000, 2);
-  omitNewest(finished.node, 1, (block) => block === 2047);
-  await expect(finished.read()).rejects.toThrow('other blocks than asked for');
+test('a history that ends before the block before the head is an upstream failure', async () => {
+  const { node, read } = await chainOf(3000, 2);
+  endHistoryAt(node, 2998, 'omits');
+  await expect(read()).rejects.toThrow('other blocks than asked for');
 });

@@ -70,14 +70,16 @@ describe('fees/estimate', () => {
     });
   });
 
-  test('paid: a node whose fee history is a block behind is answered from, with the newest block’s own fee', async () => {
+  test('paid: a node whose fee history lacks the newest block is answered from, with that block’s own fee', async () => {
     const { node, sources } = given();
     const { eth_feeHistory } = node.methods;
-    node.methods.eth_feeHistory = ([count, newest]) => eth_feeHistory?.([Number(count) - 1, Number(newest) - 1]);
-    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({
-      asOfBlock: 1000,
-      lastHour: { blocks: 1001, seconds: 500 },
-    });
+    node.methods.eth_feeHistory = ([count, newest]) => {
+      if (Number(newest) === 1000) throw new RpcFault(-32000, 'request beyond head block: requested 1000, head 999');
+      return eth_feeHistory?.([count, newest]);
+    };
+    const { lastHour } = await run(feesEstimatePaid, sources, { gas: 1 });
+    expect(lastHour).toMatchObject({ blocks: 1001, seconds: 500 });
+    expect((lastHour as { percentiles: unknown[] }).percentiles.at(-1)).toMatchObject({ baseFeeGwei: '20' });
   });
 
   test('paid: without an announcement the next fee is an estimate and marked as one', async () => {

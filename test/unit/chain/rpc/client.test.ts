@@ -154,6 +154,7 @@ describe('failing over', () => {
     [-32001, 'block not found'],
     [-32000, 'header not found'],
     [-32602, 'BlockOutOfRangeError: block height is 3'],
+    [-32000, 'request beyond head block: requested 22352770, head 22352769'],
   ])('error %i "%s" is asked of the next provider', async (code, message) => {
     const fail = () => {
       throw new RpcFault(code, message);
@@ -164,6 +165,7 @@ describe('failing over', () => {
 
   test.each([
     [3, 'execution reverted: block not found'],
+    [3, 'execution reverted: beyond head'],
     [-32000, 'execution reverted: rate limit'],
     [-32012, 'requested range too large'],
     [-32602, 'invalid params'],
@@ -175,6 +177,41 @@ describe('failing over', () => {
     const [first, second] = [await server({ a: fail }), await server({ a: () => 'other' })];
     await expect(client([first.url, second.url]).request('a', [])).rejects.toMatchObject({ name: 'RpcError', code });
     expect(second.bodies).toEqual([]);
+  });
+
+  describe('a node whose head is older than the block asked for', () => {
+    const behind = () => {
+      throw new RpcFault(-32000, 'request beyond head block: requested 8, head 7');
+    };
+
+    test.each([1, 2])('is asked again, and answers at repeat %i', async (repeats) => {
+      let asked = 0;
+      const node = await server({ a: () => 'a', b: () => (asked++ < repeats ? behind() : 'caught up') });
+      expect(await client([node.url]).batch([call('a'), call('b')])).toEqual([
+        { result: 'a' },
+        { result: 'caught up' },
+      ]);
+      // The call that was answered is not repeated.
+      expect([node.count('a'), node.count('b')]).toEqual([1, repeats + 1]);
+    });
+
+    test('is asked three times; then its refusal is the answer', async () => {
+      const node = await server({ a: behind });
+      await expect(client([node.url]).request('a', [])).rejects.toMatchObject({ name: 'RpcError', code: -32000 });
+      expect(node.count('a')).toBe(3);
+    });
+
+    test.each(['free', 'admit'] as const)('is asked once for rank %s, which does not wait', async (rank) => {
+      const node = await server({ a: behind });
+      await expect(client([node.url]).request('a', [], { rank })).rejects.toThrow('beyond head');
+      expect(node.count('a')).toBe(1);
+    });
+
+    test('is not waited for when another provider has the block', async () => {
+      const [late, good] = [await server({ a: behind }), await server({ a: () => 'good' })];
+      expect(await client([late.url, good.url]).request('a', [])).toBe('good');
+      expect(late.count('a')).toBe(1);
+    });
   });
 
   test('only the refused calls of a batch are asked again', async () => {
