@@ -1,5 +1,6 @@
 import { dataOf } from '../chain/fields.ts';
 import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
+import { toQuantity } from '../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
@@ -45,14 +46,19 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
   }
 }
 
-/** The code of each contract, from a provider that has all of them. */
+/**
+ * The code of each contract, from a provider that has all of them. It is read at the newest block that the head loop has read. At `latest`, a node
+ * whose head is older than a contract would answer that it has no code.
+ */
 export async function readCodes(
   context: CollectorContext,
   addresses: readonly `0x${string}`[],
 ): Promise<`0x${string}`[]> {
+  const { next } = context.state;
+  const block = next === null ? 'latest' : toQuantity(next - 1);
   return askChecked(
     context.fillChain,
-    addresses.map((address) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
+    addresses.map((address) => ({ method: 'eth_getCode', params: [address, block] })),
     (outcomes) =>
       outcomes.map((outcome) => {
         const result = resultOrRefusal(outcome);

@@ -45,7 +45,7 @@ beforeEach(async () => {
   context = {
     ...{ fillChain: chain, lookups: createChainLookups(db), writes: createChainWrites(db) },
     ...{ describeCode: createDescribeCode(createDeployReads(db)), signal: new AbortController().signal },
-    state: { codeIsPending: true },
+    state: { codeIsPending: true, next: 11, refused: new Map() },
   } as unknown as CollectorContext;
 });
 afterEach(async () => {
