@@ -39,10 +39,10 @@ const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3)
 
 /**
  * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
- * Histories end with the block before the head, whose own fee the caller has: a node may add a block to its fee history a moment after it has given out
- * the block's header.
+ * The histories end one block before the head, and the head's fee is taken from `head`: a node may add a block to its fee history a moment after it has
+ * given out the block's header.
  * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
- * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
+ * Throws UpstreamFailed (502) when there is no history, or one that ends with another block than asked for.
  */
 export async function readFeeWindow(
   chain: ChainClient,

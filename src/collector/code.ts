@@ -47,8 +47,8 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
 }
 
 /**
- * The code of each contract, from a provider that has all of them. It is read at the newest block that the head loop has read. At `latest`, a node
- * whose head is older than a contract would answer that it has no code.
+ * The code of each contract, from a provider that has all of them. It is read at the block before the one that the head loop reads next: no stored
+ * contract is newer. At `latest`, a node whose head is older than a contract would answer that it has no code.
  */
 export async function readCodes(
   context: CollectorContext,

@@ -81,8 +81,12 @@ const RATE_LIMITS = new Set([-32005, -32011, 429]);
 const NOT_HERE = new Set([-32601, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
-/** geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too. */
-const BEYOND_HEAD = /beyond (the )?(current )?head/i;
+/**
+ * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too.
+ * eth_getLogs' "block range extends beyond current head block" is not meant: evidence takes a node's block number and logs from one batch, so another
+ * node must not answer for the logs alone.
+ */
+const BEYOND_HEAD = /request beyond head block/i;
 
 /** Whether the node lacks the block only for now, because its head is older. A node that has deleted a block answers otherwise. */
 export function isBehind({ code, message }: Pick<AnswerError, 'code' | 'message'>): boolean {

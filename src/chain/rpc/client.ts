@@ -162,8 +162,8 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
  * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
  * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result; if all were limited,
  *    `chain_busy`; else UpstreamFailed;
- * 7. when every provider refused an open call because its head is older than the block asked for, the open calls start again at rule 1, at most
- *    twice: a head grows, and the nodes behind one URL may differ by a block. Calls of ranks that do not wait are not repeated.
+ * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most twice: the nodes behind one URL may
+ *    differ by a block. Ranks that do not wait start only once, and so do callers that refuse such a result.
  */
 function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {

@@ -165,7 +165,8 @@ describe('failing over', () => {
 
   test.each([
     [3, 'execution reverted: block not found'],
-    [3, 'execution reverted: beyond head'],
+    [3, 'execution reverted: request beyond head block'],
+    [-32602, 'block range extends beyond current head block'],
     [-32000, 'execution reverted: rate limit'],
     [-32012, 'requested range too large'],
     [-32602, 'invalid params'],
