@@ -67,12 +67,14 @@ function asBatchRefusal(body: unknown): ProviderFailure {
 /**
  * What an error means for the choice of provider:
  * `rateLimited`: this provider refuses for now; `notHere`: this provider lacks the method or the block, and another may have it;
+ * `behind`: its head is older than the block, and it may have the block soon, as another may have it now;
  * `final`: every correct node gives the same error (a revert, bad parameters, a log range too large).
  */
-export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'final' {
+export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'behind' | 'final' {
   if (code === 3 || /revert/i.test(message)) return 'final';
   if (isRateLimit(code, message)) return 'rateLimited';
-  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) || BEYOND_HEAD.test(message) ? 'notHere' : 'final';
+  if (BEYOND_HEAD.test(message)) return 'behind';
+  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
 }
 
 /** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
@@ -87,11 +89,6 @@ const LACKS_BLOCK =
  * node must not answer for the logs alone.
  */
 const BEYOND_HEAD = /request beyond head block/i;
-
-/** Whether the node lacks the block only for now, because its head is older. A node that has deleted a block answers otherwise. */
-export function isBehind({ code, message }: Pick<AnswerError, 'code' | 'message'>): boolean {
-  return code !== 3 && BEYOND_HEAD.test(message);
-}
 
 function isRateLimit(code: number, message: string): boolean {
   return RATE_LIMITS.has(code) || /rate limit|too many requests|request limit/i.test(message);

@@ -2,7 +2,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Allowance } from './allowance.ts';
 import { chainBusy, createRankQueue, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
-import { type AnswerError, classifyError, isBehind, ProviderFailure } from './answers.ts';
+import { type AnswerError, classifyError, ProviderFailure } from './answers.ts';
 import type { RpcCall } from './call.ts';
 import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
@@ -98,7 +98,7 @@ const MAX_BATCH = 100;
 /** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
 const RATE_LIMITED = 'rate limited';
 /** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500 ms. */
-const BEHIND_TRIES = 2;
+const BEHIND_REPEATS = 2;
 const BEHIND_MS = 250;
 /** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
 const METHOD_NOT_FOUND = -32601;
@@ -181,8 +181,8 @@ function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock
       round.isLastTry = clock.nowMs() >= until;
       try {
         const outcomes = await askAll(pool, calls, round, rpc);
-        const isLate = repeats === BEHIND_TRIES || clock.nowMs() + BEHIND_MS >= until;
-        if (isLate || !round.open.some(({ at }) => isRefusedForNow(outcomes[at]))) return outcomes;
+        const mayRepeat = repeats < BEHIND_REPEATS && clock.nowMs() + BEHIND_MS < until;
+        if (!mayRepeat || !round.open.some(({ at }) => isBehind(outcomes[at]))) return outcomes;
         repeats += 1;
         await clock.sleep(BEHIND_MS, signal);
       } catch (error) {
@@ -221,9 +221,8 @@ async function askAll(
   return unanswered(round, rpc);
 }
 
-/** Whether a node refused the call because its head is older than the block asked for. */
-function isRefusedForNow(outcome: RpcOutcome | undefined): boolean {
-  return outcome !== undefined && 'error' in outcome && isBehind(outcome.error);
+function isBehind(outcome: RpcOutcome | undefined): boolean {
+  return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
 }
 
 /** The providers whose allowance has a free request, in order. With `mustNotFail` the others come after them. */

@@ -40,7 +40,7 @@ function collectorOver(urls: string[]) {
   );
   const context = {
     ...{ fillChain: chain, lookups: createChainLookups(db), writes: createChainWrites(db), describeCode: null },
-    state: { codeIsPending: true, next: CREATED + 1, refused: new Map(), requests: 0, failures: 0 },
+    state: { codeIsPending: true, next: CREATED + 1, refused: new Map() },
   } as unknown as CollectorContext;
   return { context, codeBytes: () => db.prepare('SELECT code_bytes FROM deploys').pluck().get() };
 }

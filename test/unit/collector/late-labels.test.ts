@@ -45,7 +45,7 @@ beforeEach(async () => {
   context = {
     ...{ fillChain: chain, lookups: createChainLookups(db), writes: createChainWrites(db) },
     ...{ describeCode: createDescribeCode(createDeployReads(db)), signal: new AbortController().signal },
-    state: { codeIsPending: true, next: 11, refused: new Map() },
+    state: { codeIsPending: true, next: 11 },
   } as unknown as CollectorContext;
 });
 afterEach(async () => {
