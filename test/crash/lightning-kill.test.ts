@@ -76,9 +76,14 @@ async function offerOf(path: string): Promise<Answer | null> {
   }
 }
 
-/** Asks, pays whatever happens to the seller meanwhile, and presents the proof on two connections. Null when there was no offer. */
-async function buy(path: string, by: keyof Spellings, onPaid: () => void): Promise<Purchase | null> {
-  const offered = await offerOf(path);
+/** Pays an offer, whatever happens to the seller meanwhile, and presents the proof on two connections. Null when there was no offer. */
+async function buy(
+  path: string,
+  offer: Promise<Answer | null>,
+  by: keyof Spellings,
+  onPaid: () => void,
+): Promise<Purchase | null> {
+  const offered = await offer;
   if (offered === null) return null;
   const requirement = offeredBy(offered);
   const preimage = await network.lightning!.pay(requirement.extra.invoice);
@@ -160,7 +165,10 @@ test(
       const onPaid = () => --missing <= 0 && resolve();
       if (missing === 0) resolve();
       const protocolOf = (buyer: number) => SPELLINGS[buyer % SPELLINGS.length] ?? 'x402';
-      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), protocolOf(buyer), onPaid));
+      const offers = Array.from({ length: BUYERS }, (_, buyer) => offerOf(path(buyer)));
+      // In the first round nobody pays before everybody has an offer: so buyers of each protocol pay, however early the kill comes.
+      if (round === 0) await Promise.all(offers);
+      const buying = offers.map((offer, buyer) => buy(path(buyer), offer, protocolOf(buyer), onPaid));
       await untilDue(round, paid, random);
       await service.kill();
       const purchases = (await Promise.all(buying)).filter((purchase) => purchase !== null);
