@@ -16,7 +16,7 @@ export interface PendingState {
 export type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
 
 /**
- * Reads what a pending transaction waits for, in one batch and so from one node; its receipt instead when it was mined in the meantime.
+ * Reads what a pending transaction waits for, together from one provider; its receipt instead when it was mined in the meantime.
  * The receipt is the batch's last entry: a nonce that was used by this very transaction then never seems to be used by another one.
  */
 export async function readPendingState(
@@ -31,7 +31,7 @@ export async function readPendingState(
       headerCall('latest'),
       receiptCall(hash),
     ],
-    options,
+    { ...options, fromOneProvider: true },
   );
   const receipt = readReceipt(settled, hash);
   if (receipt !== null) return { receipt };

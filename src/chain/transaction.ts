@@ -58,7 +58,7 @@ export interface TransactionRead {
   readonly receipt: Receipt | null;
 }
 
-/** Reads a transaction and its receipt in one batch, so that both come from one node. Null when the node does not know the hash. */
+/** Reads a transaction and its receipt together from one provider. Null when it does not know the hash. */
 export async function readTransaction(
   chain: ChainClient,
   hash: `0x${string}`,
@@ -70,7 +70,7 @@ export async function readTransaction(
       { method: 'eth_getTransactionByHash', params: [hash] },
       receiptCall(hash),
     ],
-    options,
+    { ...options, fromOneProvider: true },
   );
   const number = readOutcome(head, index, 'the block number');
   const transaction = readOutcome(found, transactionSchema.nullable(), 'transaction');

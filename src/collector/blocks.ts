@@ -15,8 +15,8 @@ import {
   type TransactionCost,
 } from '../chain/full-block.ts';
 import type { RpcCall } from '../chain/rpc/call.ts';
-import { askChecked, Contradiction } from '../chain/rpc/checked.ts';
-import { type ChainClient, RpcError, type RpcOutcome } from '../chain/rpc/client.ts';
+import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
+import type { ChainClient, RpcOutcome } from '../chain/rpc/client.ts';
 import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';
@@ -43,8 +43,6 @@ export interface BlocksWanted {
   readonly minHead: number | null;
 }
 
-/** JSON-RPC 2.0. */
-const METHOD_NOT_FOUND = -32601;
 const MAX_BATCH = 100;
 
 /** No provider has eth_getBlockReceipts. */
@@ -183,15 +181,6 @@ function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]
         : head.number !== before.number + 1 || head.parentHash === before.hash;
     if (!fits) throw new Contradiction('parent', `head ${head.number} does not follow block ${before.number}`);
   }
-}
-
-function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
-  return (
-    outcome !== undefined &&
-    'error' in outcome &&
-    outcome.error instanceof RpcError &&
-    outcome.error.code === METHOD_NOT_FOUND
-  );
 }
 
 /** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */

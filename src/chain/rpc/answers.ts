@@ -79,14 +79,16 @@ export function classifyError({ code, message }: AnswerError): 'rateLimited' | '
 
 /** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
 const RATE_LIMITS = new Set([-32005, -32011, 429]);
-/** -32601 method not found (JSON-RPC 2.0); -32001 resource not found (EIP-1474), which reth uses for a block that it does not have yet. */
-const NOT_HERE = new Set([-32601, -32001]);
+/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
+export const METHOD_NOT_FOUND = -32601;
+/** -32001 is EIP-1474's "resource not found", which reth uses for a block that it does not have yet. */
+const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
 /**
  * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too.
- * eth_getLogs' "block range extends beyond current head block" is not meant: evidence takes a node's block number and logs from one batch, so another
- * node must not answer for the logs alone.
+ * eth_getLogs' "block range extends beyond current head block" is not meant: the logs of a node that leaves out the newest blocks must not take the place
+ * of this refusal.
  */
 const BEYOND_HEAD = /request beyond head block/i;
 

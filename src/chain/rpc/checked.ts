@@ -1,3 +1,4 @@
+import { METHOD_NOT_FOUND } from './answers.ts';
 import type { RpcCall } from './call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './client.ts';
 
@@ -61,4 +62,9 @@ export async function askChecked<T>(
 /** The result of one call, or undefined when the node refused it. */
 export function resultOrRefusal(outcome: RpcOutcome | undefined): unknown {
   return outcome !== undefined && 'result' in outcome ? outcome.result : undefined;
+}
+
+/** Whether no provider has the method of this call. */
+export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
+  return outcome !== undefined && 'error' in outcome && outcome.error.code === METHOD_NOT_FOUND;
 }

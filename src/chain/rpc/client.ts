@@ -2,7 +2,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Allowance } from './allowance.ts';
 import { chainBusy, createRankQueue, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
-import { type AnswerError, classifyError, ProviderFailure } from './answers.ts';
+import { type AnswerError, classifyError, METHOD_NOT_FOUND, ProviderFailure } from './answers.ts';
 import type { RpcCall } from './call.ts';
 import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
@@ -20,6 +20,11 @@ export interface RpcOptions {
    * The refused provider is held back once another provider's answers were accepted. When all are refused, none is held back.
    */
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
+  /**
+   * All outcomes of a batch of at most 100 calls come from one provider, by one request. Where it refuses one call because it is limited, or because it
+   * lacks the method or the block, the next provider is asked for all of them. By default the next one is asked only for what was refused.
+   */
+  readonly fromOneProvider?: boolean;
   /** Called before each HTTP request of the call, so that a caller can keep a request budget. */
   readonly onRequest?: () => void;
   /** What the call is for; `sale` by default. While the providers limit us, calls of more important ranks go first. */
@@ -61,7 +66,7 @@ export interface ChainClient {
   ready(rank: Rank, signal?: AbortSignal): Promise<void>;
   /** Estimated requests a second that all providers together accept. Infinite while the limit of one of them is unknown. */
   requestsPerSecond(): number;
-  /** One HTTP request, one outcome for each call, in order. */
+  /** One outcome for each call, in order. A provider is asked by one HTTP request for each 100 calls. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
   /**
    * Sends the same calls to every provider, for a transaction that one provider may not pass on to the network.
@@ -100,8 +105,6 @@ const RATE_LIMITED = 'rate limited';
 /** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500 ms. */
 const BEHIND_REPEATS = 2;
 const BEHIND_MS = 250;
-/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
-const METHOD_NOT_FOUND = -32601;
 
 /**
  * Opens the client. It sends nothing before the first call.
@@ -153,15 +156,16 @@ const SILENT: ChainLog = { info: () => undefined, warn: () => undefined };
 type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
 
 /**
- * Asks one provider after another, each only for the calls that no earlier provider has answered:
+ * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`: for all calls, until one provider
+ * has answered them all.
  * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank throws `chain_busy`. A call
  *    that only met rate limits starts again here with its unanswered calls;
  * 2. an answer that every correct node would give is final;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. when a provider fails, all its calls go to the next;
  * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
- * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result; if all were limited,
- *    `chain_busy`; else UpstreamFailed;
+ * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result, but "method not found" only
+ *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
  * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most twice: the nodes behind one URL may
  *    differ by a block. Ranks that do not wait start only once, and so do callers that refuse such a result.
  */
@@ -252,9 +256,10 @@ interface Round {
   isLastTry: boolean;
 }
 
-/** Rules 2 to 4: asks one provider for the open calls, except for methods that it is known to lack. */
-async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, { signal, onRequest }: RpcOptions) {
-  const asked = round.open.filter(({ call }) => !pool.lacks(entry, call.method));
+/** Rules 2 to 4: asks one provider for the open calls. Methods that it is known to lack are left out, unless it must answer all. */
+async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, rpc: RpcOptions) {
+  const { signal, onRequest, fromOneProvider = false } = rpc;
+  const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));
   if (asked.length === 0) return;
   const questions = asked.map(({ call }) => call);
   onRequest?.();
@@ -268,17 +273,27 @@ async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Rou
   asked.forEach(({ call, at }, position) => {
     const answer = answers[position];
     if (answer === undefined) return;
-    round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
+    const isLacking = 'error' in answer && answer.error.code === METHOD_NOT_FOUND;
+    // "Method not found" means that no provider has it. So it does not replace what another refuses for another reason.
+    if (fromOneProvider || !isLacking || !isOtherRefusal(round.settled[at]))
+      round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
     const verdict = 'error' in answer ? classifyError(answer.error) : 'final';
     if (verdict === 'final') done.add(at);
     if (verdict === 'rateLimited') isLimited = true;
-    if ('error' in answer && answer.error.code === METHOD_NOT_FOUND) pool.noteLacking(entry, call.method);
+    if (isLacking) pool.noteLacking(entry, call.method);
   });
-  round.open = round.open.filter(({ at }) => !done.has(at));
+  if (!fromOneProvider || done.size === asked.length) round.open = round.open.filter(({ at }) => !done.has(at));
   if (!isLimited) return;
   round.reasons.add(RATE_LIMITED);
   pool.failed(entry, new ProviderFailure('rateLimited', RATE_LIMITED));
 }
+
+/** Whether a provider has the method and refuses the call all the same. A limit says nothing of what it has. */
+const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
+  outcome !== undefined &&
+  'error' in outcome &&
+  outcome.error.code !== METHOD_NOT_FOUND &&
+  classifyError(outcome.error) !== 'rateLimited';
 
 function toRpcError({ code, message, data }: AnswerError): RpcError {
   return new RpcError(code, message, data);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { kindOf, readTransaction } from '../../../src/chain/transaction.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const HASH = `0x${'3e'.repeat(32)}` as const;
 const A = `0x${'a1'.repeat(20)}`;
@@ -24,7 +24,7 @@ let node: RpcServer;
 let chain: OpenChainClient;
 beforeAll(async () => {
   node = await startRpcServer();
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterAll(async () => {
   await chain.close();
@@ -99,4 +99,18 @@ test.each([
   ['contractCall', A, '0x00'],
 ])('%s: to %s with input %s', (kind, to, input) => {
   expect(kindOf({ to: to as `0x${string}` | null, input })).toBe(kind);
+});
+
+test('the transaction, its receipt and the block number come from one node, also where the first refuses one of them', async () => {
+  const refusing = await startRpcServer({ ...node.methods, eth_blockNumber: () => '0x99' });
+  refusing.methods.eth_getTransactionReceipt = () => {
+    throw new RpcFault(-32005, 'limit exceeded');
+  };
+  const both = createChainClient({ rpcUrls: [refusing.url, node.url], chainId: 5042, timeoutMs: 60_000 });
+  try {
+    expect(await readTransaction(both, HASH, {})).toMatchObject({ head: 32, receipt: { gasUsed: 21000 } });
+  } finally {
+    await both.close();
+    await refusing.stop();
+  }
 });

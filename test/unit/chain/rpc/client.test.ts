@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient, RpcError } from '../../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
+import type { Clock } from '../../../../src/lib/clock.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 
-/** Of every provider of a client. Long enough for a good one on a busy machine, so a test whose other provider hangs takes as long. */
+/** Of every provider of a client where one hangs, in ms. Long enough for the good one on a busy machine; the test takes as long. */
 const TIMEOUT_MS = 5000;
 const open: (RpcServer | OpenChainClient)[] = [];
 const warnings: string[] = [];
@@ -19,15 +20,15 @@ async function server(methods: Parameters<typeof startRpcServer>[0] = {}): Promi
   return started;
 }
 
-const STILL = { nowMs: () => 0, sleep: async () => undefined };
+const STILL: Clock = { nowMs: () => 0, sleep: async () => undefined };
 
 /** With a clock that the test moves: back-offs need no waiting. */
-function client(rpcUrls: string[], clock = STILL): OpenChainClient {
+function client(rpcUrls: string[], clock = STILL, timeoutMs = 60_000): OpenChainClient {
   const log = {
     info: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
     warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
   };
-  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: TIMEOUT_MS, log, clock });
+  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs, log, clock });
   open.unshift(created);
   return created;
 }
@@ -36,8 +37,9 @@ const call = (method: string) => ({ method, params: [] });
 const revert = () => {
   throw new RpcFault(3, 'execution reverted: no', '0x08c379a0');
 };
-const limited = () => {
-  throw new RpcFault(-32011, 'request limit reached');
+const limited = () => fault(-32011, 'request limit reached');
+const fault = (code: number, message: string): never => {
+  throw new RpcFault(code, message);
 };
 
 describe('one healthy provider', () => {
@@ -104,8 +106,8 @@ describe('one healthy provider', () => {
 });
 
 describe('failing over', () => {
-  const faults: [Fault, RegExp][] = [
-    ['hang', /timed out/],
+  const faults: [fault: Fault, reason: RegExp, timeoutMs?: number][] = [
+    ['hang', /timed out/, TIMEOUT_MS],
     ['reset', /the connection failed \(UND_ERR_SOCKET\)/],
     ['500', /HTTP 500/],
     ['429', /rate limited/],
@@ -113,19 +115,22 @@ describe('failing over', () => {
     ['no-json-rpc', /not JSON-RPC/],
     ['wrong-ids', /ids of other requests/],
     ['too-large', /too large/],
-    ['stalled-body', /timed out/],
+    ['stalled-body', /timed out/, TIMEOUT_MS],
   ];
-  test.each(faults)('%s: the next provider answers, and the failed one is asked after it', async (fault, reason) => {
-    const [bad, good] = [await server({ a: () => 'bad' }), await server({ a: () => 'good' })];
-    const chain = client([bad.url, good.url]);
-    await chain.request('a', []);
-    bad.fault = fault;
-    expect(await chain.request('a', [])).toBe('good');
-    const asked = bad.bodies.length;
-    expect(await chain.request('a', [])).toBe('good');
-    expect(bad.bodies.length).toBe(asked);
-    expect(warnings).toEqual([expect.stringMatching(reason)]);
-  });
+  test.each(faults)(
+    '%s: the next provider answers, and the failed one is asked after it',
+    async (fault, reason, timeoutMs) => {
+      const [bad, good] = [await server({ a: () => 'bad' }), await server({ a: () => 'good' })];
+      const chain = client([bad.url, good.url], STILL, timeoutMs);
+      await chain.request('a', []);
+      bad.fault = fault;
+      expect(await chain.request('a', [])).toBe('good');
+      const asked = bad.bodies.length;
+      expect(await chain.request('a', [])).toBe('good');
+      expect(bad.bodies.length).toBe(asked);
+      expect(warnings).toEqual([expect.stringMatching(reason)]);
+    },
+  );
 
   test.each<Fault>(['missing-entry', 'wrong-ids', 'object-for-batch', 'garbage'])(
     'a batch answered with %s goes to the next as a whole',
@@ -225,11 +230,75 @@ describe('failing over', () => {
     expect(second.count('a') + second.count('revert')).toBe(0);
   });
 
+  describe('calls that one provider must answer', () => {
+    const both = [call('a'), call('b')];
+
+    test.each([
+      ['is limited for one', limited],
+      ['lacks the method of one', undefined],
+      ['lacks the block of one', () => fault(-32000, 'header not found')],
+    ])('are all asked of the next provider when the first %s', async (_what, b) => {
+      const first = await server({ a: () => 'first', ...(b && { b }) });
+      const second = await server({ a: () => 'second', b: () => 'second' });
+      const chain = client([first.url, second.url]);
+      // At the second time it is known what the first provider lacks.
+      for (let times = 0; times < 2; times++)
+        expect(await chain.batch(both, { fromOneProvider: true })).toEqual([
+          { result: 'second' },
+          { result: 'second' },
+        ]);
+    });
+
+    test('are all repeated when a node is behind for one', async () => {
+      let asked = 0;
+      const b = () => (asked++ === 0 ? fault(-32000, 'request beyond head block: requested 8, head 7') : asked);
+      const node = await server({ a: () => asked, b });
+      expect(await client([node.url]).batch(both, { fromOneProvider: true })).toEqual([{ result: 1 }, { result: 2 }]);
+    });
+
+    test('have the outcomes of the last provider when all refuse one of them', async () => {
+      const refusing = (name: string) => server({ a: () => name });
+      const [first, second] = [await refusing('first'), await refusing('second')];
+      const [a, b] = await client([first.url, second.url]).batch(both, { fromOneProvider: true });
+      expect([a, b]).toMatchObject([{ result: 'second' }, { error: { code: -32601 } }]);
+    });
+
+    test('keep a final refusal: no other provider is asked', async () => {
+      const [first, second] = [await server({ a: () => 'first', b: revert }), await server({ a: () => 'second' })];
+      const [a, b] = await client([first.url, second.url]).batch(both, { fromOneProvider: true });
+      expect([a, b]).toMatchObject([{ result: 'first' }, { error: { code: 3 } }]);
+      expect(second.bodies).toEqual([]);
+    });
+  });
+
   test('"method not found" from every provider is the answer, not a failure', async () => {
     const [first, second] = [await server(), await server()];
     await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toMatchObject({ code: -32601 });
     second.fault = '500';
     await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+
+  test('"method not found" of one provider does not hide what another refuses', async () => {
+    const lacksBlock = () => fault(-32001, 'resource not found');
+    for (const servers of [
+      [await server({ a: lacksBlock }), await server()],
+      [await server(), await server({ a: lacksBlock })],
+    ]) {
+      const urls = servers.map(({ url }) => url);
+      await expect(client(urls).request('a', [])).rejects.toMatchObject({ name: 'RpcError', code: -32001 });
+    }
+  });
+
+  test('"method not found" replaces a limit that the same provider had before', async () => {
+    let asked = 0;
+    const first = await server({ a: () => (asked++ === 0 ? limited() : fault(-32601, 'method not supported')) });
+    let nowMs = 0;
+    const sleep = async (ms: number) => {
+      nowMs += ms;
+    };
+    const chain = client([first.url, (await server()).url], { nowMs: () => nowMs, sleep });
+    await expect(chain.request('a', [], { rank: 'settle' })).rejects.toMatchObject({ code: -32601 });
+    expect(asked).toBe(2);
   });
 
   test('when all providers fail, the 502 shows no path, no key and no text of a provider', async () => {
