@@ -40,7 +40,10 @@ export function createContractStandIn() {
     mined,
     block: 1000,
     /** Every request, with its options. */
-    asked: [] as { method: string; params: readonly unknown[]; rank: unknown; signal: unknown }[],
+    asked: [] as ({ method: string; params: readonly unknown[] } & Pick<
+      RpcOptions,
+      'rank' | 'signal' | 'fromOneProvider'
+    >)[],
     /** Ids of channels whose rows the contract refuses. */
     refusedRows: new Set<string>(),
     isSweepRefused: false,
@@ -78,13 +81,13 @@ export function createContractStandIn() {
     event: eventOf,
     chain: {
       request: async <T>(method: string, params: readonly unknown[], options: RpcOptions = {}): Promise<T> => {
-        self.asked.push({ method, params, rank: options.rank, signal: options.signal });
+        self.asked.push({ method, params, ...options });
         self.before(method, params);
         return answer(method, params) as T;
       },
       batch: async (calls: readonly { method: string; params: readonly unknown[] }[], options: RpcOptions = {}) =>
         calls.map(({ method, params }): RpcOutcome => {
-          self.asked.push({ method, params, rank: options.rank, signal: options.signal });
+          self.asked.push({ method, params, ...options });
           try {
             self.before(method, params);
             return { result: answer(method, params) };

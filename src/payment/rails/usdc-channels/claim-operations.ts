@@ -1,5 +1,5 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelOperation, ChannelStore, OperationEnd } from '../../../store/ports/channels.ts';
@@ -9,6 +9,7 @@ import type { Relaying } from '../../settler.ts';
 import { claimedRows } from './calldata.ts';
 import { channelEvents } from './channel-events.ts';
 import type { ChannelReader } from './channel-reader.ts';
+import { eventTransactionHashes } from './event-logs.ts';
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 
 /**
@@ -18,15 +19,13 @@ import { type Scheme, SETTLEMENT } from './scheme.ts';
 const CLAIM_GAS = { base: 250_000n, row: 40_000n };
 /** The claim's event: keccak256 of `Claimed(bytes32,address,uint128,uint128)`. */
 const CLAIMED = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. On Arc these are 83 minutes. */
-const LOG_SPAN = 9_999;
 const RECORDED = 'its rows are recorded by a transaction that the logs do not show';
 
 export interface ClaimOperationsOptions {
   readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations' | 'findDone'>;
   readonly relayer: Pick<Relaying, 'operate'>;
   readonly reader: ChannelReader;
-  readonly chain: Pick<ChainClient, 'request'>;
+  readonly chain: Pick<ChainClient, 'request' | 'batch'>;
   readonly scheme: Pick<Scheme, 'channelId'>;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
@@ -46,13 +45,10 @@ export function claimGas(rows: number): bigint {
 
 /** Carries out the claims that stand in the ledger, through our relayer, and writes down their ends. */
 export function createClaimOperations(options: ClaimOperationsOptions) {
-  const { store, relayer, clock, scheme, fencingToken } = options;
-
-  const rowsOf = (calldata: Uint8Array): Recorded[] =>
-    claimedRows(calldata).map(({ config, totalClaimed }) => ({ channelId: scheme.channelId(config), totalClaimed }));
+  const { store, relayer, clock, fencingToken } = options;
 
   function operationOf({ id, transaction }: ChannelOperation, calldata: Uint8Array): Operation {
-    const rows = rowsOf(calldata);
+    const rows = rowsOf(options, calldata);
     return {
       ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
       broadcast: transaction !== null,
@@ -79,18 +75,26 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
     carryOut,
     /**
      * Carries out the claims that an earlier process or round has left open. A claim that the chain shows ends without a transaction. Any other is
-     * sent again: the contract skips what it has recorded.
+     * sent again: the contract skips what it has recorded. Rejects when an end cannot be read: a claim of the same rows beside an open one could take
+     * that one's transaction for its own. The alarm counts such rounds.
      */
     async resume(signal: AbortSignal): Promise<void> {
       const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'claim');
       for (const row of open) {
-        const shown = row.transaction && row.calldata ? await lookUp(options, rowsOf(row.calldata), signal) : null;
+        const shown = await shownEnd(options, row, signal);
         const end = shown === 'recorded' ? ({ kind: 'failed', reason: RECORDED } as const) : shown;
         if (end) await store.end(row.id, endOf(end, clock.nowMs()));
         else await carryOut(row);
       }
     },
   };
+}
+
+function rowsOf({ scheme }: Pick<ClaimOperationsOptions, 'scheme'>, calldata: Uint8Array): Recorded[] {
+  return claimedRows(calldata).map(({ config, totalClaimed }) => ({
+    channelId: scheme.channelId(config),
+    totalClaimed,
+  }));
 }
 
 /** Open operations that one round looks at. There is one at a time, unless rounds ended as unknown. */
@@ -120,8 +124,31 @@ function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): Operat
 }
 
 /**
+ * How a claim that was left open ended, by the noted transaction or by another. Null when none was noted, or the chain shows no end. The noted one counts
+ * however long ago it was mined, unless another operation has ended by it.
+ */
+async function shownEnd(
+  options: ClaimOperationsOptions,
+  { transaction, calldata }: ChannelOperation,
+  signal: AbortSignal,
+): Promise<OperationDone | 'recorded' | null> {
+  if (!transaction || !calldata) return null;
+  const rows = rowsOf(options, calldata);
+  const noted = await receiptOf(options.chain, bytesToHex(transaction), signal);
+  const done = noted && claimedIn(noted, rows);
+  if (done && !(await options.store.findDone(transaction))) return done;
+  return lookUp(options, rows, signal);
+}
+
+/** A transaction's receipt; null while it is not mined. */
+async function receiptOf(chain: Pick<ChainClient, 'request'>, hash: string, signal: AbortSignal) {
+  return readReceipt(await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle', signal }), hash);
+}
+
+/**
  * Done when every row is recorded and the logs show a transaction that recorded one of them. A transaction by which another operation has ended counts
- * for that one alone. `recorded` when the logs show no other: there is nothing left to send. Null when a row is not recorded.
+ * for that one alone. `recorded` when the logs show no other: there is nothing left to send. Null when a row is not recorded. Rejects when the chain or
+ * the ledger cannot be read, also when the nodes are behind the block at which the rows were read.
  */
 async function lookUp(
   options: ClaimOperationsOptions,
@@ -135,16 +162,13 @@ async function lookUp(
   );
   const isRecorded = rows.every(({ totalClaimed }, at) => (states[at]?.totalClaimed ?? 0n) >= totalClaimed);
   if (!isRecorded) return null;
-  const head = states[0]?.block ?? 0;
+  const readAt = states[0]?.block ?? 0;
   const topics = [CLAIMED, rows.map(({ channelId }) => bytesToHex(channelId))];
-  const range = { fromBlock: toQuantity(Math.max(0, head - LOG_SPAN + 1)), toBlock: toQuantity(head) };
-  const filter = { address: SETTLEMENT, topics, ...range };
-  const logs = await chain.request<{ transactionHash: string }[]>('eth_getLogs', [filter], { rank: 'settle', signal });
-  for (const hash of new Set(logs.map(({ transactionHash }) => transactionHash).reverse())) {
+  for (const hash of new Set((await eventTransactionHashes(chain, topics, readAt, signal)).reverse())) {
     if (await store.findDone(hexToBytes(hash))) continue;
-    const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle', signal });
-    const receipt = readReceipt(raw, hash);
-    const done = receipt && claimedIn(receipt, rows);
+    const receipt = await receiptOf(chain, hash, signal);
+    if (!receipt) throw new UpstreamFailed('chain', 'the transaction of a claim cannot be read');
+    const done = claimedIn(receipt, rows);
     if (done) return done;
   }
   return 'recorded';

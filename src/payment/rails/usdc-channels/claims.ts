@@ -13,7 +13,9 @@ const PAGE = 500;
 /** Milliseconds after which a row that was set aside is simulated again, although nothing was charged since. */
 const ASIDE_MS = 3_600_000;
 
-interface ClaimsOptions extends Omit<ClaimOperationsOptions, 'store' | 'scheme'>, Omit<BatchOptions, 'scheme' | 'log'> {
+interface ClaimsOptions
+  extends Omit<ClaimOperationsOptions, 'store' | 'scheme'>,
+    Omit<BatchOptions, 'scheme' | 'log' | 'chain'> {
   readonly store: ClaimOperationsOptions['store'] &
     Pick<ChannelStore, 'listUnclaimed' | 'note' | 'writeOff' | 'begin' | 'operation'>;
   readonly scheme: ClaimOperationsOptions['scheme'] & BatchOptions['scheme'];

@@ -1,5 +1,4 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
@@ -7,12 +6,10 @@ import { readReceipt } from '../../evm/evidence.ts';
 import type { MinedTransaction, OperationDone, OperationFailed } from '../../operation.ts';
 import { channelEvents } from './channel-events.ts';
 import type { ChannelReader } from './channel-reader.ts';
-import { SETTLEMENT } from './scheme.ts';
+import { eventTransactionHashes } from './event-logs.ts';
 
 /** keccak256 of `Refunded(bytes32,address,uint128)`. */
 const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. On Arc these are 83 minutes. */
-const LOG_SPAN = 9_999;
 /** The end of a refund whose nonce is used and that gave nothing back. */
 const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is used, and nothing went back' };
 
@@ -43,21 +40,6 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
     return refundedIn(receipt, channelId) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
   }
 
-  /** The transactions of the channel's newest refunds up to this block, oldest first. Rejects when the provider has not reached it. */
-  async function refundsUpTo(channelId: Uint8Array, block: number): Promise<string[]> {
-    const range = { fromBlock: toQuantity(Math.max(0, block - LOG_SPAN + 1)), toBlock: toQuantity(block) };
-    const filter = { address: SETTLEMENT, topics: [REFUNDED, bytesToHex(channelId)], ...range };
-    const calls = [
-      { method: 'eth_blockNumber', params: [] },
-      { method: 'eth_getLogs', params: [filter] },
-    ];
-    const [head, logs] = await chain.batch(calls, { rank: 'settle' });
-    const isReached = head && 'result' in head && Number(head.result) >= block;
-    if (!isReached || !logs || !('result' in logs))
-      throw new UpstreamFailed('chain', 'the logs of refunds cannot be read up to the block of the state');
-    return (logs.result as { transactionHash: string }[]).map(({ transactionHash }) => transactionHash);
-  }
-
   return {
     /** What a transaction gave back from this channel; null when it shows no refund of it. */
     refundedIn,
@@ -73,7 +55,7 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
       if (own) return own === 'moved nothing' ? MOVED_NOTHING : own;
       const [state] = await reader.read([channelId]);
       if (!state || state.refundNonce <= nonce) return null;
-      const hashes = await refundsUpTo(channelId, state.block);
+      const hashes = await eventTransactionHashes(chain, [REFUNDED, bytesToHex(channelId)], state.block);
       const last = (await store.lastRefund(channelId))?.transaction;
       const later = hashes.slice(1 + (last ? hashes.lastIndexOf(bytesToHex(last)) : -1));
       // Refunds with later nonces have at most one event each.

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RpcError } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
 import { claimCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
@@ -88,9 +89,15 @@ describe('a claim that was left open', () => {
     expect(operated).toEqual([]);
     expect(await row()).toMatchObject({ state: 'done', amount: 1000n, transaction: hexToBytes(transactionHash) });
     const filter = bed.contract.asked.find(({ method }) => method === 'eth_getLogs');
-    expect(filter).toMatchObject({ rank: 'settle', signal, params: [{ address: SETTLEMENT, fromBlock: blockNumber }] });
+    expect(filter).toMatchObject({
+      rank: 'settle',
+      signal,
+      fromOneProvider: true,
+      params: [{ address: SETTLEMENT, fromBlock: blockNumber }],
+    });
     expect(bed.contract.asked.filter(({ method }) => method === 'eth_getTransactionReceipt')).toMatchObject([
-      { rank: 'settle', signal },
+      { rank: 'settle', signal, params: [bytesToHex(LOST)] },
+      { rank: 'settle', signal, params: [transactionHash] },
     ]);
   });
 
@@ -104,6 +111,55 @@ describe('a claim that was left open', () => {
       ...{ state: 'failed', endedAt: bed.clock.nowMs() },
       reason: 'its rows are recorded by a transaction that the logs do not show',
     });
+  });
+
+  test.each([
+    ['is behind the state', 'eth_blockNumber', { result: '0x3e9' }],
+    ['does not say how far it is', 'eth_blockNumber', { error: new RpcError(-32005, 'too much') }],
+    ['refuses the logs', 'eth_getLogs', { error: new RpcError(-32005, 'too much') }],
+    ['gives no list of logs', 'eth_getLogs', { result: null }],
+  ])('stays open, and nothing is sent, where the node of the logs %s', async (_what, method, outcome) => {
+    const { calldata } = await left(LOST);
+    bed.contract.mine(calldata);
+    bed.contract.block += 9_999;
+    const { batch } = bed.chain;
+    bed.chain.batch = async (calls, options) => {
+      const outcomes = await batch(calls, options);
+      return calls.map((call, at) => (call.method === method ? outcome : outcomes[at]!));
+    };
+    await expect(open().resume(signal)).rejects.toMatchObject({ status: 502 });
+    expect(operated).toEqual([]);
+    expect(await row()).toMatchObject({ state: 'open' });
+  });
+
+  test('stays open where the receipt of a transaction in the logs cannot be read', async () => {
+    const { calldata } = await left(LOST);
+    const receipt = bed.contract.mine(calldata);
+    bed.contract.mined.splice(bed.contract.mined.indexOf(receipt), 1);
+    await expect(open().resume(signal)).rejects.toMatchObject({ status: 502 });
+    expect(operated).toEqual([]);
+    expect(await row()).toMatchObject({ state: 'open' });
+  });
+
+  test('ends by the transaction that was noted, however long ago it was mined', async () => {
+    const { calldata } = await left();
+    const own = hexToBytes(bed.contract.mine(calldata).transactionHash);
+    await bed.store.noteBroadcast([{ id: 'one', transaction: own }]);
+    bed.contract.block += 9_999;
+    await open().resume(signal);
+    expect(operated).toEqual([]);
+    expect(await row()).toMatchObject({ state: 'done', amount: 1000n, transaction: own });
+  });
+
+  test('does not end by the transaction that was noted where another operation has ended by it', async () => {
+    const { calldata } = await left();
+    const own = hexToBytes(bed.contract.mine(calldata).transactionHash);
+    await bed.store.noteBroadcast([{ id: 'one', transaction: own }]);
+    await bed.store.begin(operation('two', { calldata, amount: 1000n }));
+    await bed.store.end('two', { state: 'done', amount: 1000n, transaction: own, endedAt: 1 });
+    await open().resume(signal);
+    expect(operated).toEqual([]);
+    expect(await row()).toMatchObject({ state: 'failed' });
   });
 
   test('and is recorded in part only is sent again', async () => {

@@ -69,7 +69,7 @@ describe('the end of a refund', () => {
     await lookUp(1n, Buffer.alloc(32, 9));
     const logs = bed.contract.asked.find(({ method }) => method === 'eth_getLogs');
     expect(logs).toMatchObject({
-      rank: 'settle',
+      ...{ rank: 'settle', fromOneProvider: true },
       params: [{ address: SETTLEMENT, topics: [REFUNDED, channel.hex], fromBlock: '0x0' }],
     });
     expect(bed.contract.asked.map(({ rank }) => rank)).toEqual(Array(bed.contract.asked.length).fill('settle'));
