@@ -7,7 +7,7 @@ import { createRefundSending, type OpenRefund, type RefundSendingOptions } from 
 const MOST_OPEN = 100;
 
 export interface RefundOperationsOptions extends RefundSendingOptions {
-  readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'note' | 'end' | 'openOperations'>;
+  readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'end' | 'openOperations'>;
 }
 
 /**

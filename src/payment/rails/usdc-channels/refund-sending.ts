@@ -1,4 +1,5 @@
 import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
@@ -18,8 +19,10 @@ const REFUND_GAS = 400_000n;
 const LONGEST_PAUSE_MS = 3_600_000;
 const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
 
+const behind = () => new UpstreamFailed('chain', 'the node is behind what is known of the channel');
+
 export interface RefundSendingOptions extends RefundEvidenceOptions {
-  readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'noteBroadcast'>;
+  readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast'>;
   readonly relayer: Pick<Relaying, 'operate'>;
   /** 20 bytes each. */
   readonly receiver: Uint8Array;
@@ -63,11 +66,18 @@ export function createRefundSending(options: RefundSendingOptions) {
     };
   }
 
-  /** A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. */
+  /**
+   * A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. Notes the channel's state first.
+   * Rejects, and the refund stays open, while the node is behind the noted state.
+   */
   async function send(refund: OpenRefund): Promise<OperationOutcome> {
     if (refund.transaction === null) {
       const [channel, [state]] = await Promise.all([store.get(refund.channelId), reader.read([refund.channelId])]);
-      if (channel && state && state.balance <= channel.charged) return NOTHING_LEFT;
+      // `note` returns the newer of the two states. A node that is behind may lack the newest deposit. Mostly the simulation asks the same node.
+      const noted = channel && state && (await store.note(channel, state, clock.nowMs()));
+      if (noted && (noted.state.balance !== state.balance || noted.state.refundNonce !== state.refundNonce))
+        throw behind();
+      if (noted && noted.state.balance <= noted.charged) return NOTHING_LEFT;
     }
     return relayer.operate(operationOf(refund, await withSweep(options, refund.calldata)));
   }

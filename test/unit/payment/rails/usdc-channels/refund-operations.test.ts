@@ -99,6 +99,20 @@ describe('an open refund', () => {
     expect((await bed.noted(channel.id)).state.balance).toBe(3000n);
   });
 
+  test.each([{ balance: 0n }, { refundNonce: 7n }])(
+    'is neither sent nor ended while the node is behind what is known of the channel: %o',
+    async (older) => {
+      await begin();
+      const { block } = (await bed.noted(channel.id)).state;
+      shown = { ...older, block: block - 1 };
+      await expect(refunds.run()).rejects.toMatchObject({ status: 502 });
+      expect([operated, (await row())?.state]).toEqual([[], 'open']);
+      shown = null;
+      await refunds.run();
+      expect([operated.length, (await row())?.state]).toEqual([1, 'done']);
+    },
+  );
+
   test('is sent where the channel holds one unit beyond its charges', async () => {
     await bed.charge(channel, 3000n);
     await begin();
