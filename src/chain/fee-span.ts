@@ -25,7 +25,7 @@ export function feeSpanCalls(from: number, to: number): RpcCall[] {
   return [history, header(from), header(to)];
 }
 
-/** Reads the answers to `feeSpanCalls`. Throws Contradiction when history and headers do not agree. Null when no node has fee history. */
+/** Reads the answers to `feeSpanCalls`. Throws Contradiction when history and headers do not agree. Null when the history was refused. */
 export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: number): BlockFee[] | null {
   const result = resultOrRefusal(outcomes[0]);
   if (result === undefined) return null;

@@ -13,6 +13,8 @@ import { createSizer } from './sizer.ts';
 import { prepareSpan } from './store-span.ts';
 import { createWindow } from './window.ts';
 
+/** A refusal may pass, as that of a node which is behind. While no node has fee history, asking costs one request a minute. */
+const FEES_AGAIN_MS = 60_000;
 /** How often the code of new contracts is read while blocks are missing, so that one request serves many contracts. */
 const CODE_EVERY_MS = 5000;
 /** How often contracts are looked at again. With two requests for fifty of them that is 6,000 an hour, above Arc's rate of new ones. */
@@ -32,7 +34,7 @@ export interface Backfill {
  * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly with one request:
  * 0. rolls up an hour past the retention;
  * 1. measures where the window begins, once, by the time between blocks;
- * 2. reads the base fees of the window by fee history; they come first, because `/v1/fees` needs nothing else;
+ * 2. reads the base fees of the window by fee history; they come first, because `/v1/fees` needs nothing else. A minute without them follows a refusal;
  * 3. reads the logs of the window by eth_getLogs, when there are scanners;
  * 4. reads the code of new contracts: every few seconds while blocks are missing, else at once, so that the newest have their label;
  * 5. looks again at contracts whose label may have come late, every half minute;
@@ -44,7 +46,7 @@ export function createBackfill(context: CollectorContext): Backfill {
   const window = createWindow(context);
   const sized = createSized(context, window.giveUp);
   const retain = createRetention(context);
-  let hasFeeHistory = true;
+  let feesFromMs = Number.NEGATIVE_INFINITY;
   let codeReadMs = Number.NEGATIVE_INFINITY;
   let lookedMs = Number.NEGATIVE_INFINITY;
 
@@ -58,10 +60,11 @@ export function createBackfill(context: CollectorContext): Backfill {
     async step() {
       if (retain()) return 0;
       if (!(await window.measured())) return limits.pollIntervalMs;
-      const fees = hasFeeHistory ? missing('fees') : [];
+      const fees = clock.nowMs() >= feesFromMs ? missing('fees') : [];
       if (fees.length > 0) {
         return sized('fees', fees, async (size) => {
-          hasFeeHistory = await fillFees(context, fees, size);
+          const isFilled = await fillFees(context, fees, size);
+          if (!isFilled) feesFromMs = clock.nowMs() + FEES_AGAIN_MS;
         });
       }
       const logs = scanners.length > 0 ? missing('logs') : [];

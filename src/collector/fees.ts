@@ -7,7 +7,7 @@ import { type CollectorContext, noteRefused } from './context.ts';
 /** Calls for one span: the history and the headers of both ends. */
 const CALLS_PER_SPAN = 3;
 
-/** Reads and stores base fees of the newest `blocks` missing blocks, several spans in one request. False when no provider has fee history. */
+/** Reads and stores base fees of the newest `blocks` missing blocks, several spans in one request. False when one is refused. */
 export async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));

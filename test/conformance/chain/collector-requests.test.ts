@@ -40,7 +40,7 @@ async function begin(
     scanners: [createSwapScanner()],
     ...(describeCode && { describeCode }),
     ...(limits && { limits }),
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
   open.push(collecting, node);
   return { clock, chain, node, collecting, startMs: clock.nowMs() };
@@ -170,5 +170,22 @@ describe('following 2 blocks a second', () => {
     expect(Math.max(...batches)).toBeLessThanOrEqual(100);
     expect(Math.max(...spans)).toBe(9999);
     expect(Math.max(...fees)).toBe(1024);
+  });
+
+  test('a refused fee history is asked for again after a minute, once a minute while it is refused', async () => {
+    const { clock, node, collecting, startMs } = await begin(20_000, 0, { limits: { backfillHours: 1 } });
+    node.refusing.add('eth_feeHistory');
+    const askedMs: number[] = [];
+    node.fault = (calls) => {
+      if (calls.some(({ method }) => method === 'eth_feeHistory')) askedMs.push(clock.nowMs() - startMs);
+      return null;
+    };
+    await clock.until(startMs + 150_000);
+    expect(askedMs.map((ms) => Math.floor(ms / 60_000))).toEqual([0, 1, 2]);
+    expect(collecting.collector.status().backfill.feesShare).toBeLessThan(1);
+    node.refusing.clear();
+    await clock.until(startMs + 230_000);
+    expect(askedMs.length).toBeGreaterThan(3);
+    expect(collecting.collector.status().backfill.feesShare).toBe(1);
   });
 });

@@ -28,6 +28,8 @@ export interface SimNode {
   prunedBelow: number;
   /** When set, it reports no later block. */
   frozenAt: number | null;
+  /** Methods that it refuses. */
+  readonly refusing: Set<string>;
   /** When each HTTP request came, in the simulator's time. */
   readonly requestsMs: number[];
   /** How many of them were refused for the limit. */
@@ -91,7 +93,7 @@ export async function startSimNode(options: SimNodeOptions): Promise<SimNode> {
       return send(response, 200, failure(null, -32600, `batch size ${calls.length} exceeds limit of 100`));
     const methods = fault === 'staleHead' ? stale : fault === 'foreignChain' ? foreign : well;
     const answers = calls.map((call) => {
-      const answered = answer(methods, call);
+      const answered = self.refusing.has(call.method) ? failure(call.id, -32000, 'refused') : answer(methods, call);
       return fault && 'result' in answered ? { ...answered, result: spoil(fault, call, answered.result) } : answered;
     });
     send(response, 200, Array.isArray(body) ? answers : answers[0]);
@@ -103,6 +105,7 @@ export async function startSimNode(options: SimNodeOptions): Promise<SimNode> {
     down: false,
     frozenAt: null,
     prunedBelow: 0,
+    refusing: new Set(),
     requestsMs: [],
     refused: () => refused,
     calls: new Map(),
