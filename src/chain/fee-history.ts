@@ -10,6 +10,8 @@ import { index, quantity, readOutcome, toQuantity } from './rpc/wire.ts';
 const SPAN = 1024;
 /** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
 const MAX_SPANS = 9;
+/** Blocks before the head that the newest span may lack. On Arc they are five seconds of the hour. */
+const MAX_MISSING_BLOCKS = 10;
 
 const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
 
@@ -20,7 +22,7 @@ interface FeeSpan {
   readonly startAt: number;
 }
 
-/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. */
+/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. At most MAX_MISSING_BLOCKS blocks before `toBlock` may be missing. */
 export interface FeeWindow {
   readonly fees: readonly bigint[];
   readonly toBlock: number;
@@ -40,9 +42,9 @@ const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3)
 /**
  * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
  * The histories end one block before the head, and the head's fee is taken from `head`: a node may add a block to its fee history a moment after it has
- * given out the block's header.
+ * given out the block's header. Two blocks may follow each other at once, so the newest span may lack MAX_MISSING_BLOCKS.
  * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
- * Throws UpstreamFailed (502) when there is no history, or one that ends with another block than asked for.
+ * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -81,7 +83,9 @@ function toSpan(span: number, newest: number, [history, first]: readonly RpcOutc
   const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
   // The answer ends with the fee of the block after its newest one.
   const fees = baseFeePerGas.slice(0, -1);
-  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== lastOf(span, newest) + 1) {
+  const last = lastOf(span, newest);
+  const lacking = last - (oldestBlock + fees.length - 1);
+  if (oldestBlock < span * SPAN || lacking < 0 || lacking > (last === newest ? MAX_MISSING_BLOCKS : 0)) {
     throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
   }
   return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };

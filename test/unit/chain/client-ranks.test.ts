@@ -33,7 +33,7 @@ async function limitedNode(clock: ManualClock, perSecond: { most: number }): Pro
 async function bench(providers = 1, limit = { most: 4 }) {
   const clock = createManualClock(1_800_000_000_000);
   const nodes = await Promise.all(Array.from({ length: providers }, () => limitedNode(clock, limit)));
-  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 5000, clock });
+  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000, clock });
   open.unshift(chain);
   const ask = (rank?: Rank, signal?: AbortSignal) =>
     chain.request<string>('ask', [], { ...(rank && { rank }), ...(signal && { signal }) });

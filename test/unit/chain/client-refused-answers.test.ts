@@ -18,7 +18,7 @@ async function server(methods: Parameters<typeof startRpcServer>[0] = {}): Promi
 const clock = { nowMs: () => 0, sleep: async () => undefined };
 function client(nodes: readonly RpcServer[], genesisHash?: `0x${string}`): OpenChainClient {
   const rpcUrls = nodes.map(({ url }) => url);
-  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 5000, clock, genesisHash });
+  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock, genesisHash });
   open.unshift(created);
   return created;
 }

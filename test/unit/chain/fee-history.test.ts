@@ -39,7 +39,7 @@ async function chainOf(start: number, blocksPerSecond: number) {
       };
     },
   });
-  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
+  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
   open.push(chain, node);
   const read = async () => {
     const newest = await readLatestHeader(chain, {});
@@ -130,8 +130,23 @@ test.each([1, 2, 120, 1023, 1024, 1025, 100_000])(
   },
 );
 
-test('a history that ends before the block before the head is an upstream failure', async () => {
-  const { node, read } = await chainOf(3000, 2);
-  endHistoryAt(node, 2998, 'omits');
+test('a history that lacks ten blocks before the head gives the window without them, and they are read again', async () => {
+  const { node, state, read } = await chainOf(3072, 2);
+  const { methods } = node;
+  const whole = { ...methods };
+  endHistoryAt(node, 3061, 'omits');
+  const { fees, toBlock, seconds } = await read();
+  expect([fees.slice(-2), fees.length, toBlock, seconds]).toEqual([[3061n, 3072n], 3063, 3072, 1536]);
+  Object.assign(methods, whole);
+  state.head = 3100;
+  expect((await read()).fees).toHaveLength(3101);
+});
+
+test.each([
+  ['eleven blocks before the head', 3000, 2988],
+  ['a block of a finished span', 4096, 3070],
+])('a history that lacks %s is an upstream failure', async (_what, head, newest) => {
+  const { node, read } = await chainOf(head, 2);
+  endHistoryAt(node, newest, 'omits');
   await expect(read()).rejects.toThrow('other blocks than asked for');
 });

@@ -29,7 +29,7 @@ beforeEach(async () => {
       return symbol;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterEach(async () => {
   await chain.close();

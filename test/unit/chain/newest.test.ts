@@ -15,7 +15,7 @@ async function startNode() {
     eth_chainId: () => '0x13b2',
     eth_blockNumber: () => `0x${(head++).toString(16)}`,
   });
-  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
+  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
   closing.push(
     () => chain.close(),
     () => node.stop(),

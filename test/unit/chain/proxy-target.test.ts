@@ -27,7 +27,7 @@ beforeEach(async () => {
       return to === BEACON && data === BEACON_SELECTOR ? word(TARGET) : '0x';
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 10_000 });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterEach(async () => {
   await chain.close();
