@@ -8,6 +8,8 @@ import { type ChainReads, createChainReads } from './reads.ts';
 
 /** How often the file is checked by one stat, so that a new copy is served within seconds. */
 const LOOK_MS = 2000;
+/** Openings in a row that a replacement may spoil. */
+const MOST_OPENS = 10;
 
 interface ChainCopyOptions {
   readonly file: string;
@@ -28,6 +30,9 @@ export interface ChainCopy {
   close(): void;
 }
 
+/** The file was replaced while it was opened. */
+class Replaced extends Error {}
+
 interface Opened {
   /** Identifies the file among all that are ever at this path. */
   readonly mark: string;
@@ -40,18 +45,29 @@ interface Opened {
 /**
  * Serves from a copy that is replaced as a whole, by a rename. Data, freshness and version change together, in one turn of the event loop.
  * Throws when the first copy cannot be used. A later copy that cannot be used is logged once, and the copy before it is served on.
+ * A file that is replaced while it is opened is opened again, up to MOST_OPENS openings in all.
  */
 export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
   let version = 1;
-  let current = open();
+  let current = openUnreplaced();
   let refused = '';
+
+  function openUnreplaced(): Opened {
+    for (let opens = 1; ; opens++) {
+      try {
+        return open();
+      } catch (error) {
+        if (!(error instanceof Replaced) || opens === MOST_OPENS) throw error;
+      }
+    }
+  }
 
   function open(): Opened {
     const mark = markOf(file);
     const db = openCopiedChain(file);
     try {
-      // The file was replaced while it was opened, so it is unknown which of the two is open.
-      if (markOf(file) !== mark) throw new Error(`${file} is being replaced`);
+      // It is unknown which of the two is open.
+      if (markOf(file) !== mark) throw new Replaced(`${file} is being replaced`);
       const copied = readCopiedChainId(db);
       if (copied !== null && copied !== chainId) throw new Error(`${file} is of chain ${copied}, not ${chainId}`);
       const status = readCopiedStatus(db, version, backfillHours);
@@ -66,7 +82,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
     try {
       if (markOf(file) === current.mark) return;
       version += 1;
-      const next = open();
+      const next = openUnreplaced();
       current.db.close();
       current = next;
       refused = '';

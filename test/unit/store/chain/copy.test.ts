@@ -1,4 +1,5 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -112,4 +113,39 @@ test('a file that is no copy of this chain is refused at start', async () => {
   renameSync(at('newer.db'), at('chain.db'));
   expect(() => open()).toThrow('is of version 999');
   expect(() => open(CHAIN, at('origin.db'))).toThrow('is no copy');
+});
+
+/** Replaces the file this many times in all, each time after `openChainCopy` has opened it. `run` must be synchronous. */
+async function replacedWhileOpened<T>(times: number, run: () => T): Promise<T> {
+  for (let copied = 0; copied < times; copied++)
+    await backUpDatabase({ source: at('origin.db'), target: at(`${copied}.db`) });
+  const { statSync } = fs;
+  let [looks, replaced] = [0, 0];
+  // Each opening looks at the file before and after.
+  const looking = (...given: Parameters<typeof statSync>) => {
+    if (looks++ % 2 === 1 && replaced < times) renameSync(at(`${replaced++}.db`), at('chain.db'));
+    return statSync(...given);
+  };
+  Object.assign(fs, { statSync: looking });
+  syncBuiltinESMExports();
+  try {
+    return run();
+  } finally {
+    Object.assign(fs, { statSync });
+    syncBuiltinESMExports();
+  }
+}
+
+test('a file that is replaced during nine openings is served by the tenth', async () => {
+  collect(1, 20);
+  await replace();
+  collect(21, 40);
+  const { collector } = await replacedWhileOpened(9, open);
+  expect(collector.status().collected?.number).toBe(40);
+});
+
+test('a file that is replaced each time is refused at start', async () => {
+  collect(1, 20);
+  await replace();
+  await expect(replacedWhileOpened(10, open)).rejects.toThrow(`${at('chain.db')} is being replaced`);
 });
