@@ -92,6 +92,14 @@ async function connectAny(addresses: readonly string[], port: number, signal: Ab
 
 function connectOne(host: string, port: number, signal: AbortSignal): Promise<Socket> {
   const socket = connect({ host, port, noDelay: true });
-  const timer = setTimeout(() => socket.destroy(new ExchangeFailed('connecting', 'connecting timed out')), ATTEMPT_MS);
-  return opened(socket, 'connect', signal).finally(() => clearTimeout(timer));
+  let late: NodeJS.Immediate | undefined;
+  const giveUp = () => socket.destroy(new ExchangeFailed('connecting', 'connecting timed out'));
+  // After a pause of the process the timer fires before the event of a connection that was made in time. An immediate comes after that event.
+  const timer = setTimeout(() => {
+    late = setImmediate(giveUp);
+  }, ATTEMPT_MS);
+  return opened(socket, 'connect', signal).finally(() => {
+    clearTimeout(timer);
+    clearImmediate(late);
+  });
 }
