@@ -49,6 +49,23 @@ const DRAWN = `[...document.querySelectorAll('figure.chart')].every((one) => one
 const charts = (page: Page) =>
   vi.waitFor(async () => expect(await ask(page, DRAWN)).toBe(true), { timeout: 60_000, interval: 50 });
 
+const HOUR_MS = 3_600_000;
+/** Stops the page's own clock, which was installed before the page was loaded. It jumps ahead once, and then stands unless a test moves it. */
+const stopClock = async (page: Page) => page.clock.pauseAt((await ask<number>(page, 'Date.now()')) + HOUR_MS);
+/** Counts the updates that the page waits for, and holds their answers while `held` is pending. */
+const WATCH_UPDATES = `(() => {
+  const { fetch } = window;
+  Object.assign(window, { updating: 0, held: undefined });
+  window.fetch = async (...all) => {
+    updating += 1;
+    const answer = await fetch(...all);
+    const text = await answer.text();
+    await held;
+    return { ok: answer.ok, text: async () => { updating -= 1; return text; } };
+  };
+})()`;
+const untilUpdated = (page: Page) => expect.poll(() => ask(page, 'updating')).toBe(0);
+
 const UNFOLD_ALL = `document.querySelectorAll('details').forEach((one) => { one.open = true; })`;
 /** What no template can promise alone: that no two elements have one id. */
 const IDS_TWICE = `(() => {
@@ -238,9 +255,15 @@ describeInBrowser('the pages', (browser) => {
     });
 
     test('is updated while the page is visible, and not while it is paused', async () => {
-      const seen = await visit('/', { reducedMotion: 'no-preference', prepare: ({ clock }) => clock.install() });
+      const prepare = async (page: Page) => {
+        await page.clock.install();
+        await page.addInitScript(WATCH_UPDATES);
+      };
+      const seen = await visit('/', { reducedMotion: 'no-preference', prepare });
       const { page, observed } = seen;
       await charts(page);
+      await stopClock(page);
+      await untilUpdated(page);
       const block = () =>
         ask<string>(page, `/Block (\\d+)/.exec(document.querySelector('#fees-summary').textContent)[1]`);
       const before = Number(await block());
@@ -258,7 +281,17 @@ describeInBrowser('the pages', (browser) => {
       await expect.poll(async () => Number(await block())).toBeGreaterThan(before);
       await expect.poll(() => ask(page, 'pulses')).toBeGreaterThan(0);
       for (const { points, rows } of await figuresOf(page)) expect(Number(points)).toBe(rows);
+      // The answer to an update comes after the reader has paused. It changes nothing, not even the dot that shows an update.
+      await ask(
+        page,
+        `document.querySelector('.dot').isOld = true; held = new Promise((go) => { letGo = go; }); undefined`,
+      );
+      await page.clock.fastForward(5000);
+      expect(await ask(page, 'updating')).toBe(1);
       await page.getByRole('button', { name: 'Pause' }).click();
+      await ask(page, 'letGo()');
+      await untilUpdated(page);
+      expect(await ask(page, `document.querySelector('.dot').isOld`)).toBe(true);
       const asked = observed.requests.length;
       await page.clock.fastForward(60_000);
       expect(observed.requests.length).toBe(asked);
@@ -403,8 +436,10 @@ describeInBrowser('the pages', (browser) => {
   });
 
   test('code is copied as it is shown', async () => {
-    const { page } = await visit('/', { newProfile: true });
+    const { page } = await visit('/', { prepare: ({ clock }) => clock.install() });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    // The button says so for some seconds of the page's clock.
+    await stopClock(page);
     await page.locator('[data-copy="read-python"]').click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const shown = await page.locator('#read-python').textContent();

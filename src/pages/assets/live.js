@@ -28,6 +28,8 @@ async function refresh() {
   const answer = await fetch(location.pathname + location.search, { headers: { accept: 'text/html' } });
   if (!answer.ok) throw new Error(`status ${answer.status}`);
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  // The reader may have stopped it meanwhile.
+  if (paused) return;
   for (const element of document.querySelectorAll('[data-live]')) {
     const next = fresh.getElementById(element.id);
     if (next === null || next.innerHTML === element.innerHTML || isInUse(element)) continue;
@@ -62,16 +64,17 @@ function schedule() {
   if (!paused && !document.hidden) timer = setTimeout(update, waitMs);
 }
 
-/** @param {string} text */
+/** Says nothing else while it is paused: a request that was begun before may end meanwhile. @param {string} text */
 function say(text) {
-  if (label && label.textContent !== text) label.textContent = text;
+  const said = paused ? 'Paused' : text;
+  if (label && label.textContent !== said) label.textContent = said;
 }
 
 button?.addEventListener('click', () => {
   paused = !paused;
   button.textContent = paused ? 'Resume' : 'Pause';
   control?.classList.toggle('paused', paused);
-  say(paused ? 'Paused' : usual);
+  say(usual);
   void update();
 });
 document.addEventListener('visibilitychange', () => void update());
