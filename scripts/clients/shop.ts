@@ -39,12 +39,19 @@ const GATEWAY_WALLET = `0x${'77'.repeat(20)}` as const;
 /** 5 USDC on the chain and in the Gateway: more than the least deposit of a channel. */
 const FUNDS = 5_000_000n;
 
+interface ShopOptions {
+  /** Added to the service's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The service's port; a free one by default. */
+  readonly port?: number;
+}
+
 /** Starts the local chain, two Lightning nodes, a stand-in of Circle's Gateway, and the service. */
-export async function openShop(): Promise<Shop> {
+export async function openShop({ env = {}, port }: ShopOptions = {}): Promise<Shop> {
   const network = await startEmbeddedNetwork({ lightning: true });
   const gateway = await startGatewayStandIn(network.chainId, GATEWAY_WALLET);
   const rails = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: GATEWAY_WALLET, MPP: 'on' };
-  const service = await startEmbeddedService(network, { port: await freePort(), env: rails });
+  const service = await startEmbeddedService(network, { port: port ?? (await freePort()), env: { ...rails, ...env } });
   const { lightning } = network;
   if (!lightning) throw new Error('the network was started without Lightning');
   // Channels are offered some seconds after the start.

@@ -113,8 +113,8 @@ export interface EmbeddedService {
   tail(): string;
 }
 
-/** Time-out until `/readyz` answers 200, which takes about a second on an idle machine. */
-const READY_MS = 30_000;
+/** Time-out until `/readyz` answers 200, which takes about a second on an idle machine. On a very busy one it has taken longer than 30 s. */
+const READY_MS = 120_000;
 
 /** The service promises to stop within 10 s. It is killed one second later. */
 const STOP_MS = 11_000;

@@ -3,10 +3,10 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { readChannelOffer } from './offer.ts';
 
 /** The service looks for the contracts within seconds of its start, and offers channels once it has found them. */
-const OFFERED_WITHIN_MS = 30_000;
+const OFFERED_WITHIN_MS = 120_000;
 const OFFERED_POLL_MS = 200;
 
-/** Waits until the 402 of this URL offers payment channels, and returns their entry. Throws for another answer than a 402, and after 30 s. */
+/** Waits until the 402 of this URL offers payment channels, and returns their entry. Throws for another answer than a 402, and after two minutes. */
 export async function untilChannelsOffered(
   url: string,
   signal: AbortSignal = new AbortController().signal,

@@ -12,6 +12,7 @@ import { renderTable } from '../../../scripts/clients/table.ts';
 import { readText } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
+import { ownPort } from '../../support/service/own-port.ts';
 import { payHere } from '../../support/service/pay-here.ts';
 import { programFile } from '../../support/service/programs.ts';
 
@@ -29,9 +30,12 @@ const wanted = CLIENTS.filter(({ name }) => process.env.SLOW || CHEAP.includes(n
 const plain = (line: string) => line.replaceAll(/ (?:0x)?[0-9a-f-]{8,12}…/g, ' ID…').trim();
 const documented = readText('docs/clients.md').split('\n').map(plain);
 
+/** The chain, the Lightning node and the Gateway answer, however late. */
+const env = { RPC_TIMEOUT_MS: '60000', LIGHTNING_TIMEOUT_MS: '60000', GATEWAY_TIMEOUT_MS: '60000' };
+
 let shop: Shop;
 beforeAll(async () => {
-  shop = await openShop();
+  shop = await openShop({ env, port: await ownPort() });
 });
 afterAll(() => shop?.stop());
 
