@@ -21,6 +21,8 @@ const BLOCK_MS = 150;
 const LONGEST_MS = 600;
 /** How often a kill point that was missed is tried again. A kill that hits no point is checked like any other. */
 const TRIES = 10;
+/** How often the service is stopped until nothing is left to claim. A stop claims only as much as it can in some seconds. */
+const STOPS = 10;
 /** In ms: how long a point may take to be reached, how long a request is held there, and how long a short-lived point may take to appear. */
 const [REACH_MS, HOLD_MS, RISE_MS] = [10_000, 100, 3000];
 
@@ -62,6 +64,17 @@ async function start(): Promise<void> {
   await service.start();
   isDead = false;
   await untilChannelsAreOffered(`${service.origin}/v1/paid/fees/estimate`);
+}
+
+/** Stops the service, which then claims everything. A busy machine may leave some of it: the next run and its stop claim that. */
+async function stopWithAllClaimed(): Promise<void> {
+  const unclaimed = () => rowsOf(file, 'SELECT id FROM channels WHERE unclaimed_since IS NOT NULL').length;
+  expect(await service.stop()).toBe(0);
+  for (let stops = 1; unclaimed() > 0; stops++) {
+    expect(stops, 'stops that left something unclaimed').toBeLessThan(STOPS);
+    await start();
+    expect(await service.stop()).toBe(0);
+  }
 }
 
 async function kill(): Promise<void> {
@@ -147,8 +160,7 @@ test(
         expect(tries, `never there: ${context}`).toBeLessThan(TRIES);
       }
     }
-    // A service that stops claims everything.
-    expect(await service.stop()).toBe(0);
+    await stopWithAllClaimed();
     await lane.finish(`after the last round, seed ${seed}`);
     expect(rowsOf(file, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
     // The kills must have come at every point. Otherwise this test shows nothing.

@@ -191,7 +191,7 @@ async function expectRunning({ network, service, buyers }: Stage, pids: readonly
   expect(service.instances.map((instance) => instance.pid())).toEqual(pids);
   for (const origin of service.origins) {
     const payment = await (buyers[0] as Stage['buyers'][number]).sign(origin, PATH);
-    expect((await present(origin, PATH, payment)).status).toBe(200);
+    await presentUntilServed(origin, PATH, payment);
     expect(await usesOf(network, payment)).toBe(1);
   }
   await expectBalancedLedger(network, service, 'after the pause');

@@ -8,12 +8,13 @@ import type { Sqlite } from '../../src/store/sqlite/database.ts';
 import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { entriesOf, item, openCatalogue, paged } from '../support/market/catalogue.ts';
 import { countRunningTime } from '../support/running-time.ts';
+import { ownPort } from '../support/service/own-port.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { FAULTS, type Replay, startReplay } from '../support/upstream/replay.ts';
 
 /** In milliseconds: the source is silent in some tests, and answers in others, on a machine that may be busy. */
 const TIMEOUT_MS = 2000;
-countRunningTime();
+const runningMs = countRunningTime();
 
 let folder: string;
 let db: Sqlite;
@@ -27,7 +28,7 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-fault-'));
   db = openTestLedger(join(folder, 'ledger.db'));
   store = createCatalogueStore(db);
-  server = await startReplay({ '/list': paged(items(450)) });
+  server = await startReplay({ '/list': paged(items(450)) }, { port: await ownPort() });
   clock.now = 1_800_000_000_000;
   opened = openCatalogue(`${server.url}/list`, store, clock, TIMEOUT_MS);
 });
@@ -45,9 +46,9 @@ describe.each(FAULTS)('%s', (fault) => {
     const [version, readAt, entries] = [catalogue.version(), clock.now, catalogue.listings()];
     clock.now += 3_600_000;
     await server.setFault(fault);
-    const from = performance.now();
+    const from = runningMs();
     expect(await read()).toBe(false);
-    expect(performance.now() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+    expect(runningMs() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
     expect([catalogue.version(), catalogue.readAtMs(), catalogue.listings()]).toEqual([version, readAt, entries]);
     expect([await store.readAt(), entriesOf(await store.load())?.length]).toEqual([readAt, 450]);
     expect(warned).toHaveLength(1);

@@ -14,7 +14,7 @@ const REST_MS = 5000;
 countRunningTime();
 
 async function inWorld(fault: Fault, task: (rates: Rates) => Promise<void>): Promise<void> {
-  const rates = await startRates({ timeoutMs: timeoutFor(fault, 1500) });
+  const rates = await startRates({ timeoutMs: timeoutFor(fault, 1500), fault });
   try {
     rates.quote(KEYS.map((key) => PRICES[key]));
     await task(rates);

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, type SuiteOptions, test } from 'vitest';
 import { createFacilitatorProcess } from '../support/lightning/facilitator-process.ts';
 import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
@@ -13,6 +14,8 @@ const LEFT = 20;
 const CAP = 10 * (ROUNDS + PROOFS + LEFT);
 /** The last test uses up what the others leave of the cap. */
 const ONE_DAY: SuiteOptions = { shuffle: false };
+/** In ms: a day, and more than all tests take. They need one day in UTC, whose count and cap end at midnight. */
+const [DAY_MS, TESTS_MS] = [86_400_000, 120_000];
 
 type Process = Awaited<ReturnType<typeof createFacilitatorProcess>>;
 
@@ -21,6 +24,8 @@ let pair: readonly Process[];
 
 /** Two processes over one ledger, which the first creates. */
 beforeAll(async () => {
+  const leftMs = DAY_MS - (Date.now() % DAY_MS);
+  if (leftMs < TESTS_MS) await delay(leftMs);
   folder = mkdtempSync(join(tmpdir(), 'percall-two-'));
   const file = join(folder, 'ledger.db');
   const env = { FACILITATOR_DAILY_CAP: String(CAP) };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
-import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
+import { proofNow, type SettleEnd, settleOver } from '../support/lightning/settle-calls.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -27,6 +27,8 @@ const [BUYERS, CLAIMS] = [6, 12];
 const PATH = '/v1/paid/fees/estimate';
 /** Short time-outs, so that an unknown outcome is reported soon. A start needs its connections: on a busy machine a second was not enough for one. */
 const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '500', LEDGER_CONNECT_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '8000' };
+/** How often a test tries to lose the answer to one COMMIT. */
+const TRIES = 10;
 type Buyer = Awaited<ReturnType<typeof newBuyer>>;
 const random = seededRandom('ledger network');
 
@@ -85,6 +87,26 @@ describePostgres('the network between one of two instances and the ledger', () =
     if (charged === false) expect(await usesOf(network, payment), summary).toBe(0);
   }
 
+  /**
+   * Settles proofs where the connection is sound, and there again each that may not be claimed yet: on a busy machine a statement is too late for its
+   * time-out there, too.
+   */
+  async function settleSoundly(proofs: readonly ReturnType<typeof proofNow>[]): Promise<SettleEnd[]> {
+    const isOpen = (end: SettleEnd | undefined) => end === undefined || end === 'replay_store_unavailable';
+    const ends: SettleEnd[] = [];
+    await until('every proof is settled', async () => {
+      const open = proofs.flatMap((_, at) => (isOpen(ends[at]) ? [at] : []));
+      const settled = await settleOver(
+        sound(),
+        open.map((at) => proofs[at] as (typeof proofs)[number]),
+        3,
+      );
+      for (const [index, at] of open.entries()) ends[at] = settled[index] as SettleEnd;
+      return !ends.some(isOpen);
+    });
+    return ends;
+  }
+
   /** The claims of the ledger, and how many its totals count. */
   async function countClaims(): Promise<{ rows: number; counted: number }> {
     const [totals] = await service.ask<{ rows: string; counted: string }>(
@@ -124,7 +146,7 @@ describePostgres('the network between one of two instances and the ledger', () =
           summary[word] = (summary[word] ?? 0) + 1;
         }
         // A claimed proof stays claimed. A proof whose claim got no answer is claimed now, or was before.
-        const again = await settleOver(sound(), proofs, 3);
+        const again = await settleSoundly(proofs);
         expect(
           again.filter((end) => end !== 'success' && end !== 'duplicate_settlement'),
           context,
@@ -145,12 +167,43 @@ describePostgres('the network between one of two instances and the ledger', () =
   describe.each(['cut', 'swallow'] as const)('a connection that loses the answer to a COMMIT (%s)', (how) => {
     afterEach(() => proxy.heal());
 
+    /**
+     * Tries with something new until the COMMIT with its mark is made and the answer to it is lost. On a busy machine an earlier statement can be too
+     * late for its time-out. Then that COMMIT never comes.
+     */
+    async function untilLost<Made, End>(
+      make: () => Promise<Made>,
+      markOf: (made: Made) => string | Uint8Array,
+      use: (made: Made) => Promise<End>,
+    ): Promise<[Made, End]> {
+      for (let tries = 1; ; tries++) {
+        await untilAllAreReady(service);
+        const made = await make();
+        const lost = proxy.loseCommit(how, markOf(made)).then(() => true);
+        const used = use(made);
+        const isLost = await Promise.race([lost, used.then(() => false)]);
+        const end = await used;
+        if (isLost) return [made, end];
+        proxy.heal();
+        expect(tries, `never lost: ${JSON.stringify(end)}`).toBeLessThan(TRIES);
+      }
+    }
+
+    /** A payment, and the answer to it after the COMMIT with this mark. */
+    const payUntilLost = (markOf: (payment: Payment) => string | Uint8Array) =>
+      untilLost(
+        () => (buyers[0] as Buyer).sign(sound(), PATH),
+        markOf,
+        async (payment) => {
+          const answer = await present(troubled(), PATH, payment);
+          await expectTruthfulAnswer(payment, answer, how);
+          return answer;
+        },
+      );
+
     test('of an intent: the outcome is unknown or absent, and the same payment is served and charged once', async () => {
-      await untilAllAreReady(service);
-      const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
       // The sold reply, which only this transaction contains.
-      const lost = proxy.loseCommit(how, '"costUsdc"');
-      const [answer] = await Promise.all([present(troubled(), PATH, payment), lost]);
+      const [payment, answer] = await payUntilLost(() => '"costUsdc"');
       await untilNothingIsOpen(service);
       expect(answer.status).toBe(503);
       await expectTruthfulAnswer(payment, answer, how);
@@ -159,10 +212,7 @@ describePostgres('the network between one of two instances and the ledger', () =
     });
 
     test('of a reservation: the outcome is reported as unknown, nothing is charged, and the reservation is released', async () => {
-      await untilAllAreReady(service);
-      const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
-      const lost = proxy.loseCommit(how, payment.authorization.nonce);
-      const [answer] = await Promise.all([present(troubled(), PATH, payment), lost]);
+      const [payment, answer] = await payUntilLost(({ authorization }) => authorization.nonce);
       expect([answer.status, problem(answer).code, problem(answer).charged]).toEqual([
         503,
         'ledger_unavailable',
@@ -174,13 +224,14 @@ describePostgres('the network between one of two instances and the ledger', () =
     });
 
     test('of a claim: it is not reported as claimed, and was made once', async () => {
-      await untilAllAreReady(service);
-      const proof = proofNow();
-      // In hex, the form of array values on the wire.
-      const lost = proxy.loseCommit(how, proof.paymentHash);
-      const [ends] = await Promise.all([settleOver(troubled(), [proof], 1), lost]);
+      const [proof, ends] = await untilLost(
+        async () => proofNow(),
+        // In hex, the form of array values on the wire.
+        ({ paymentHash }) => paymentHash,
+        (one) => settleOver(troubled(), [one], 1),
+      );
       expect(ends).toEqual(['replay_store_unavailable']);
-      expect(await settleOver(sound(), [proof, proof], 1)).toEqual(['duplicate_settlement', 'duplicate_settlement']);
+      expect(await settleSoundly([proof, proof])).toEqual(['duplicate_settlement', 'duplicate_settlement']);
       const counts =
         'SELECT count(*) = (SELECT claims FROM lightning_facilitator_totals) AS even FROM lightning_claims';
       expect(await service.ask(counts)).toEqual([{ even: true }]);

@@ -11,7 +11,7 @@ import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 const TIMEOUT_MS = 2000;
 
-countRunningTime();
+const runningMs = countRunningTime();
 
 interface Route {
   path: string;
@@ -48,14 +48,14 @@ const ROUTES: Route[] = [
 ];
 
 async function run(fault: Fault, both: boolean, { path, query }: Route) {
-  const world = await startNames({ timeoutMs: timeoutFor(fault, TIMEOUT_MS) });
+  const world = await startNames({ timeoutMs: timeoutFor(fault, TIMEOUT_MS), fault });
   try {
     serveFixtures(world);
     await world.first.setFault(fault);
     if (both) await world.second.setFault(fault);
-    const startedAt = performance.now();
+    const startedAt = runningMs();
     const outcome = await ask(world, path, query).catch((error: unknown) => error);
-    const tookMs = performance.now() - startedAt;
+    const tookMs = runningMs() - startedAt;
     if (!(outcome instanceof AppError)) return { status: outcome instanceof Error ? outcome : 200, tookMs };
     return { status: outcome.status, charged: outcome.charged, detail: outcome.message, tookMs };
   } finally {
@@ -115,12 +115,12 @@ describe.each(FAULTS.filter((fault) => fault !== 'refused'))('%s', (fault) => {
         serveFixtures(world);
         world.answers.delete('/frankfurter/v1');
         await world.first.setFault(fault, part.prefix);
-        const startedAt = performance.now();
+        const startedAt = runningMs();
         const reply = await ask(world, part.path, part.query as Record<string, string>);
         expect(reply).toMatchObject({ [part.field]: null });
         const missing = (reply as { missing: { field: string }[] }).missing.map(({ field }) => field);
         expect(missing.toSorted()).toEqual([part.field, ...(part.also ?? [])].toSorted());
-        expect(performance.now() - startedAt).toBeLessThan(1.2 * 2 * TIMEOUT_MS + SLACK_MS);
+        expect(runningMs() - startedAt).toBeLessThan(1.2 * 2 * TIMEOUT_MS + SLACK_MS);
       } finally {
         await world.stop();
       }

@@ -5,13 +5,13 @@ import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
 import { AppError } from '../../src/errors.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
-import { fixture, usePackages } from '../support/upstream/packages.ts';
+import { fixture, packagesAt, usePackages } from '../support/upstream/packages.ts';
 import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
-import { FAULTS, type Fault, startReplay } from '../support/upstream/replay.ts';
+import { FAULTS, type Fault, portFor, startReplay } from '../support/upstream/replay.ts';
 
 /** In milliseconds, for a source that is silent. The other sources of the same question get it too. */
 const TIMEOUT_MS = 1200;
-countRunningTime();
+const runningMs = countRunningTime();
 const { server, serve, ask, open } = usePackages({ timeoutMs: PATIENT_MS });
 
 const ROUTES = [
@@ -31,13 +31,15 @@ function serveAll(): void {
 describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) => {
   test.each(FAULTS)('%s gives the documented status, in time, and names the source', async (fault) => {
     serveAll();
-    await server().setFault(fault);
-    const from = performance.now();
-    const failure = await ask(endpoint, { name }, open({}, timeoutFor(fault, TIMEOUT_MS))).then(
+    const place = await startReplay(server().answers, { port: await portFor(fault) });
+    await place.setFault(fault);
+    const from = runningMs();
+    const failure = await ask(endpoint, { name }, open(packagesAt(place.url), timeoutFor(fault, TIMEOUT_MS))).then(
       () => null,
       (error: unknown) => error,
     );
-    expect(performance.now() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+    await place.stop();
+    expect(runningMs() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
     expect(failure).toBeInstanceOf(AppError);
     const { status, charged, message } = failure as AppError;
     expect([status, charged]).toEqual([fault === '404' ? missing : 502, false]);
@@ -56,18 +58,25 @@ describe('/packages/vulns', () => {
   /** The three sources at places of their own, so that each can fail alone. */
   async function ask3(failing: Partial<Record<'npm' | 'depsDev' | 'osv', Fault>>) {
     serveAll();
-    const [npm, depsDev, osv] = await Promise.all([1, 2, 3].map(() => startReplay(server().answers)));
-    const places = { npm: npm!, depsDev: depsDev!, osv: osv! };
-    for (const [name, fault] of Object.entries(failing)) await places[name as keyof typeof places].setFault(fault);
+    const start = async (fault: Fault | null = null) => {
+      const place = await startReplay(server().answers, { port: await portFor(fault) });
+      await place.setFault(fault);
+      return place;
+    };
+    const places = {
+      npm: await start(failing.npm),
+      depsDev: await start(failing.depsDev),
+      osv: await start(failing.osv),
+    };
     const [fault = null] = Object.values(failing);
-    const urls = { npmUrl: npm!.url, depsDevUrl: depsDev!.url, osvUrl: osv!.url };
+    const urls = { npmUrl: places.npm.url, depsDevUrl: places.depsDev.url, osvUrl: places.osv.url };
     const packages = open(urls, timeoutFor(fault, TIMEOUT_MS));
-    const from = performance.now();
+    const from = runningMs();
     try {
       return await ask(packagesVulns, { name: NAME }, packages).catch((error: unknown) => error);
     } finally {
       // One source after the other: the registry, deps.dev in its place, OSV.
-      expect(performance.now() - from).toBeLessThan(3 * TIMEOUT_MS + SLACK_MS);
+      expect(runningMs() - from).toBeLessThan(3 * TIMEOUT_MS + SLACK_MS);
       for (const place of Object.values(places)) await place.stop();
     }
   }
@@ -115,13 +124,13 @@ describe('a source of optional parts fails alone, and the package is answered', 
     serve('GET /v3alpha/systems/npm/packages/%40example%2Fmodern/versions/2.1.0:dependents', DEPENDENTS);
     serve('GET /v3alpha/systems/pypi/packages/flask-thing/versions/2.0.1:dependents', DEPENDENTS);
     serve('GET /integrity/flask-thing/2.0.1/flask_thing-2.0.1.tar.gz/provenance', PROVENANCE);
-    const place = await startReplay(server().answers);
+    const place = await startReplay(server().answers, { port: await portFor(fault) });
     await place.setFault(fault, prefix);
-    const from = performance.now();
+    const from = runningMs();
     try {
       return await ask(endpoint, { name }, open({ [failing]: place.url }, timeoutFor(fault, TIMEOUT_MS)));
     } finally {
-      expect(performance.now() - from).toBeLessThan(2 * TIMEOUT_MS + SLACK_MS);
+      expect(runningMs() - from).toBeLessThan(2 * TIMEOUT_MS + SLACK_MS);
       await place.stop();
     }
   }

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
 import { createPageReader } from '../../src/upstream/web/page-reader.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
+import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
 import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/upstream/replay.ts';
@@ -22,9 +23,10 @@ let plain: Replay;
 let secure: Replay;
 let upstreams: Upstreams;
 let webs: ReadonlyMap<number, Web>;
-const pages = createPageReader({ workers: 1, loadMs: 120_000 });
+const pages = createPageReader({ workers: 1, loadMs: 120_000, parseMs: 120_000 });
 const webFor = (fault: Fault | null): Web => webs.get(timeoutOf(fault))!;
 
+countRunningTime();
 beforeAll(async () => {
   plain = await startReplay({ '/data': { body: '{"answer":42}' }, '/page': { headers: HTML, body: PAGE } });
   secure = await startReplay({ '/page': { headers: HTML, body: PAGE } }, { tls: true });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
@@ -61,7 +61,12 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 test(`${HEADERS} headers that are nearly a payment: each gets a refusal with a known reason, and the proof stays valid`, async () => {
   const path = `${moody.path}?tag=fuzz`;
-  const proof = await payFor(lightning.pay, service.origin, path);
+  // Again while there is no offer: on a busy machine the exchanges are late for their time-out.
+  const proof = await vi.waitFor(() => payFor(lightning.pay, service.origin, path), {
+    timeout: 150_000,
+    interval: 300,
+  });
+  const paidRuns = moody.runs();
   const ours = JSON.parse(Buffer.from(proof.header, 'base64').toString('utf8'));
   // Another node's invoice for the same request; and the wrong preimage for our invoice.
   const foreign = lightningProof({ createdAt: Math.floor(Date.now() / 1000) }).body.paymentPayload;
@@ -86,6 +91,6 @@ test(`${HEADERS} headers that are nearly a payment: each gets a refusal with a k
   }
   expect(counts.size).toBeGreaterThan(8);
   // One run for the invoice of each minute that the test has seen begin, and none for a header.
-  expect(moody.runs()).toBeLessThanOrEqual(1 + Math.ceil((Date.now() - began) / 60_000));
+  expect(moody.runs() - paidRuns).toBeLessThanOrEqual(Math.ceil((Date.now() - began) / 60_000));
   expect((await presentProof(service.origin, path, proof)).status).toBe(200);
 }, 600_000);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { balanceOf, type Payment } from '../usdc/buyer.ts';
-import { type Instances, leaderOf } from './instances.ts';
+import { type Instances, leaderOf, untilOneLeads } from './instances.ts';
 import type { Answer } from './service.ts';
 import { presentUntilServed, until, usesOf } from './workers.ts';
 
@@ -53,10 +53,10 @@ export function untilAllAreReady({ origins }: Pick<Instances, 'origins'>): Promi
 /** Gives the lease to the first instance, whose connection a test controls. */
 export async function untilTheFirstLeads(service: Instances): Promise<void> {
   await untilAllAreReady(service);
-  if ((await leaderOf(service)) === 1) {
+  if ((await untilOneLeads(service)) === 1) {
     await service.instances[1]?.stop();
     await until('the first one leads', async () => (await leaderOf(service)) === 0);
     await service.instances[1]?.start();
   }
-  expect(await leaderOf(service)).toBe(0);
+  await expect.poll(() => leaderOf(service)).toBe(0);
 }
