@@ -44,16 +44,19 @@ describePostgres('a connection to PostgreSQL', () => {
       ),
       new Promise((late) => setTimeout(() => late('late'), BOUND_MS).unref()),
     ]);
-  /** The first result of a call that works again, once the broken connections are gone. */
-  async function untilItWorks<T>(call: () => Promise<T>): Promise<T> {
+  /** The first result of a call that works again, once the broken connections are gone. The call gets the number of failed tries. */
+  async function untilItWorks<T>(call: (tries: number) => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries++) {
       try {
-        return await call();
+        return await call(tries);
       } catch (error) {
         if (tries === 20) throw error;
       }
     }
   }
+
+  /** An id for each try of a write. With short time-outs a try may be done although its answer came too late, and the next one would find it. */
+  const idOf = (id: string, tries: number): string => (tries === 0 ? id : `${id} ${tries}`);
 
   async function shortenTimeouts(): Promise<void> {
     await stores.close();
@@ -123,7 +126,7 @@ describePostgres('a connection to PostgreSQL', () => {
     const more = Array.from({ length: 20 }, () => stores.payments.get('a'));
     expect(await Promise.all([...calls, ...more].map(end))).toEqual(Array.from({ length: 24 }, () => 'rejected'));
     proxy.heal();
-    expect(await untilItWorks(() => reserve('c'))).toBe(true);
+    expect(await untilItWorks((tries) => reserve(idOf('c', tries)))).toBe(true);
     expect(await direct.payments.get('b')).toBeNull();
   });
 
@@ -142,10 +145,11 @@ describePostgres('a connection to PostgreSQL', () => {
       expect.stringContaining('statement timeout'),
     ]);
     // The other write queue has its own slot.
-    expect(await end(untilItWorks(() => stores.lightning.claim(accountedOf('a'))))).toBe('claimed');
+    const claim = (tries: number) => stores.lightning.claim(accountedOf(idOf('a', tries)));
+    expect(await end(untilItWorks(claim))).toBe('claimed');
     await blocker.query('ROLLBACK');
     expect(await direct.payments.get('a')).toBeNull();
-    expect(await untilItWorks(() => reserve('a'))).toBe(true);
+    expect(await untilItWorks((tries) => reserve(idOf('a', tries)))).toBe(true);
     await blocker.end();
   });
 

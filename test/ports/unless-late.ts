@@ -1,7 +1,8 @@
 import { AppError } from '../../src/errors.ts';
 import type { InstancesStore } from '../../src/store/ports/instances.ts';
 
-const ATTEMPTS = 3;
+/** Each takes 1.5 s at the most. So this is a minute, far longer than a busy machine keeps a database silent. */
+const ATTEMPTS = 40;
 
 /** Whether a statement, a transaction, a connection or an answer took too long. A server that has ended a slow transaction leaves a broken connection. */
 const isLate = (error: unknown): boolean =>

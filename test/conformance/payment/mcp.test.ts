@@ -11,7 +11,7 @@ import { bindMcp } from '../../../src/payment/lnbtc/binding.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { presentProof, proofHeader } from '../../support/lightning/lightning-buyer.ts';
 import { seed, seededRandom } from '../../support/random.ts';
-import { latchedEndpoint } from '../../support/service/latch.ts';
+import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../../support/service/mcp.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
@@ -33,7 +33,8 @@ let service: Service;
 let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
-  service = await startService(network, { catalogue: [...catalogue, moody.endpoint, latch.endpoint, sats] });
+  const sold = [...catalogue, moody.endpoint, latch.endpoint, sats];
+  service = await startService(network, { env: HANDLERS_WAIT, catalogue: sold });
   mcp = await connectClient(service.origin, '/mcp?schemas=full');
   // From here on the client checks every result, failures too, against the listed schemas.
   await mcp.client.listTools();

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
-import { latchedEndpoint } from '../../support/service/latch.ts';
+import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, errorOf, newBuyer, transfersOf } from '../../support/usdc/buyer.ts';
@@ -34,7 +34,7 @@ const fresh = () => `${PATH}?tag=m${++tag}`;
 
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  service = await startService(network, { env: { MPP: 'on', SETTLE_WAIT_MS: '5000' }, catalogue, clock });
+  service = await startService(network, { env: { MPP: 'on', ...HANDLERS_WAIT }, catalogue, clock });
 });
 afterAll(async () => {
   await service.stop();
@@ -47,6 +47,14 @@ beforeEach(() => {
 
 const present = (path: string, payment: { header: string }, from?: string) =>
   presentMpp(service.origin, path, payment, from);
+
+/** A service that soon answers that a settlement is unknown. It alone has a short wait, because a pause would end other sales with the same answer. */
+async function openHasty(): Promise<Service> {
+  const hasty = await startService(network, { env: { MPP: 'on', SETTLE_WAIT_MS: '1000' }, catalogue, clock });
+  onTestFinished(hasty.stop);
+  return hasty;
+}
+
 describe('the 402 under /v1/mpp', () => {
   test('has one challenge with the terms of the route, no PAYMENT-REQUIRED, and a problem as its body', async () => {
     const answer = await call(service.origin, PATH);
@@ -193,29 +201,31 @@ describe('a sale by MPP', () => {
 
   test('whose settlement is unknown is 503 and never asks for another payment; the same credential gets the answer', async () => {
     const path = fresh();
-    const payment = await (await newMppBuyer(network)).sign(service.origin, path);
+    const { origin } = await openHasty();
+    const payment = await (await newMppBuyer(network)).sign(origin, path);
     await network.pauseMining();
-    const unknown = await present(path, payment);
+    const unknown = await presentMpp(origin, path, payment);
     const { code, charged } = problem(unknown);
     expect([unknown.status, code, charged]).toEqual([503, 'settlement_unknown', 'unknown']);
     expect(unknown.headers['www-authenticate']).toBeUndefined();
     await network.resumeMining();
-    await expect.poll(async () => (await present(path, payment)).status).toBe(200);
+    await expect.poll(async () => (await presentMpp(origin, path, payment)).status).toBe(200);
     expect(await transfersOf(network, payment)).toBe(1);
   });
 
   test('that was never delivered says after seven days that it was charged', async () => {
     const path = fresh();
-    const payment = await (await newMppBuyer(network)).sign(service.origin, path);
+    const { origin, deps } = await openHasty();
+    const payment = await (await newMppBuyer(network)).sign(origin, path);
     await network.pauseMining();
-    expect((await present(path, payment)).status).toBe(503);
+    expect((await presentMpp(origin, path, payment)).status).toBe(503);
     await network.resumeMining();
     const stateOf = async () =>
-      JSON.parse((await call(service.origin, `/v1/payments/${nonceHex(payment)}`)).body).payments[0].state;
+      JSON.parse((await call(origin, `/v1/payments/${nonceHex(payment)}`)).body).payments[0].state;
     await expect.poll(stateOf).toBe('settled');
     clock.aheadMs = 8 * 24 * 60 * MINUTE_MS;
-    await service.deps.payments.ledger.purge();
-    const gone = await present(path, payment);
+    await deps.payments.ledger.purge();
+    const gone = await presentMpp(origin, path, payment);
     expect([gone.status, problem(gone).code, problem(gone).charged]).toEqual([410, 'answer_gone', true]);
     expect(gone.headers['www-authenticate']).toBeUndefined();
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { latchedEndpoint } from '../../support/service/latch.ts';
+import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
@@ -14,7 +14,7 @@ let service: Service;
 let id: string;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  service = await startService(network, { catalogue: [latch.endpoint] });
+  service = await startService(network, { env: HANDLERS_WAIT, catalogue: [latch.endpoint] });
 });
 afterAll(async () => {
   // The seller's balance agrees with the ledger's sales after every test above.

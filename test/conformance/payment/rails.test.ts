@@ -241,14 +241,22 @@ describe('the Gateway beside our relayer', () => {
     const hasty = await start({ GATEWAY_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: '5000' });
     onTestFinished(hasty.stop);
     const payment = await batched(5000n);
+    const ask = async (): Promise<number> => {
+      const { status, body } = await present(hasty.origin, PATH, payment);
+      expect([200, 502, 503, 409]).toContain(status);
+      // At a pause, the short time-out also ends requests before the sale. Then nothing is charged.
+      if (status === 502)
+        expect([JSON.parse(body).charged, gateway.depositOf(payment.address)]).toEqual([false, 5000n]);
+      return status;
+    };
     gateway.fault('hangs after');
-    let answer = await present(hasty.origin, PATH, payment);
-    gateway.fault(null);
-    await until('the answer is there', async () => {
-      expect([200, 503, 409]).toContain(answer.status);
-      if (answer.status !== 200) answer = await present(hasty.origin, PATH, payment);
-      return answer.status === 200;
+    let status = 0;
+    await until('the money has moved', async () => {
+      status = await ask();
+      return gateway.depositOf(payment.address) < 5000n;
     });
+    gateway.fault(null);
+    await until('the answer is there', async () => status === 200 || (await ask()) === 200);
     expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
   });
 
@@ -257,7 +265,7 @@ describe('the Gateway beside our relayer', () => {
     const [kept, left] = [await batched(5000n), await batched(5000n)];
     const env = {
       ...{ WORKERS: '2', GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
-      ...{ SETTLE_WAIT_MS: '5000', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
     };
     const service = await createProcess(network, folder, env);
     await service.start();

@@ -307,7 +307,8 @@ test('a transaction with our nonce that this process does not know, such as one 
     },
   });
   const ends = settle(await someIntents(2));
-  await vi.waitFor(() => expect(sent).toBe(2), { timeout: 60_000 });
+  // More than two where a pause made the second one late, so that it was sent again.
+  await vi.waitFor(() => expect(sent).toBeGreaterThanOrEqual(2), { timeout: 60_000 });
   await network.resumeMining();
   expect(kinds(await ends)).toEqual([SETTLED, SETTLED]);
   expect(await network.rpc('eth_getTransactionReceipt', [forgotten.hash])).toBeNull();

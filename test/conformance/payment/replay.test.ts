@@ -2,7 +2,7 @@ import { decodeFunctionData, parseAbi } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { latchedEndpoint } from '../../support/service/latch.ts';
+import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { headerOf, payloadOf } from '../../support/usdc/payments.ts';
@@ -13,7 +13,7 @@ let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  service = await startService(network, { catalogue: [latch.endpoint] });
+  service = await startService(network, { env: HANDLERS_WAIT, catalogue: [latch.endpoint] });
 });
 afterAll(async () => {
   await service.stop();

@@ -23,6 +23,8 @@ beforeAll(async () => {
       return { body: fixture(asked.page_token === 'second' ? 'osv/page-2.json' : 'osv/page-1.json') };
     },
   });
+  // The service loads it with the first request to npm, whose time-out includes that.
+  await import('npm-registry-fetch');
   network = await startEmbeddedNetwork();
   service = await startService(network, { env: packagesEnvironment(upstream.url) });
 });
@@ -35,6 +37,18 @@ beforeEach(() => upstream.setFault(null));
 
 const buy = (path: string) => buyOnce(network, service.origin, path);
 
+const MOST_PURCHASES = 20;
+
+/** Buys an answer with these members. Buys again where a source was late: then nothing was charged, or the answer says which member is missing. */
+async function buyWhole(path: string, members: readonly string[]): ReturnType<typeof buy> {
+  for (let purchases = 1; ; purchases++) {
+    const bought = await buy(path);
+    const missing: { field: string }[] = bought.body.missing ?? [];
+    const isLate = bought.body.charged === false || missing.some(({ field }) => members.includes(field));
+    if (!isLate || purchases === MOST_PURCHASES) return bought;
+  }
+}
+
 describe('a call that is answered', () => {
   test.each([
     ['/v1/paid/packages/npm?name=@example/modern', 2000n, { version: '2.1.0', weeklyDownloads: 1234567 }],
@@ -43,7 +57,7 @@ describe('a call that is answered', () => {
     ['/v1/paid/packages/vulns?name=@example/modern', 4000n, { count: 2, version: null }],
     ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.0', 4000n, { count: 2, version: '2.0.0' }],
   ])('%s costs %d base units', async (path, price, expected) => {
-    const { answer, body, paid, transfers } = await buy(path);
+    const { answer, body, paid, transfers } = await buyWhole(path, Object.keys(expected));
     expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
     expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
   });

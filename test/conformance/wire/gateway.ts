@@ -1,5 +1,6 @@
 import { callMessage } from '../../support/service/mcp.ts';
 import { until } from '../../support/service/workers.ts';
+import type { createStillClock } from '../../support/still-clock.ts';
 import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import type { GatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -9,6 +10,8 @@ import type { Transcript } from '../../support/wire/transcript.ts';
 import { posting } from './mcp.ts';
 import { type Shop, WALLET } from './shop.ts';
 import { presenting } from './usdc-sales.ts';
+
+type StillClock = ReturnType<typeof createStillClock>;
 
 const PATH = '/v1/paid/test/usdc';
 const calling = (given: object, meta?: object) => posting(callMessage('paid_test_usdc', given, meta));
@@ -52,17 +55,18 @@ export async function recordGateway(t: Transcript, shop: Shop, gateway: GatewayS
 }
 
 /** A settlement whose outcome is not known in time, the lookup meanwhile, and the answer afterwards. */
-export async function recordUnknown(t: Transcript, { network, origin }: Shop): Promise<void> {
+export async function recordUnknown(t: Transcript, { network, origin }: Shop, clock: StillClock): Promise<void> {
   const payment = await (await newBuyer(network)).sign(origin, PATH);
   const nonce = Buffer.from(payment.authorization.nonce).toString('hex');
   t.name(nonce, 'nonce');
+  const found = async () => JSON.parse((await exchange(origin, `/v1/payments/${nonce}`)).body).payments[0];
+  clock.stop();
   await network.pauseMining();
   await t.ask('a settlement that no block holds in time', origin, `${PATH}?tag=d`, presenting(payment));
+  await until('its transaction is noted', async () => (await found()).transaction !== null);
   await t.ask('the lookup meanwhile', origin, `/v1/payments/${nonce}`);
   await network.resumeMining();
-  await until('the payment has settled', async () => {
-    const { body } = await exchange(origin, `/v1/payments/${nonce}`);
-    return JSON.parse(body).payments[0].state === 'settled';
-  });
+  await until('the payment has settled', async () => (await found()).state === 'settled');
+  clock.start();
   await t.ask('the same payment once it has settled', origin, `${PATH}?tag=d`, presenting(payment));
 }

@@ -1,5 +1,6 @@
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -28,11 +29,12 @@ export const sold = {
 const satsAlone = { ...moodyEndpoint('/test/sats-alone').endpoint, onlyOn: 'lightning' } as const;
 
 /** The real service with all real endpoints, under the same address and seller in each run. */
-export async function openShop(network: EmbeddedNetwork, env: Record<string, string> = {}) {
+export async function openShop(network: EmbeddedNetwork, env: Record<string, string> = {}, clock?: Clock) {
   const { usdc, sats, tool, latch } = sold;
   const service = await startService(network, {
     catalogue: [...catalogue, usdc.endpoint, sats.endpoint, tool.endpoint, latch.endpoint, satsAlone],
     env: { ...PLACE, ...env },
+    ...(clock && { clock }),
   });
   await until('the service is ready', () => isReady(service));
   return { service, network, origin: service.origin };

@@ -52,7 +52,7 @@ export async function recordUsdcRefusals(t: Transcript, { network, origin }: Sho
   await refuse('it has expired', await buyer.sign(origin, PATH, { validBefore: nowSeconds() - 10n }));
   await refuse(
     'it expires before it can be settled',
-    await buyer.sign(origin, PATH, { validBefore: nowSeconds() + 10n }),
+    await buyer.sign(origin, PATH, { validBefore: nowSeconds() + 35n }),
   );
   await refuse('it is not valid yet', await buyer.sign(origin, PATH, { validAfter: nowSeconds() + 600n }));
   await refuse('it is signed for another chain', await buyer.sign(origin, PATH, { chainId: 1 }));

@@ -26,7 +26,8 @@ async function order(stage: Stage): Promise<Order> {
   const request = stage.request();
   return { request, payment: await stage.pay(request) };
 }
-const present = (stage: Stage, { request, payment }: Order) => stage.present(request, payment).catch(() => null);
+const present = (stage: Stage, { request, payment }: Order) =>
+  stage.presentUntilTaken(request, payment).catch(() => null);
 
 /** Checks that the same payment gets one answer and is taken once. */
 async function expectSold(stage: Stage, { request, payment, heard }: Purchase, context: string): Promise<void> {

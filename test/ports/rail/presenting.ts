@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type RailFixture, WRONGS } from '../../support/rails/rail-fixture.ts';
 import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
 import { KINDS } from './kinds.ts';
 
@@ -97,8 +98,14 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
       const bringBack = await payment.spend?.();
       handler.release();
       const refused = await answer;
-      expect(refused.status, refused.body).toBe(402);
-      expect(receiptOf(refused)).toMatchObject({ success: false, transaction: '' });
+      if (refused.status === 503) {
+        // On a slow machine the buyer's wait was over first. The settlement fails all the same.
+        expect(problemOf(refused)).toMatchObject({ charged: 'unknown' });
+        await until('it has failed', async () => (await stage.find(payment.id))?.state === 'failed');
+      } else {
+        expect(refused.status, refused.body).toBe(402);
+        expect(receiptOf(refused)).toMatchObject({ success: false, transaction: '' });
+      }
       expect([(await stage.find(payment.id))?.state, await payment.lost()]).toEqual(['failed', 0n]);
       await bringBack?.();
       await stage.buy(request, payment);

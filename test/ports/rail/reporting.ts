@@ -17,7 +17,7 @@ export function promisesOfReporting(fixture: RailFixture, stage: Stage): void {
       const before = stage.source.runs(request.tag);
       const hanging = await stage.hang();
       for (let again = 0; again < 2; again++) {
-        const answer = await stage.present(request, payment);
+        const answer = await stage.presentUntilTaken(request, payment);
         expect(problemOf(answer)).toMatchObject({ status: 503, charged: 'unknown' });
         expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
         expect(answer.headers['payment-required']).toBeUndefined();

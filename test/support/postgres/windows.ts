@@ -1,10 +1,10 @@
-import { systemClock } from '../../../src/lib/clock.ts';
 import type { OpenWindows } from '../../../src/lib/limits/minute-windows.ts';
 import { openPools } from '../../../src/store/postgres/pool.ts';
 import { createRetry } from '../../../src/store/postgres/retry.ts';
 import { openPostgresWindows } from '../../../src/store/postgres/shared-windows.ts';
 import { createRun } from '../../../src/store/postgres/transaction.ts';
 import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';
+import { createStillClock } from '../still-clock.ts';
 
 export interface WindowsOpener {
   readonly windows: OpenWindows;
@@ -14,6 +14,9 @@ export interface WindowsOpener {
 /** The minute windows of a database, over connections of their own. No busy machine reaches their time-outs. */
 export function openWindows(url: string, { salt = 'salt', onRetry = () => {} } = {}): WindowsOpener {
   const pools = openPools({ ...POSTGRES_LIMITS, url, size: 4, applicationName: 'percall limits' });
-  const run = createRun(pools.writes, createRetry(systemClock, onRetry));
+  // No time passes for the retries, so that no pause ends them.
+  const clock = createStillClock();
+  clock.stop();
+  const run = createRun(pools.writes, createRetry(clock, onRetry));
   return { windows: openPostgresWindows(run, salt), close: pools.close };
 }

@@ -1,43 +1,32 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { TESTNET } from '../../../src/payment/lnbtc/networks.ts';
+import { createHold } from '../hold.ts';
 import { type LightningRequirement, offeredBy, proofHeader } from '../lightning/lightning-buyer.ts';
-import { until } from '../service/workers.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
-import type { RailFixture, RailUnderTest, Wrong } from './rail-fixture.ts';
+import type { RailFixture, Wrong } from './rail-fixture.ts';
+import { hangAt } from './signed-rail.ts';
 
 /** The dollars for a bitcoin at the embedded exchanges. */
 const BTC_USD = 64_000;
 const UPFRONT = 'the sats have moved before the proof is presented';
 
-/** A proxy between the service and its node. It passes requests on, or leaves them without an answer. */
+/** How long a stopped node keeps a connection, in milliseconds. A short time-out of the service would end other requests too, at a pause. */
+const KEEPS_MS = 2000;
+
+/** A proxy between the service and its node. It passes requests on. While a test holds them, it breaks their connections in the end. */
 async function startNodeProxy({ lndUrl }: EmbeddedLightning) {
-  let hangs = false;
-  let left = 0;
+  const { passed, hold } = createHold();
   const server = await startStandIn(async ({ method, path, headers, text }) => {
-    if (hangs) {
-      left += 1;
-      return null;
-    }
+    const given = await Promise.race([passed().then(() => true), delay(KEEPS_MS, false, { ref: false })]);
+    if (!given) return { isBroken: true };
     const macaroon = { 'Grpc-Metadata-macaroon': String(headers['grpc-metadata-macaroon']) };
     const answer = await fetch(lndUrl + path, { method, headers: macaroon, ...(text !== '' && { body: text }) });
     return { status: answer.status, json: await answer.json() };
   });
-  return {
-    url: server.url,
-    hang: (): Awaited<ReturnType<RailUnderTest['hang']>> => {
-      const before = left;
-      hangs = true;
-      return {
-        arrived: () => until('the node was asked', () => left > before),
-        heal: async () => {
-          hangs = false;
-        },
-      };
-    },
-    stop: server.stop,
-  };
+  return { url: server.url, hold, asked: () => server.asked.length, stop: server.stop };
 }
 
 /** The amount that the seller's node reports as received for a payment hash, in millisatoshis. */
@@ -65,7 +54,7 @@ export const lightning: RailFixture = {
     return {
       env: {
         ...{ LIGHTNING_RECEIVER: 'lnd', LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true' },
-        LIGHTNING_TIMEOUT_MS: '2500',
+        LIGHTNING_TIMEOUT_MS: '60000',
       },
       secrets: [node.macaroon, network.relayer.privateKey.slice(2)],
       pay: async (challenge, wrong) => {
@@ -81,7 +70,7 @@ export const lightning: RailFixture = {
           lost: () => received(node, id),
         };
       },
-      hang: async () => proxy.hang(),
+      hang: async () => hangAt(proxy),
       evidenceOf: ({ transaction }) => received(node, String(transaction)),
       close: proxy.stop,
     };

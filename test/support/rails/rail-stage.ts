@@ -12,7 +12,10 @@ import type { Hanging, RailFixture, RailPayment, RailUnderTest, Receipt, Wrong }
 import { type PRICES, startSource } from './source.ts';
 
 const TIMEOUT_MS = 120_000;
-/** Short times, so that a stopped settlement becomes unknown soon. A sale on a machine that is not slow takes less. */
+/**
+ * Short times, so that a stopped settlement becomes unknown soon. A sale on a machine that is not slow takes less. A rail's other parties are in the
+ * test's process, whose pause must fail no presentation. So their time-outs stay long.
+ */
 const PACE = { SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' };
 /** What only some rails turn on. */
 const DEFAULTS = { LIGHTNING_RECEIVER: 'none', COLLECTOR: 'off', LOG_LEVEL: 'debug' };
@@ -141,6 +144,13 @@ function buyersAt(origin: string, fixture: RailFixture, rail: RailUnderTest, ans
     offer,
     /** Presents a payment once, from another address where one is given. */
     present,
+    /** Presents a payment, and again while the service says that it cannot sell now and has charged nothing. */
+    presentUntilTaken: async (request: Request, payment: Pick<RailPayment, 'header'>): Promise<Answer> => {
+      for (const end = Date.now() + TIMEOUT_MS; ; await delay(50)) {
+        const answer = await present(request, payment);
+        if (answer.status !== 503 || JSON.parse(answer.body).charged !== false || Date.now() > end) return answer;
+      }
+    },
     /** Pays for a request and presents nothing yet. */
     pay: async (request: Request, wrong?: Wrong): Promise<RailPayment> => {
       const payment = await rail.pay(await offer(request), wrong);

@@ -12,7 +12,7 @@ export const usdcFacilitator = signedRail('usdc-exact over a facilitator', async
     env: {
       ...{ RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
       ...{ REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: token },
-      REMOTE_FACILITATOR_TIMEOUT_MS: '2000',
+      REMOTE_FACILITATOR_TIMEOUT_MS: '60000',
     },
     secrets: [token],
     close: facilitator.stop,

@@ -14,7 +14,7 @@ export const usdcGateway = signedRail('usdc-gateway', async (network) => {
   return {
     env: {
       ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url },
-      ...{ GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '2000' },
+      ...{ GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '60000' },
     },
     secrets: [],
     pay: async (challenge, wrong) => {

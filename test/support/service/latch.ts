@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 
+/** For services that sell a latched endpoint: its handlers run as long as the test takes, and the default of 15 s would end them at a pause. */
+export const HANDLERS_WAIT = { HANDLER_TIMEOUT_MS: '120000' };
+
 /** A priced endpoint whose handlers wait until the test releases them, so that the test controls what happens while a handler runs. */
 export function latchedEndpoint(path: `/${string}` = '/test/latch', priceUsd = '0.001') {
   let runs = 0;
