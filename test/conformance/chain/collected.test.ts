@@ -126,7 +126,7 @@ async function buy(
 ): Promise<Reply> {
   const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
   const params = parseParams(endpoint, query);
-  return endpoint.result.parse(await endpoint.run(params, sources, AbortSignal.timeout(10_000)));
+  return endpoint.result.parse(await endpoint.run(params, sources, AbortSignal.timeout(60_000)));
 }
 
 test('the traffic contains every kind of operation', () => {

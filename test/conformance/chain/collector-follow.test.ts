@@ -35,7 +35,7 @@ async function begin(
   const file = freshFile();
   const start = (more: Partial<CollectingOptions> = {}) => {
     const urls = nodes.map(({ url }) => url);
-    const collecting = startCollecting({ urls, clock, file, limits: LIMITS, scanners, timeoutMs: 5000, ...more });
+    const collecting = startCollecting({ urls, clock, file, limits: LIMITS, scanners, timeoutMs: 60_000, ...more });
     open.push(collecting);
     return collecting;
   };

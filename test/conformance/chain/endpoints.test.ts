@@ -9,7 +9,7 @@ import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
@@ -34,10 +34,12 @@ const holder = createAccount().address;
 const recipient = createAccount().address;
 /** 100 gwei. By default the node may offer less than the next block's base fee, and would then drop the transaction. */
 const AMPLE_FEE = { maxFeePerGas: '0x174876e800' };
+/** Has time for a busy node: an answer about a pending transaction leaves out what the node says after 3 s. */
+const patientClock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(20 * ms, signal) };
 
 beforeAll(async () => {
   chainNode = await startEmbeddedNetwork({ traffic: false });
-  chain = createChainClient({ rpcUrls: [chainNode.rpcUrl], chainId: chainNode.chainId, timeoutMs: 5000 });
+  chain = createChainClient({ rpcUrls: [chainNode.rpcUrl], chainId: chainNode.chainId, timeoutMs: 60_000 });
   await chainNode.pauseMining();
   token = await chainNode.deploy('Token', ['Test Token', 'TST', 8]);
   legacy = await chainNode.deploy('LegacyToken', [
@@ -54,7 +56,7 @@ beforeAll(async () => {
       chain,
       chainName: { name: 'Arc', isPlayMoney: true },
       explorerUrl: null,
-      clock: systemClock,
+      clock: patientClock,
       usdc: chainNode.usdc,
       projectToken: token,
       collector: NO_COLLECTOR,
@@ -71,7 +73,7 @@ afterAll(async () => {
 /** One call, as the service makes it: parsed parameters, and a reply that is checked against the published schema. */
 async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-  const reply = await endpoint.run(parseParams(endpoint, query), sources as Sources, AbortSignal.timeout(10_000));
+  const reply = await endpoint.run(parseParams(endpoint, query), sources as Sources, AbortSignal.timeout(60_000));
   return endpoint.result.parse(reply) as T;
 }
 

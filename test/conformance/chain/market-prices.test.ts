@@ -63,7 +63,7 @@ interface Pair {
 
 test('market/prices gives for every pair what a recount of the chain gives', async () => {
   const sources = service.deps.sources;
-  const reply = marketPrices.result.parse(await marketPrices.run({}, sources, AbortSignal.timeout(10_000)));
+  const reply = marketPrices.result.parse(await marketPrices.run({}, sources, AbortSignal.timeout(60_000)));
   const pairs = reply.pairs as Pair[];
   expect(pairs.map(({ symbol, token }) => [symbol, token])).toEqual([
     ['EURC', network.eurc],

@@ -37,7 +37,7 @@ let usyc: { token: Hex; oracle: Hex };
 
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 5000 });
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   usyc = await deployUsyc(network);
   await network.rpc('anvil_impersonateAccount', [PUBLISHER]);
   await network.fundNative(PUBLISHER, 10n ** 20n);
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 async function ask(contracts = usyc): Promise<Reply> {
   const sources = { chain, clock: systemClock, usyc: contracts };
-  return chainUsyc.result.parse(await chainUsyc.run({}, sources, AbortSignal.timeout(10_000))) as unknown as Reply;
+  return chainUsyc.result.parse(await chainUsyc.run({}, sources, AbortSignal.timeout(60_000))) as unknown as Reply;
 }
 
 /** The words of a round, from the node itself. */

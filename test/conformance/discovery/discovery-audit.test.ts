@@ -21,7 +21,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, type Mount, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+
+// The audit's library has time-outs of its own.
+countRunningTime();
 
 let network: EmbeddedNetwork;
 let service: Service;

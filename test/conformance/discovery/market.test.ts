@@ -7,12 +7,16 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
 import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { PATIENT_MS } from '../../support/upstream/patience.ts';
 
 // A market on another host, with this service among its sellers. Our routes must be listed with what the catalogue says about them.
 
 const SELLER = 'http://percall.example';
 const LIMITS = { probeIntervalMs: 3_600_000, submitsPerHour: 0, maxListings: 100, maxPerHost: 100 };
+
+countRunningTime();
 
 let network: EmbeddedNetwork;
 let service: Service;
@@ -33,7 +37,7 @@ function openMarket(caip2: string) {
   const caller = createCaller({
     dial: { resolve: async () => [], testHosts },
     userAgent: 'a-market/1',
-    timeoutMs: 5000,
+    timeoutMs: PATIENT_MS,
     payable: { network: caip2, usdc: network.usdc },
     publicOrigin: 'https://market.example',
   });

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { commandsOf, readText } from '../../support/documents.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
@@ -15,6 +16,8 @@ const paying = commandsOf(readText('docs/paying.md'));
 const selling = commandsOf(readText('docs/selling.md'));
 const operating = commandsOf(readText('docs/operating.md'));
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
+
+countRunningTime();
 
 let examples: Examples;
 beforeAll(async () => {

@@ -7,6 +7,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import openapiTS, { astToString } from 'openapi-typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { gatherAnswers, type LiveAnswer } from '../../support/service/live-answers.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
 import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
@@ -31,6 +32,8 @@ const BOUGHT = [
   ...['/v1/paid/currency/convert?from=EUR&to=USD&amount=2.5&date=2025-12-31', '/v1/paid/wiki/summary?title=Jupiter'],
   ...['/v1/paid/wiki/article?title=Jupiter', `/v1/paid/chain/wallet?address=0x${'12'.repeat(20)}`],
 ];
+
+countRunningTime();
 
 let network: EmbeddedNetwork;
 let world: NamesWorld;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { facilitator, tools } from './mistakes/facilitator.ts';
 import { type Bench, chargedOf, type Mistake, sentencesOf } from './mistakes/mistake.ts';
@@ -17,6 +18,8 @@ const MISTAKES: Readonly<Record<string, readonly Mistake[]>> = {
   'a call of the facilitator': facilitator,
   'a call of a tool': tools,
 };
+
+countRunningTime();
 
 let network: EmbeddedNetwork;
 let service: Service;

@@ -99,7 +99,7 @@ async function logsFor(scanner: LogScanner, from: number, to: number): Promise<S
 /** Scans blocks as the collector does. */
 async function collect(scanner: LogScanner, into: Sqlite, from: number, to: number) {
   const span = { from, to, logs: await logsFor(scanner, from, to) };
-  await scanner.prepare?.(span, chain, AbortSignal.timeout(10_000));
+  await scanner.prepare?.(span, chain, AbortSignal.timeout(60_000));
   createChainWrites(into).storeLogs(span, () => {
     const { trades = [], tokenEvents = [], pools = [] } = scanner.scan(span);
     return { trades, tokenEvents, pools };
@@ -245,7 +245,7 @@ test('the collector finds the same pools, whether it asks the contracts or reads
     const scanner = scannerOn(other);
     const span = { from: 1, to: 6, logs: await logsFor(scanner, 1, 6) };
     const mute = { ...chain, batch: muteVenues() };
-    await scanner.prepare?.(span, mute, AbortSignal.timeout(10_000));
+    await scanner.prepare?.(span, mute, AbortSignal.timeout(60_000));
     const { pools = [] } = scanner.scan(span);
     createChainWrites(other).storeLogs(span, () => ({ trades: [], tokenEvents: [], pools }));
     expect(pools).toHaveLength(6);

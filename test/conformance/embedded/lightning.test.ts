@@ -4,12 +4,15 @@ import { buyOverLightning } from '../../../scripts/lib/demo/buy-over-lightning.t
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
 /** Payments at once. */
 const MANY = process.env.SLOW ? 30 : 8;
 /** Twice as many as fit into LDK's memory if each node had a network graph of its own. */
 const NETWORKS = process.env.SLOW ? 20 : 14;
+
+countRunningTime();
 
 let network: EmbeddedNetwork;
 let lightning: EmbeddedLightning;

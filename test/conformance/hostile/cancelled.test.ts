@@ -5,7 +5,7 @@ import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../../suppor
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
-import { until } from '../../support/service/workers.ts';
+import { presentUntilServed, until } from '../../support/service/workers.ts';
 import { decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
@@ -94,6 +94,6 @@ describeServices('a payment that its payer cancels', (ledgerEnv) => {
     expect(decoded(await buy(cancelled), 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
     expect([await transfersOf(network, cancelled), await transfersOf(network, beside)]).toEqual([0, 0]);
     const honest = await (await newBuyer(network)).sign(service.origin, latch.path);
-    expect((await buy(honest)).status).toBe(200);
+    expect((await presentUntilServed(service.origin, latch.path, honest)).status).toBe(200);
   });
 });

@@ -46,7 +46,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
   const latch = latchedEndpoint();
   let service: Service;
   beforeAll(async () => {
-    const waits = { REMOTE_FACILITATOR_TIMEOUT_MS: '2000', SETTLE_WAIT_MS: '3000' };
+    const waits = { REMOTE_FACILITATOR_TIMEOUT_MS: '60000', SETTLE_WAIT_MS: '3000' };
     service = await startSeller(latch, { ...waits, ...(await ledgerEnv()) });
   });
   afterAll(() => service.stop());

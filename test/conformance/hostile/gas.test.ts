@@ -87,12 +87,12 @@ describeServices('our relayer', (ledgerEnv, testMemory) => {
   test('refuses an authorization that could expire before it is settled, and sells for one that could not', async () => {
     const before = await sent();
     const buyer = await newBuyer(network);
-    const now = BigInt(Math.floor(Date.now() / 1000));
+    const inSeconds = (seconds: number) => BigInt(Math.floor(Date.now() / 1000) + seconds);
     // 15 s for a handler, 20 s for a settlement, 6 s of margin.
-    const short = await buyer.sign(service.origin, latch.path, { validBefore: now + 39n });
+    const short = await buyer.sign(service.origin, latch.path, { validBefore: inSeconds(39) });
     const reason = 'invalid_exact_evm_payload_authorization_valid_before';
     expect(errorOf(await buy(short))).toEqual([402, reason]);
-    const enough = await buyer.sign(service.origin, latch.path, { validBefore: now + 50n });
+    const enough = await buyer.sign(service.origin, latch.path, { validBefore: inSeconds(50) });
     expect((await buy(enough)).status).toBe(200);
     expect(await sent()).toBe(before + 1);
   });

@@ -22,7 +22,7 @@ function raw(text: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname, () => socket.write(text, 'latin1'));
     let answer = '';
-    socket.setTimeout(5000, () => socket.destroy(new Error(`no answer to ${JSON.stringify(text)}`)));
+    socket.setTimeout(60_000, () => socket.destroy(new Error(`no answer to ${JSON.stringify(text)}`)));
     socket.on('data', (chunk) => {
       answer = (answer + chunk.toString('latin1')).replace('HTTP/1.1 100 Continue\r\n\r\n', '');
       if (answer.includes('\r\n')) socket.end();

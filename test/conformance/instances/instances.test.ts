@@ -4,13 +4,20 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { type Instances, leaderOf, startInstances } from '../../support/service/instances.ts';
-import { call } from '../../support/service/service.ts';
+import { type Answer, call } from '../../support/service/service.ts';
 import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 /** No call of a burst is late for a pause of the database or of an instance. */
 const TIMES = { LEDGER_CONNECT_TIMEOUT_MS: '20000', LEDGER_STATEMENT_TIMEOUT_MS: '20000' };
+
+/** Whether the instance asks the buyer to present the payment again, because the ledger did not answer it in time. */
+function isAskedAgain(answer: Answer | null): boolean {
+  if (answer?.status !== 503) return false;
+  const { code, charged } = JSON.parse(answer.body);
+  return code === 'ledger_unavailable' && charged === 'unknown';
+}
 
 describePostgres('instances over one ledger', () => {
   // test/crash/instances.test.ts has three in the quick lane.
@@ -40,8 +47,9 @@ describePostgres('instances over one ledger', () => {
         const leading = standing.filter(({ leads }) => leads);
         return leading.length === 1 && standing.every(({ living }) => living === count);
       });
-      // An answer that comes after two seconds counts as none.
-      await expect.poll(() => leaderOf(service)).toBe(0);
+      // The first one leads since its start, unless a pause of it has made it step down.
+      const hasSteppedDown = () => service.instances[0]?.log().includes('this instance has stepped down');
+      await expect.poll(async () => hasSteppedDown() || (await leaderOf(service)) === 0).toBe(true);
     });
 
     test('make one sale of 128 presentations of one payment over all of them', async () => {
@@ -49,13 +57,14 @@ describePostgres('instances over one ledger', () => {
       const answers = await Promise.all(
         Array.from({ length: 128 }, () => present(service.origin, PATH, payment).catch(() => null)),
       );
-      const others = answers.filter((answer) => answer?.status !== 200 && answer?.status !== 409);
+      // The ledger's reads wait for each other. A presentation whose read takes 4 s is to come again.
+      const late = answers.filter(isAskedAgain);
+      const others = answers.filter((answer) => ![200, 409].includes(answer?.status ?? 0) && !isAskedAgain(answer));
       expect(others.map((answer) => answer && [answer.status, answer.body])).toEqual([]);
       const served = answers.filter((answer) => answer?.status === 200);
-      expect(new Set(served.map((answer) => answer?.body)).size).toBe(1);
+      const again = await Promise.all([null, ...late].map(() => presentUntilServed(service.origin, PATH, payment)));
+      expect(new Set([...served, ...again].map((answer) => answer?.body)).size).toBe(1);
       expect(await usesOf(network, payment)).toBe(1);
-      const again = await presentUntilServed(service.origin, PATH, payment);
-      expect(again.body).toBe(served[0]?.body);
       const rows = await service.ask<{ n: string }>('SELECT count(*) AS n FROM usdc_payments WHERE nonce = $1', [
         Buffer.from(payment.authorization.nonce),
       ]);
@@ -81,7 +90,11 @@ describePostgres('instances over one ledger', () => {
       );
       expect(ends.filter((end) => end === 'success')).toHaveLength(1);
       const more = await settleOver(service.origin, Array.from({ length: 40 }, proofNow), 8);
-      expect(more.filter((end) => end === 'success').length).toBe(150 - 128);
+      const numberOf = (end: string, of: readonly string[]) => of.filter((one) => one === end).length;
+      // Counting a call takes 1.5 s at most, else the call is refused. Nobody knows then whether it was counted.
+      const [before, since] = [ends, more].map((of) => numberOf('replay_store_unavailable', of)) as [number, number];
+      expect(numberOf('success', more)).toBeLessThanOrEqual(150 - 128 + before);
+      expect(numberOf('success', more)).toBeGreaterThanOrEqual(150 - 128 - since);
     });
   });
 });

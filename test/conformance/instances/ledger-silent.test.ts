@@ -13,7 +13,9 @@ const PATH = '/v1/paid/test/moody';
 const CLIENT_GIVES_UP_MS = 8000;
 const moody = moodyEndpoint();
 
-// With the default time-outs of the ledger, as a buyer meets them.
+/** The defaults of a service, as a buyer meets them. */
+const DEFAULT_TIMES = { LEDGER_CONNECT_TIMEOUT_MS: '3000', LEDGER_STATEMENT_TIMEOUT_MS: '5000' };
+
 describePostgres('a ledger from which nothing comes any more', () => {
   let network: EmbeddedNetwork;
   let proxy: DatabaseProxy;
@@ -24,7 +26,7 @@ describePostgres('a ledger from which nothing comes any more', () => {
     proxy = await startDatabaseProxy(await freshDatabase());
     service = await startService(network, {
       catalogue: [moody.endpoint],
-      env: { LEDGER_URL: proxy.url, COLLECTOR: 'off', SETTLE_WAIT_MS: '1500' },
+      env: { LEDGER_URL: proxy.url, COLLECTOR: 'off', SETTLE_WAIT_MS: '1500', ...DEFAULT_TIMES },
     });
     buyer = await newBuyer(network);
     await untilReady(service);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { ask } from '../../support/ledger/kill-ledger.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../../support/random.ts';
-import { metricOf } from '../../support/service/metric.ts';
+import { type Figures, metricOf, readFigures } from '../../support/service/metric.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
 import {
@@ -29,7 +29,9 @@ const WORKERS = 2;
 /** Settle calls per minute and client: more than the race for one proof needs. */
 const PER_MINUTE = 150;
 const random = seededRandom('workers');
-const UNDER_WAY = "SELECT count(*) FROM usdc_payments WHERE state IN ('reserved', 'settling')";
+const IS_OPEN = "FROM usdc_payments WHERE state IN ('reserved', 'settling')";
+const UNDER_WAY = `SELECT count(*) ${IS_OPEN}`;
+const BUSY_PROCESSES = `SELECT count(DISTINCT boot_id) ${IS_OPEN}`;
 
 let network: EmbeddedNetwork;
 let folder: string;
@@ -51,7 +53,10 @@ beforeEach(async () => {
   await until('every API process serves', allServe);
 });
 afterAll(async () => {
+  const left = isAlive(service.pid()) ? workers() : [];
   await service.kill();
+  // API processes write until they notice that the primary is gone.
+  await until('no API process is left', () => !left.some(isAlive));
   await network.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -63,6 +68,20 @@ const kindsOf = (answers: readonly Answer[], pick: (answer: Answer) => unknown) 
 const workers = () => childrenOf(service.pid());
 const metric = (name: string) => metricOf(service.origin, name);
 const allServe = async () => (await metric('api_processes')) === WORKERS;
+
+/** Two counts of the settled payments, from a reading with the figures of every process. Those of a process that answers late are missing in one. */
+async function settledByFigures(): Promise<number[]> {
+  const names = ['moves_total{rail="usdc",state="settled"}', 'settlement_duration_seconds_count{outcome="settled"}'];
+  // The sum of the files that each process may open shows how many are in a reading.
+  const limits = readFileSync(`/proc/${service.pid()}/limits`, 'utf8');
+  const ofAll = (1 + WORKERS) * Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
+  let read: Figures = () => null;
+  await until('the figures of all processes are read', async () => {
+    read = await readFigures(service.origin);
+    return read('process_max_fds') === ofAll;
+  });
+  return names.map((name) => read(`payment_${name}`) ?? 0);
+}
 
 /** Calls until another API process than the given one has answered. */
 async function answerOfAnother(than: Answer, make: () => Promise<Answer>): Promise<Answer> {
@@ -169,19 +188,9 @@ describe('two API processes', () => {
 
   test('read the same collected data, and each reports the figures of all', async () => {
     // A killed primary's figures are gone, so only what is added to them can agree with the ledger.
-    const once = () =>
-      Promise.all(
-        ['moves_total{rail="usdc",state="settled"}', 'settlement_duration_seconds_count{outcome="settled"}'].map(
-          async (name) => (await metric(`payment_${name}`)) ?? 0,
-        ),
-      );
-    // The figures of a process that answers late are missing in a reading, so the most of two counts.
-    const figures = async () => {
-      const [one, other] = [await once(), await once()];
-      return one.map((count, at) => Math.max(count, other[at] ?? 0));
-    };
     const settled = "SELECT count(*) FROM usdc_payments WHERE state = 'settled'";
-    const [counted, sold] = [await figures(), ask<number>(file, settled)];
+    await untilNothingIsOpen(file);
+    const [counted, sold] = [await settledByFigures(), ask<number>(file, settled)];
     expect((await show(await sign())).status).toBe(200);
     const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
     const before = await call(service.origin, '/v1/fees');
@@ -193,9 +202,10 @@ describe('two API processes', () => {
     });
     const added = ask<number>(file, settled) - sold;
     expect(added).toBeGreaterThan(0);
-    expect(await figures()).toEqual(counted.map((count) => count + added));
-    const { checks } = JSON.parse((await call(service.origin, '/readyz')).body);
-    expect(checks).toMatchObject({ primary: { ok: true }, settlement: { ok: true } });
+    expect(await settledByFigures()).toEqual(counted.map((count) => count + added));
+    const checks = async () => JSON.parse((await call(service.origin, '/readyz')).body).checks;
+    // A primary that was silent for 5 s is not ready until it is heard again.
+    await expect.poll(checks).toMatchObject({ primary: { ok: true }, settlement: { ok: true } });
   });
 
   test('share a data directory that no other service can use', async () => {
@@ -210,8 +220,17 @@ describe('kill -9', () => {
     const payments = await signMany(12);
     // Nothing is settled before the kill, so every buyer of the killed process is left without an answer.
     await network.pauseMining();
-    const answers = payments.map((payment) => show(payment).catch(() => null));
-    await until('all are under way', () => ask<number>(file, UNDER_WAY) === payments.length);
+    const tryToShow = (payment: Payment) => show(payment).catch(() => null);
+    const answers = payments.map(tryToShow);
+    await until('all are under way, and each process has some', async () => {
+      if (ask<number>(file, UNDER_WAY) < payments.length) return false;
+      if (ask<number>(file, BUSY_PROCESSES) === WORKERS) return true;
+      // The system gave every connection to one of the two.
+      const one = await sign();
+      payments.push(one);
+      answers.push(tryToShow(one));
+      return false;
+    });
     process.kill(victim!, 'SIGKILL');
     await until('it is gone', () => !isAlive(victim!));
     await network.resumeMining();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
@@ -20,6 +20,7 @@ import {
   proofHeader,
 } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
+import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call } from '../../support/service/service.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
@@ -27,7 +28,8 @@ import { decoded } from '../../support/usdc/buyer.ts';
 /** Faults after a buyer has paid, and attempts of a buyer who has not. */
 const moody = moodyEndpoint();
 /** Its handler continues after the buyer has disconnected. */
-const slow = moodyEndpoint('/test/slow');
+const latch = latchedEndpoint('/test/latch', '0.0005');
+const LATCHED = '/v1/lightning/test/latch';
 const large = largeEndpoint(400_000);
 
 /** Its answers have this many bytes each. */
@@ -87,7 +89,8 @@ async function withShop(
 
 beforeAll(async () => {
   lightning = await startEmbeddedLightning();
-  service = await startLightningService(lightning, { catalogue: [moody.endpoint, slow.endpoint], clock: ahead });
+  const catalogue = [moody.endpoint, latch.endpoint];
+  service = await startLightningService(lightning, { catalogue, clock: ahead, env: HANDLERS_WAIT });
 });
 afterAll(async () => {
   await service?.stop();
@@ -100,23 +103,27 @@ beforeEach(() => {
 });
 
 describe('a buyer who disconnects', () => {
-  /** Presents a proof and disconnects once the source has been asked. */
+  /** Presents a proof and disconnects once the source has been asked, which answers after that. */
   async function leave(path: string, proof: LightningProof): Promise<void> {
-    const runs = slow.runs();
+    latch.close();
+    onTestFinished(latch.open);
+    const started = latch.started();
     const control = new AbortController();
     const headers = { 'payment-signature': proof.header };
     const gone = fetch(service.origin + path, { headers, signal: control.signal }).catch(() => null);
-    await expect.poll(slow.runs, { interval: 2 }).toBe(runs + 1);
+    await started;
     control.abort();
     expect(await gone).toBeNull();
+    // The service has noticed it by the time that it answers a later request.
+    expect((await present(path, proof)).status).toBe(409);
   }
 
   test('before the source answers gets the kept reply, and calls the source once', async () => {
-    const path = fresh(slow.path);
+    const path = fresh(LATCHED);
     const proof = await buy(path);
-    const runs = slow.runs();
-    slow.slow(1500);
+    const runs = latch.runs();
     await leave(path, proof);
+    latch.open();
     const answers = [];
     while (answers.length < 3) {
       const answer = await present(path, proof);
@@ -124,17 +131,16 @@ describe('a buyer who disconnects', () => {
       else expect(answer.status).toBe(409);
     }
     expect(new Set(answers).size).toBe(1);
-    expect(slow.runs()).toBe(runs + 1);
+    expect(latch.runs()).toBe(runs + 1);
   });
 
   test('before anything was sent has had no delivery', async () => {
-    const path = fresh(slow.path);
+    const path = fresh(LATCHED);
     const proof = await buy(path);
-    slow.slow(1000);
     await leave(path, proof);
+    latch.open();
     await expect.poll(async () => (await claimOf(proof))?.grant?.answered).toBe(true);
     expect((await claimOf(proof))?.grant).toMatchObject({ state: 'claimed', deliveredAt: null });
-    slow.slow(0);
     expect((await present(path, proof)).status).toBe(200);
     await expect.poll(async () => (await claimOf(proof))?.grant?.state).toBe('delivered');
   });

@@ -1,15 +1,17 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { hashOfPreimage, offeredBy, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { askedBy, spellingsOf } from '../../support/lightning/spellings.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call } from '../../support/service/service.ts';
+import { createStillClock } from '../../support/still-clock.ts';
 import { credentialOf } from '../../support/usdc/mpp-buyer.ts';
 
 const moody = moodyEndpoint();
 const other = moodyEndpoint('/test/other', '0.001');
+const clock = createStillClock();
 
 let lightning: EmbeddedLightning;
 let service: LightningService;
@@ -45,7 +47,7 @@ const wallet = () => {
 
 beforeAll(async () => {
   lightning = await startEmbeddedLightning();
-  service = await startLightningService(lightning, { catalogue: [moody.endpoint, other.endpoint] });
+  service = await startLightningService(lightning, { catalogue: [moody.endpoint, other.endpoint], clock });
 });
 afterAll(async () => {
   await service.stop();
@@ -80,6 +82,9 @@ describe('a 402', () => {
   });
 
   test('names one invoice to a client that asks twice, and another after it was paid', async () => {
+    // An invoice is named again for 5 s.
+    clock.stop();
+    onTestFinished(clock.start);
     const path = fresh();
     const invoices = [];
     for (let asked = 0; asked < 2; asked++) invoices.push(askedBy(await call(service.origin, path)).invoice);

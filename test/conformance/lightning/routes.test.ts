@@ -25,6 +25,12 @@ let shiftMs = 0;
 let stillMs: number | null = null;
 const clock: Clock = { ...systemClock, nowMs: () => stillMs ?? Date.now() + shiftMs };
 
+/** Stops the clock, and returns the time at which it stands. */
+function stopClock(): number {
+  stillMs = clock.nowMs();
+  return stillMs;
+}
+
 /** Asks, pays, and keeps the proof. */
 const buy = (path: string) => payFor(lightning.pay, service.origin, path);
 const present = (path: string, proof: { header: string }) => presentProof(service.origin, path, proof);
@@ -194,15 +200,16 @@ describe('a paid retry', () => {
   test('gets the same bytes again for 15 minutes, then duplicate_settlement', () =>
     inAnotherShop(async (shop) => {
       const path = fresh();
+      const boughtAtMs = stopClock();
       const proof = await payFor(lightning.pay, shop.origin, path);
       const first = await presentProof(shop.origin, path, proof);
       const runs = moody.runs();
-      shiftMs = 15 * MINUTE_MS - 5000;
+      stillMs = boughtAtMs + 15 * MINUTE_MS - 5000;
       const again = await presentProof(shop.origin, path, proof);
       expect([again.status, again.body]).toEqual([200, first.body]);
       expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
       expect(moody.runs()).toBe(runs);
-      shiftMs = 15 * MINUTE_MS + 5000;
+      stillMs = boughtAtMs + 15 * MINUTE_MS + 5000;
       const late = await presentProof(shop.origin, path, proof);
       expect([late.status, refusal(late)]).toEqual([402, 'duplicate_settlement']);
     }));
@@ -272,6 +279,7 @@ describe('a paid retry', () => {
   test('after the invoice’s expiry is refused if it was never claimed, and served for seven days if it was', () =>
     inAnotherShop(async (shop) => {
       const [unclaimed, granted] = [fresh(), fresh()];
+      const boughtAtMs = stopClock();
       const [late, kept] = [
         await payFor(lightning.pay, shop.origin, unclaimed),
         await payFor(lightning.pay, shop.origin, granted),
@@ -281,9 +289,9 @@ describe('a paid retry', () => {
       moody.fail();
       expect((await presentProof(shop.origin, granted, kept)).status).toBe(502);
       moody.recover();
-      shiftMs = 361_000 + 5000;
+      stillMs = boughtAtMs + 361_000 + MINUTE_MS;
       expect(refusal(await presentProof(shop.origin, unclaimed, late))).toBe('invalid_exact_lnbtc_invoice_expired');
-      shiftMs = 7 * 24 * 60 * MINUTE_MS - 5000;
+      stillMs = boughtAtMs + 7 * 24 * 60 * MINUTE_MS - 5000;
       const answer = await presentProof(shop.origin, granted, kept);
       expect(answer.status).toBe(200);
     }));
@@ -291,11 +299,12 @@ describe('a paid retry', () => {
   test('after seven days is refused', () =>
     inAnotherShop(async (shop) => {
       const path = fresh();
+      const boughtAtMs = stopClock();
       const proof = await payFor(lightning.pay, shop.origin, path);
       await loseKeptReply(shop, proof.paymentHash);
       moody.fail();
       expect((await presentProof(shop.origin, path, proof)).status).toBe(502);
-      shiftMs = 7 * 24 * 60 * MINUTE_MS + 5000;
+      stillMs = boughtAtMs + 7 * 24 * 60 * MINUTE_MS + 5000;
       moody.recover();
       expect(refusal(await presentProof(shop.origin, path, proof))).toBe('duplicate_settlement');
     }));

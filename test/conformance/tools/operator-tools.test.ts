@@ -11,7 +11,7 @@ import { type Run, runCommand } from '../../support/service/operator-command.ts'
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
 import { inPlaceOfService } from '../../support/service/stopped-service-here.ts';
-import { until } from '../../support/service/workers.ts';
+import { until, untilNothingIsOpen } from '../../support/service/workers.ts';
 import { balanceOf, buyOnce, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
@@ -189,6 +189,8 @@ describe('the tools beside a service, and after it was killed', { shuffle: false
     soldInCopy = totalIn(copies.inFlight);
     expect(soldInCopy).toBe(soldEarlier + BigInt(bought.length) * PRICE);
     await network.resumeMining();
+    // A settlement that took longer than its buyer's call ends after the answer.
+    await untilNothingIsOpen(ledgerFile());
     for (const { payment, answer } of hung) bought.push({ payment, answer: (await answer)! });
     soldInCopy += BigInt(hung.length) * PRICE;
 

@@ -15,13 +15,18 @@ const NO_CHAIN = {
   RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
   COLLECTOR: 'off',
 };
+/** The node answers, however late. */
+const LND_ANSWERS = { LIGHTNING_TIMEOUT_MS: '60000' };
 
 /** Starts the real service in this process. It sells through the embedded Lightning node, without a chain. */
 export async function startLightningService(
   lightning: EmbeddedLightning,
   { env = {}, ...options }: ServiceOptions = {},
 ) {
-  const service = await serviceWith({ ...NO_CHAIN, ...lightningEnvironment(lightning), ...env }, options);
+  const service = await serviceWith(
+    { ...NO_CHAIN, ...LND_ANSWERS, ...lightningEnvironment(lightning), ...env },
+    options,
+  );
   return {
     ...service,
     /** Changes the ledger from outside the service, as a damaged disk would. */

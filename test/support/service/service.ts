@@ -93,6 +93,9 @@ export interface ServiceOptions {
 /** A node of the tests answers, however late: tests of one that does not have their own time. The default of 3 s would end a sale at a pause. */
 export const NODE_ANSWERS = { RPC_TIMEOUT_MS: '60000' };
 
+/** A database of the tests answers too. By default a pause of 3 s ends a connection to it. */
+const LEDGER_ANSWERS = { LEDGER_CONNECT_TIMEOUT_MS: '20000', LEDGER_STATEMENT_TIMEOUT_MS: '20000' };
+
 /** The real service in this process, on the embedded network. */
 export function startService(network: EmbeddedNetwork, { env = {}, ...options }: ServiceOptions = {}) {
   return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
@@ -108,7 +111,8 @@ export async function serviceWith(
   const port = await ownPort();
   const origin = `http://127.0.0.1:${port}`;
   const { DATA_DIR: _elsewhere, ...asked } = env;
-  const given = { ...UNLIMITED, ...NODE_ANSWERS, PORT: String(port), PUBLIC_ORIGIN: origin, DATA_DIR: folder };
+  const answering = { ...NODE_ANSWERS, ...(env.LEDGER_URL && LEDGER_ANSWERS) };
+  const given = { ...UNLIMITED, ...answering, PORT: String(port), PUBLIC_ORIGIN: origin, DATA_DIR: folder };
   const config = loadConfig({ ...given, ...asked });
   const deps = await createDeps(config, pino({ level: process.env.TEST_LOG ?? 'silent' }), catalogue, clock);
   const app = await buildApp(deps);
