@@ -42,7 +42,7 @@ export function paged(items: readonly unknown[], most = 200) {
 }
 
 /** The real reader on a local server, with its log. `close` ends its connections. */
-export function openCatalogue(url: string, store: CatalogueStore, clock: Clock, timeoutMs = 5000) {
+export function openCatalogue(url: string, store: CatalogueStore, clock: Clock, timeoutMs = 60_000) {
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test' });
   const upstream = upstreams.open({ name: 'catalogue', timeoutMs, maxBytes: 4 << 20, concurrency: 1, retries: 0 });
   const warned: string[] = [];

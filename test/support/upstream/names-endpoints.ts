@@ -4,6 +4,7 @@ import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type NamesWorld, serveFixtures, startNames } from './names.ts';
+import { PATIENT_MS } from './patience.ts';
 
 /** A fresh world for each test of the file, with the hand-written fixtures in place. */
 export function useNames(): () => NamesWorld {
@@ -31,6 +32,6 @@ export async function ask<T = Record<string, unknown>>(
   if (!endpoint) throw new Error(`no such path: ${path}`);
   // The sources of other families are missing, so an endpoint that asks one of them fails.
   const sources = world.sources as unknown as Sources;
-  const reply = await endpoint.run(parseParams(endpoint, query), sources, AbortSignal.timeout(10_000));
+  const reply = await endpoint.run(parseParams(endpoint, query), sources, AbortSignal.timeout(PATIENT_MS));
   return endpoint.result.parse(reply) as T;
 }

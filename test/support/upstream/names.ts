@@ -4,7 +4,7 @@ import type { NamesConfig } from '../../../src/config/names.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
 import { PATIENT_MS } from './patience.ts';
-import { type Received, startReplay } from './replay.ts';
+import { type Fault, portFor, type Received, startReplay } from './replay.ts';
 
 /** An answer of a stand-in: bytes with a type. */
 export interface Reply {
@@ -56,9 +56,15 @@ export function dnsAnswers(
 /**
  * The real sources of domains, currencies and encyclopedias over two local servers: `first` stands in for those that are asked first,
  * `second` for IANA's list and those that are asked when the first fail. `answers` goes by path, the longest prefix first; what is not in it is 404.
- * Each source has the time-out `timeoutMs`.
+ * Each source has the time-out `timeoutMs`. `fault` is the one that the test will set.
  */
-export async function startNames({ timeoutMs = PATIENT_MS } = {}) {
+export async function startNames({
+  timeoutMs = PATIENT_MS,
+  fault = null,
+}: {
+  timeoutMs?: number;
+  fault?: Fault | null;
+} = {}) {
   const answers = new Map<string, Answer>();
   const requests: string[] = [];
   const headers: Received['headers'][] = [];
@@ -72,7 +78,8 @@ export async function startNames({ timeoutMs = PATIENT_MS } = {}) {
     const { status = 200, type = 'application/json', body, headers: more } = reply ?? { status: 404, body: '' };
     return { status, headers: { 'content-type': type, ...more }, body };
   };
-  const [first, second] = [await startReplay({ '*': answer }), await startReplay({ '*': answer })];
+  const start = async () => startReplay({ '*': answer }, { port: await portFor(fault) });
+  const [first, second] = [await start(), await start()];
   const origin = first.url;
   const urls: NamesConfig = {
     dns: `${origin}/cloudflare`,

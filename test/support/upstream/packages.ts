@@ -7,6 +7,7 @@ import type { PackagesConfig } from '../../../src/config/packages.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createPackageSources, type PackageSources } from '../../../src/upstream/packages/packages-sources.ts';
+import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';
 
 /** All seven upstreams at one place. */
@@ -33,8 +34,8 @@ export function fixture(path: string): string {
   return readFileSync(new URL(`../../fixtures/packages/${path}`, import.meta.url), 'utf8');
 }
 
-/** The real clients over one replaying server. Each test gets new ones, so that no answer comes from a cache. */
-export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
+/** The real clients over one replaying server, each with the time-out `timeoutMs`. Each test gets new ones, so that no answer comes from a cache. */
+export function usePackages({ timeoutMs = PATIENT_MS } = {}) {
   let server: Replay;
   let upstreams: Upstreams;
   let sources: PackageSources;
@@ -62,7 +63,7 @@ export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
     /** Runs an endpoint as the routes do; the reply is checked against its schema. */
     ask: async <S>(endpoint: Endpoint<S>, query: Record<string, string>, packages = sources) => {
       const params = parseParams(endpoint, query);
-      const reply = await endpoint.run(params, { packages } as S, AbortSignal.timeout(10_000));
+      const reply = await endpoint.run(params, { packages } as S, AbortSignal.timeout(PATIENT_MS));
       return endpoint.result.parse(reply) as Record<string, unknown>;
     },
   };

@@ -1,6 +1,7 @@
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createRateSource } from '../../../src/upstream/rates/exchanges.ts';
-import { type Recorded, type Replay, startReplay } from './replay.ts';
+import { PATIENT_MS } from './patience.ts';
+import { type Fault, portFor, type Recorded, type Replay, startReplay } from './replay.ts';
 
 /** A moment a little after the tickers below were made. */
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -28,22 +29,31 @@ export const TICKERS: Record<ExchangeKey, (usd: unknown) => Record<string, unkno
   bitstamp: (usd) => ({ timestamp: String(NOW / 1000 - 31), open: '1', last: usd, side: '0', market_type: 'SPOT' }),
 };
 
-/** The real rate source over three local exchanges with a clock that the test moves; time-outs are cut to `timeoutMs`. */
-export async function startRates({ timeoutMs = 5000 } = {}) {
+/**
+ * The real rate source over three local exchanges with a clock that the test moves; each has the time-out `timeoutMs`. `fault` is the one that the test
+ * will set.
+ */
+export async function startRates({
+  timeoutMs = PATIENT_MS,
+  fault = null,
+}: {
+  timeoutMs?: number;
+  fault?: Fault | null;
+} = {}) {
   const servers = {} as Record<ExchangeKey, Replay>;
-  for (const key of KEYS) servers[key] = await startReplay();
+  for (const key of KEYS) servers[key] = await startReplay({}, { port: await portFor(fault) });
   const time = { nowMs: NOW };
   const clock = { nowMs: () => time.nowMs, sleep: async () => undefined };
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test (+http://127.0.0.1; test@example.org)' });
-  const short: Upstreams = {
+  const timed: Upstreams = {
     ...upstreams,
-    open: (options) => upstreams.open({ ...options, timeoutMs: Math.min(options.timeoutMs, timeoutMs) }),
+    open: (options) => upstreams.open({ ...options, timeoutMs }),
   };
   const urls = { coinbase: servers.coinbase.url, kraken: servers.kraken.url, bitstamp: servers.bitstamp.url };
   return {
     servers,
     time,
-    source: createRateSource({ upstreams: short, urls, clock }),
+    source: createRateSource({ upstreams: timed, urls, clock }),
     /** Sets the answers of an exchange. Any other request gets 404. */
     answer(key: ExchangeKey, recorded: Recorded) {
       servers[key].answers[PATHS[key]] = recorded;

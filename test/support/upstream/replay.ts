@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { ownPort } from '../service/own-port.ts';
 
 /** The fourteen ways in which an upstream fails. */
 export const FAULTS = [
@@ -68,6 +69,9 @@ export const EXPIRED = certificate('expired.pem');
  * a second to make.
  */
 const HUGE = Buffer.concat(Array(128).fill(gzipSync(Buffer.alloc(1024 * 1024, '['))));
+
+/** The port for an upstream that is to fail so. One that refuses closes its port, so it needs one that nobody else is given meanwhile. */
+export const portFor = async (fault: Fault | null): Promise<number> => (fault === 'refused' ? await ownPort() : 0);
 
 /** Starts a replaying upstream on loopback; `tls` serves the first certificate above, or the expired one. */
 export async function startReplay(

@@ -35,7 +35,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
   const node = await startTokenNode();
   node.server.methods.eth_sendRawTransaction = () => '0x1';
   node.server.methods.eth_getTransactionCount = () => '0x3';
-  const client = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  const client = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   const chain = spoil(client);
   const clock = createManualClock(1_800_000_000_000);
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createAllowance } from '../../../src/chain/rpc/allowance.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
@@ -54,6 +55,18 @@ function probeOf(
 const turn = () => new Promise((next) => setImmediate(next));
 const rowsOf = (url: string) => createProbeReads(db).probes(new URL(url).host, 0);
 
+/** Resolves when an answer of this origin has been read from its connection. */
+function answerOf(url: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onRead = (message: unknown) => {
+    if ((message as { request: { origin: string } }).request.origin !== new URL(url).origin) return;
+    unsubscribe('undici:request:trailers', onRead);
+    resolve();
+  };
+  subscribe('undici:request:trailers', onRead);
+  return promise;
+}
+
 describe('a round', () => {
   test('stores latency and head of each endpoint, and the best head of the round', async () => {
     const [fast, slow] = [await endpoint(1000), await endpoint(997)];
@@ -77,10 +90,12 @@ describe('a round', () => {
     const [sick, well] = [await endpoint(1000), await endpoint(999)];
     sick.fault = fault;
     if (error === 'timeout') vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const answered = answerOf(well.url);
     const round = probeOf([sick.url, well.url]).round();
     if (error === 'timeout') {
-      while (sick.requests.length + well.requests.length < 2) await turn();
-      // The answer of the well endpoint is on its way. These turns read it.
+      await answered;
+      while (sick.requests.length === 0) await turn();
+      // These turns take the answer of the well endpoint to its reader.
       for (let turns = 0; turns < 20; turns++) await turn();
       vi.advanceTimersByTime(PATIENCE_MS);
     }

@@ -132,7 +132,7 @@ const newScanner = (watch = WATCH) =>
 /** Does what the collector does: prepares, then scans and stores in one transaction. */
 async function take(logs: ScanLog[], from = logs[0]?.block ?? 0, to = logs.at(-1)?.block ?? 0): Promise<ScanWrites> {
   const span = { from, to, logs };
-  await scanner.prepare?.(span, chain, AbortSignal.timeout(5000));
+  await scanner.prepare?.(span, chain, AbortSignal.timeout(60_000));
   let made: ScanWrites = {};
   writes.storeLogs({ from, to }, () => {
     made = scanner.scan(span);
@@ -434,9 +434,9 @@ describe('pools found in the background', () => {
 
   test('are reported until the database has them, because a span may not have been stored', async () => {
     const span = { from: 5, to: 5, logs: [create.v3(5, USDC, EURC, repeat('a3'))] };
-    await scanner.prepare?.(span, chain, AbortSignal.timeout(5000));
+    await scanner.prepare?.(span, chain, AbortSignal.timeout(60_000));
     expect(scanner.scan(span).pools).toHaveLength(1);
-    await scanner.prepare?.(span, chain, AbortSignal.timeout(5000));
+    await scanner.prepare?.(span, chain, AbortSignal.timeout(60_000));
     expect(scanner.scan(span)).toMatchObject({ rescanFrom: 5, pools: [{ foundBlock: 5 }] });
   });
 

@@ -60,7 +60,9 @@ beforeEach(() => {
 /** As on the routes, the reply must match its own schema. */
 const read = async (contracts: typeof usyc | null = usyc) => {
   const { chain, clock } = given().sources;
-  return chainUsyc.result.parse(await chainUsyc.run({}, { chain, clock, usyc: contracts }, AbortSignal.timeout(5000)));
+  return chainUsyc.result.parse(
+    await chainUsyc.run({}, { chain, clock, usyc: contracts }, AbortSignal.timeout(60_000)),
+  );
 };
 interface Reply {
   history: { round: string; at: number; usd: string }[];

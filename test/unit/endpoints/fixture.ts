@@ -57,7 +57,7 @@ export interface Fixture {
 }
 
 /** A new fixture for each test of the file. */
-export function useFixture({ timeoutMs = 5000 } = {}): () => Fixture {
+export function useFixture({ timeoutMs = 60_000 } = {}): () => Fixture {
   let current: (Fixture & { chain: OpenChainClient }) | undefined;
   beforeEach(async () => {
     current = await createFixture(timeoutMs);

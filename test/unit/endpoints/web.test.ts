@@ -43,7 +43,7 @@ beforeAll(async () => {
     ]),
   );
   const dial = { resolve: async () => [], ca: TEST_CA, testHosts };
-  web = createWeb({ ...common, dial, timeoutMs: 5000, pages });
+  web = createWeb({ ...common, dial, timeoutMs: 60_000, pages });
 });
 afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
@@ -121,7 +121,7 @@ describe('web/check of a host that does not answer', () => {
     {
       port,
       ca = TEST_CA,
-      timeoutMs = 5000,
+      timeoutMs = 60_000,
       resolve = noHost,
     }: { port: number; ca?: string; timeoutMs?: number; resolve?: Resolve },
     use: (from: Web) => Promise<T>,

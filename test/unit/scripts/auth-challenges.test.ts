@@ -76,15 +76,15 @@ describe('the challenges of a WWW-Authenticate header', () => {
   });
 
   test('are read from any text without an error and in linear time', () => {
-    const began = cpuTimeMs();
-    for (const text of [
+    const texts = [
       'a='.repeat(50_000),
       'L402 '.repeat(20_000),
       `Payment id="${'\\'.repeat(60_000)}`,
       ',='.repeat(30_000),
-    ]) {
-      expect(readAuthChallenges(text)).toBeInstanceOf(Array);
-    }
-    expect(cpuTimeMs() - began).toBeLessThan(2000);
+    ];
+    const readAll = () => {
+      for (const text of texts) expect(readAuthChallenges(text)).toBeInstanceOf(Array);
+    };
+    expect(cpuTimeMs(2000, readAll)).toBeLessThan(2000);
   });
 });

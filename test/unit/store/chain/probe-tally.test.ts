@@ -61,6 +61,6 @@ test('a round deletes old rows of the endpoints that it probed, and of no other'
   writes.record(START, [probe('a', null), probe('gone', null)], 0);
   writes.record(START + 1000, [probe('a', null)], START + 1);
   const { probeTally } = createProbeTallies(db);
-  expect(probeTally('a', 0, START + 1000).probes).toBe(1);
+  expect(probeTally('a', START - HOUR_MS, START + 1000).probes).toBe(1);
   expect(probeTally('gone', START, START + 1000).probes).toBe(1);
 });

@@ -26,10 +26,12 @@ test('runs up to the limit at once, and the others in their order', async () => 
 
 test('refuses a task when the queue is full or it waited too long, and loses no place', async () => {
   const limiter = createLimiter({ running: 1, waiting: 2, waitMs: 30 });
-  const long = limiter.run(signal, () => delay(80));
+  const held = Promise.withResolvers<void>();
+  const long = limiter.run(signal, () => held.promise);
   const late = [limiter.run(signal, async () => 'a'), limiter.run(signal, async () => 'b')];
   await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(LimiterFull);
-  for (const task of late) await expect(task).rejects.toThrow(LimiterFull);
+  await Promise.all(late.map((task) => expect(task).rejects.toThrow(LimiterFull)));
+  held.resolve();
   await long;
   expect(await limiter.run(signal, async () => 'd')).toBe('d');
 });

@@ -69,8 +69,9 @@ describe('parseRequirement', () => {
       `a${'-'.repeat(100_000)}`,
       `a[${'b,'.repeat(50_000)}`,
     ];
-    const from = cpuTimeMs();
-    for (const line of long) parseRequirement(line);
-    expect(cpuTimeMs() - from).toBeLessThan(1000);
+    const parseAll = () => {
+      for (const line of long) parseRequirement(line);
+    };
+    expect(cpuTimeMs(1000, parseAll)).toBeLessThan(1000);
   });
 });

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startExchanges } from '../../../../src/embedded/exchanges.ts';
 import { Unavailable } from '../../../../src/errors.ts';
-import { createUpstreams } from '../../../../src/upstream/client/http.ts';
+import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/http.ts';
 import { createRateSource } from '../../../../src/upstream/rates/exchanges.ts';
+import { PATIENT_MS } from '../../../support/upstream/patience.ts';
 import {
   type ExchangeKey,
   KEYS,
@@ -232,8 +233,12 @@ test('the stand-ins of the embedded network answer as the exchanges do, at the p
   const exchanges = await startExchanges({ usd: '85864.00' });
   const clock = { nowMs: () => Date.now() + rates.time.nowMs - NOW, sleep: async () => undefined };
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test (+http://127.0.0.1; test@example.org)' });
+  const patient: Upstreams = {
+    ...upstreams,
+    open: (options) => upstreams.open({ ...options, timeoutMs: PATIENT_MS }),
+  };
   try {
-    const source = createRateSource({ upstreams, urls: exchanges.urls, clock });
+    const source = createRateSource({ upstreams: patient, urls: exchanges.urls, clock });
     const before = await source.current();
     expect([before.rate, before.exchanges.length]).toEqual(['85864', 3]);
     exchanges.set('90000.5');

@@ -41,7 +41,7 @@ const reasonOf = (promise: Promise<unknown>) =>
 let gateway: GatewayStandIn;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'gateway', timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  ...{ name: 'gateway', timeoutMs: 60_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
 });
 const client = () => createGatewayClient({ upstream, url: gateway.url, token: 'gw-token', network: NETWORK });
 beforeAll(async () => {

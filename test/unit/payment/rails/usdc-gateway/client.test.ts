@@ -27,7 +27,7 @@ beforeEach(async () => {
   service = await startStandIn(async () => answered);
   // One of its own for each test: failures of one do not close the way of the next.
   const name = `gateway ${++opened}`;
-  upstream = upstreams.open({ name, timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 });
+  upstream = upstreams.open({ name, timeoutMs: 60_000, maxBytes: 65_536, concurrency: 8, retries: 0 });
 });
 afterEach(() => service.stop());
 const client = (token: string | null = null) =>

@@ -43,7 +43,7 @@ afterAll(() => gateway.stop());
 function open(url: string): OpenGateway {
   const network = { caip2: NETWORK, usdc: USDC } as const;
   const options = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
-  return openGateway({ url, token: null, wallet: WALLET, timeoutMs: 10_000 }, options);
+  return openGateway({ url, token: null, wallet: WALLET, timeoutMs: 60_000 }, options);
 }
 
 function railOver(over: OpenGateway): PurchaseRail {

@@ -41,7 +41,7 @@ let answer: (asked: Asked) => Promise<Answered>;
 let server: Awaited<ReturnType<typeof startStandIn>>;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'facilitator', timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  ...{ name: 'facilitator', timeoutMs: 60_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
 });
 beforeAll(async () => {
   server = await startStandIn((asked) => answer(asked));

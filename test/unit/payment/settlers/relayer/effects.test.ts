@@ -31,7 +31,7 @@ beforeEach(async () => {
   node = await startTokenNode();
   node.server.methods.eth_getTransactionCount = () => '0x5';
   node.server.methods.eth_sendRawTransaction = () => '0x1';
-  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   clock = createManualClock(1_800_000_000_000);
   stopping = new AbortController();
   [fees, signals] = [[], new Map()];

@@ -32,7 +32,7 @@ interface Trial {
 /** A node on which the test says who has code and how trials end; `trials` are those that were asked for. */
 async function bench() {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),

@@ -49,7 +49,7 @@ async function bench({ spent = NOTHING_SPENT, hasMetrics = true }: { spent?: Spe
   const spending = createRelayerSpending(db);
   await spending.add(TODAY, spent);
   const clock = createManualClock(NOON);
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   const wallet = createWallet(PRIVATE_KEY, 5042);
   const registry = new Registry();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
