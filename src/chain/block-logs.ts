@@ -24,6 +24,8 @@ export interface LogQuery {
   readonly topics: readonly (Hex | readonly Hex[] | null)[];
 }
 
+/** Blocks of one eth_getLogs: public nodes refuse 10,000 and more. On Arc these are 83 minutes. */
+export const MAX_LOG_SPAN = 9_999;
 /** Some nodes cut large answers to this many logs and do not say so (measured on Arc's public endpoints). */
 const ANSWER_CAP = 20_000;
 

@@ -1,3 +1,4 @@
+import { MAX_LOG_SPAN } from '../chain/block-logs.ts';
 import { MAX_FEE_SPAN } from '../chain/fee-span.ts';
 
 /** Limits on the collector's requests and on the data that it keeps. */
@@ -35,8 +36,7 @@ export const DEFAULT_LIMITS: CollectorLimits = {
   feeSpan: MAX_FEE_SPAN,
   // 3 calls a span; an answer of 16 spans is about 1 MB.
   feeSpansPerRequest: 16,
-  // The span must be below 10,000 blocks.
-  logSpan: 9_999,
+  logSpan: MAX_LOG_SPAN,
   // Two minutes of half-second blocks: five requests.
   jumpBlocks: 240,
 };

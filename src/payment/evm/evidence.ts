@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { ChainClient } from '../../chain/rpc/client.ts';
+import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
+import type { ChainClient, RpcOptions } from '../../chain/rpc/client.ts';
 import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
@@ -39,6 +40,15 @@ export function readReceipt(raw: unknown, hash: string): Receipt | null {
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
 }
 
+/** Asks a node for the receipt of this transaction. Null where `readReceipt` is, so also while it is not mined. Rejects as the client's `request` does. */
+export async function receiptOf(
+  chain: Pick<ChainClient, 'request'>,
+  hash: string,
+  options: RpcOptions,
+): Promise<Receipt | null> {
+  return readReceipt(await chain.request('eth_getTransactionReceipt', [hash], options), hash);
+}
+
 const headerShape = z.object({ number: index, timestamp: quantity }).nullable();
 const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: word }));
 
@@ -52,9 +62,6 @@ interface LookupOptions {
   readonly atBlock?: number;
   readonly rank?: Rank;
 }
-
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
-const LOG_SPAN = 9_999;
 
 /** The two events that end an authorization. */
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
@@ -109,8 +116,8 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
-    for (let start = Math.max(0, fromBlock); start <= toBlock; start += LOG_SPAN) {
-      const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
+    for (let start = Math.max(0, fromBlock); start <= toBlock; start += MAX_LOG_SPAN) {
+      const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + MAX_LOG_SPAN - 1)) };
       const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }], { rank });
       const logs = parseAnswer(logsShape, raw, 'logs');
       const end = logs.find((log) => endOf(log, authorization));
@@ -143,8 +150,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     }
     const end = await findEnd(authorization, fromBlock, header.number, rank);
     if (!end) return { kind: 'unknown' };
-    const found = await chain.request('eth_getTransactionReceipt', [end.transactionHash], { rank });
-    const receipt = readReceipt(found, end.transactionHash);
+    const receipt = await receiptOf(chain, end.transactionHash, { rank });
     const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
     if (!receipt || !holdsIt) return { kind: 'unknown' };
     return settledBy(receipt, usdc, authorization) ?? { kind: 'failed', reason: NONCE_USED };
@@ -155,8 +161,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
    * proves nothing. This takes one request, and a search takes four.
    */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
-    const found = await chain.request('eth_getTransactionReceipt', [transaction], { rank: 'settle' });
-    const receipt = readReceipt(found, transaction);
+    const receipt = await receiptOf(chain, transaction, { rank: 'settle' });
     return receipt && settledBy(receipt, usdc, authorization);
   }
 

@@ -3,7 +3,7 @@ import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelOperation, ChannelStore, OperationEnd } from '../../../store/ports/channels.ts';
-import { readReceipt } from '../../evm/evidence.ts';
+import { receiptOf } from '../../evm/evidence.ts';
 import type { MinedTransaction, Operation, OperationDone } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
 import { claimedRows } from './calldata.ts';
@@ -134,15 +134,10 @@ async function shownEnd(
 ): Promise<OperationDone | 'recorded' | null> {
   if (!transaction || !calldata) return null;
   const rows = rowsOf(options, calldata);
-  const noted = await receiptOf(options.chain, bytesToHex(transaction), signal);
+  const noted = await receiptOf(options.chain, bytesToHex(transaction), { rank: 'settle', signal });
   const done = noted && claimedIn(noted, rows);
   if (done && !(await options.store.findDone(transaction))) return done;
   return lookUp(options, rows, signal);
-}
-
-/** A transaction's receipt; null while it is not mined. */
-async function receiptOf(chain: Pick<ChainClient, 'request'>, hash: string, signal: AbortSignal) {
-  return readReceipt(await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle', signal }), hash);
 }
 
 /**
@@ -166,7 +161,7 @@ async function lookUp(
   const topics = [CLAIMED, rows.map(({ channelId }) => bytesToHex(channelId))];
   for (const hash of new Set((await eventTransactionHashes(chain, topics, readAt, signal)).reverse())) {
     if (await store.findDone(hexToBytes(hash))) continue;
-    const receipt = await receiptOf(chain, hash, signal);
+    const receipt = await receiptOf(chain, hash, { rank: 'settle', signal });
     if (!receipt) throw new UpstreamFailed('chain', 'the transaction of a claim cannot be read');
     const done = claimedIn(receipt, rows);
     if (done) return done;

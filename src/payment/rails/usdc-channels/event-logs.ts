@@ -1,13 +1,11 @@
+import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { SETTLEMENT } from './scheme.ts';
 
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. On Arc these are 83 minutes. */
-const LOG_SPAN = 9_999;
-
 /**
- * Returns the transaction hash of each of the settlement contract's events with these topics, in the newest LOG_SPAN blocks up to this one, the oldest first.
+ * Returns the transaction hash of each of the settlement contract's events with these topics, in the newest MAX_LOG_SPAN blocks up to this one, the oldest first.
  * One batch reads the logs and the node's head, because a node that is behind may leave out the newest blocks. Rejects with UpstreamFailed when the node has
  * not reached the block, or gives no logs.
  */
@@ -17,7 +15,7 @@ export async function eventTransactionHashes(
   block: number,
   signal?: AbortSignal,
 ): Promise<string[]> {
-  const range = { fromBlock: toQuantity(Math.max(0, block - LOG_SPAN + 1)), toBlock: toQuantity(block) };
+  const range = { fromBlock: toQuantity(Math.max(0, block - MAX_LOG_SPAN + 1)), toBlock: toQuantity(block) };
   const calls = [
     { method: 'eth_blockNumber', params: [] },
     { method: 'eth_getLogs', params: [{ address: SETTLEMENT, topics, ...range }] },

@@ -2,7 +2,7 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
-import { readReceipt } from '../../evm/evidence.ts';
+import { receiptOf } from '../../evm/evidence.ts';
 import type { MinedTransaction, OperationDone, OperationFailed } from '../../operation.ts';
 import { channelEvents } from './channel-events.ts';
 import type { ChannelReader } from './channel-reader.ts';
@@ -34,8 +34,7 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
 
   /** The refund in a mined transaction. `moved nothing`: the transaction succeeded without the refund's event. Null: it does not decide the refund. */
   async function refundOf(channelId: Uint8Array, hash: string): Promise<OperationDone | 'moved nothing' | null> {
-    const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle' });
-    const receipt = readReceipt(raw, hash);
+    const receipt = await receiptOf(chain, hash, { rank: 'settle' });
     if (!receipt) return null;
     return refundedIn(receipt, channelId) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
   }

@@ -1,3 +1,4 @@
+import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { allTried } from '../../../lib/all-tried.ts';
@@ -10,8 +11,6 @@ import { SETTLEMENT } from './scheme.ts';
 
 /** keccak256 of `WithdrawInitiated(bytes32,uint128,uint40)`. */
 const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
-/** The most blocks of one `eth_getLogs`: public nodes refuse 10,000 blocks and more. A node that refuses fewer is asked for half of them. */
-const LOG_SPAN = 9_999;
 /** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
 /** Channels that are listed and read at a time: one request of the chain. */
@@ -36,7 +35,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
-  const readRanges = createBlockRanges(readRange, LOG_SPAN);
+  // A node that refuses fewer is asked for half of them.
+  const readRanges = createBlockRanges(readRange, MAX_LOG_SPAN);
 
   const refresh = (channels: readonly Channel[]) => refreshChannels(options, channels);
 
