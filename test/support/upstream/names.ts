@@ -3,8 +3,8 @@ import { strToU8, zipSync } from 'fflate';
 import type { NamesConfig } from '../../../src/config/names.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
-import { PATIENT_MS } from './patience.ts';
-import { type Fault, portFor, type Received, startReplay } from './replay.ts';
+import { PATIENT_MS, type SourceOptions } from './patience.ts';
+import { portFor, type Received, startReplay } from './replay.ts';
 
 /** An answer of a stand-in: bytes with a type. */
 export interface Reply {
@@ -56,15 +56,8 @@ export function dnsAnswers(
 /**
  * The real sources of domains, currencies and encyclopedias over two local servers: `first` stands in for those that are asked first,
  * `second` for IANA's list and those that are asked when the first fail. `answers` goes by path, the longest prefix first; what is not in it is 404.
- * Each source has the time-out `timeoutMs`. `fault` is the one that the test will set.
  */
-export async function startNames({
-  timeoutMs = PATIENT_MS,
-  fault = null,
-}: {
-  timeoutMs?: number;
-  fault?: Fault | null;
-} = {}) {
+export async function startNames({ timeoutMs = PATIENT_MS, fault = null }: SourceOptions = {}) {
   const answers = new Map<string, Answer>();
   const requests: string[] = [];
   const headers: Received['headers'][] = [];

@@ -1,7 +1,7 @@
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
 import { createRateSource } from '../../../src/upstream/rates/exchanges.ts';
-import { PATIENT_MS } from './patience.ts';
-import { type Fault, portFor, type Recorded, type Replay, startReplay } from './replay.ts';
+import { PATIENT_MS, type SourceOptions } from './patience.ts';
+import { portFor, type Recorded, type Replay, startReplay } from './replay.ts';
 
 /** A moment a little after the tickers below were made. */
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -29,17 +29,8 @@ export const TICKERS: Record<ExchangeKey, (usd: unknown) => Record<string, unkno
   bitstamp: (usd) => ({ timestamp: String(NOW / 1000 - 31), open: '1', last: usd, side: '0', market_type: 'SPOT' }),
 };
 
-/**
- * The real rate source over three local exchanges with a clock that the test moves; each has the time-out `timeoutMs`. `fault` is the one that the test
- * will set.
- */
-export async function startRates({
-  timeoutMs = PATIENT_MS,
-  fault = null,
-}: {
-  timeoutMs?: number;
-  fault?: Fault | null;
-} = {}) {
+/** The real rate source over three local exchanges with a clock that the test moves. */
+export async function startRates({ timeoutMs = PATIENT_MS, fault = null }: SourceOptions = {}) {
   const servers = {} as Record<ExchangeKey, Replay>;
   for (const key of KEYS) servers[key] = await startReplay({}, { port: await portFor(fault) });
   const time = { nowMs: NOW };
