@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, index, quantity, readOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { data, index, quantity, type RpcOutcome, readOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
 
 const headerSchema = z
   .object({

@@ -3,8 +3,8 @@ import { keccak256 } from '../lib/secp256k1.ts';
 import { decodeUint } from './abi.ts';
 import type { PoolKind } from './dex.ts';
 import { type CreatedPool, NATIVE_CURRENCY } from './dex-pools.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions } from './rpc/client.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
 import { data, readOutcome } from './rpc/wire.ts';
 
 /** A contract that creates pools (v4: the pool manager). */

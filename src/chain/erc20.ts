@@ -1,9 +1,9 @@
 import { UpstreamFailed } from '../errors.ts';
 import { decodeText, decodeUint, SELECTORS } from './abi.ts';
 import { createChainCache } from './chain-cache.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcError, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, parseAnswer } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { data, parseAnswer, type RpcError, type RpcOutcome } from './rpc/wire.ts';
 import { viewCall } from './view-call.ts';
 
 /** What a token contract reports of itself; a field is null when the contract does not answer. */

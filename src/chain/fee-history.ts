@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { headerCall, readHeader } from './block.ts';
 import { createChainCache } from './chain-cache.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { index, quantity, readOutcome, toQuantity } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { index, quantity, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** reth's cap on the blocks of one eth_feeHistory. */
 const SPAN = 1024;

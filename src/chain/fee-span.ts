@@ -2,8 +2,7 @@ import { bigintOf, countOf, fieldsOf, listOf } from './fields.ts';
 import { type LinkedHeader, readLinkedHeader } from './full-block.ts';
 import type { RpcCall } from './rpc/call.ts';
 import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
-import type { RpcOutcome } from './rpc/client.ts';
-import { toQuantity } from './rpc/wire.ts';
+import { type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
 /** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
 export const MAX_FEE_SPAN = 1024;

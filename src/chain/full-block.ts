@@ -4,8 +4,7 @@ import { readLog } from './block-logs.ts';
 import { accountOf, bigintOf, countOf, dataOf, type Fields, fieldsOf, listOf, wordOf } from './fields.ts';
 import type { RpcCall } from './rpc/call.ts';
 import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
-import type { RpcOutcome } from './rpc/client.ts';
-import { toQuantity } from './rpc/wire.ts';
+import { type RpcOutcome, toQuantity } from './rpc/wire.ts';
 import { kindOf, type TransactionKind } from './transaction.ts';
 
 type Hex = `0x${string}`;

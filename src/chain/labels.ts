@@ -1,8 +1,9 @@
 import { decodeText, SELECTORS } from './abi.ts';
 import { knownContract } from './known-contracts.ts';
 import { addressIn, bytesOf, minimalTarget, PROXY_SLOTS } from './proxy-target.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import type { RpcOutcome } from './rpc/wire.ts';
 import { viewCall } from './view-call.ts';
 
 /** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */

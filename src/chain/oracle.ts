@@ -1,9 +1,9 @@
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
 import { createChainCache } from './chain-cache.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, readOutcome, toQuantity } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { data, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** One price that the oracle published; `answer` is positive, in 10^-decimals of the quote currency. */
 export interface Round {

@@ -1,5 +1,6 @@
 import { type Header, headerCall, readHeader } from './block.ts';
-import type { ChainClient, RpcOptions } from './rpc/client.ts';
+import type { RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
 import { index, quantity, readOutcome } from './rpc/wire.ts';
 import { type Receipt, readReceipt, receiptCall, type Transaction } from './transaction.ts';
 

@@ -1,6 +1,6 @@
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { data, toQuantity } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { data, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 import { viewCall } from './view-call.ts';
 
 type Hex = `0x${string}`;

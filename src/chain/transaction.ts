@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
-import type { RpcCall } from './rpc/call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
-import { account, data, index, quantity, readOutcome, word } from './rpc/wire.ts';
+import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { account, data, index, quantity, type RpcOutcome, readOutcome, word } from './rpc/wire.ts';
 
 const transactionSchema = z
   .object({

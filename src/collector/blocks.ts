@@ -16,7 +16,8 @@ import {
 } from '../chain/full-block.ts';
 import type { RpcCall } from '../chain/rpc/call.ts';
 import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
-import type { ChainClient, RpcOutcome } from '../chain/rpc/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';

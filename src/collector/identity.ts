@@ -1,6 +1,6 @@
 import { type LinkedHeader, readLinkedHeader } from '../chain/full-block.ts';
 import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
-import type { RpcOutcome } from '../chain/rpc/client.ts';
+import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
 /** The chain that the database was filled from, as stored in it. */

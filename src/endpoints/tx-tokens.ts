@@ -1,5 +1,6 @@
 import { readTokens } from '../chain/erc20.ts';
-import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
+import type { RpcOptions } from '../chain/rpc/call.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import { ARC_SYSTEM_ADDRESS } from '../chain/transfers.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
 

@@ -1,6 +1,7 @@
 import { METHOD_NOT_FOUND } from './answers.ts';
-import type { RpcCall } from './call.ts';
-import type { ChainClient, RpcOptions, RpcOutcome } from './client.ts';
+import type { RpcCall, RpcOptions } from './call.ts';
+import type { ChainClient } from './client.ts';
+import type { RpcOutcome } from './wire.ts';
 
 /** What an answer contradicts: its expected shape, the request, or another part of itself. */
 export type RefusalReason =

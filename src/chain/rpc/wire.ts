@@ -1,6 +1,23 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import type { RpcOutcome } from './client.ts';
+
+/** What a node answered to one call of a batch. */
+export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
+
+/**
+ * The node understood the call and refused it (a revert, an unknown method). Asking another provider would not help.
+ * `code` and `data` are the node's own.
+ */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
 
 /** JSON-RPC quantity as bigint; leading zeros are tolerated, more than 256 bits are not. */
 export const quantity = z

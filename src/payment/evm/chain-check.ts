@@ -1,6 +1,6 @@
-import { type ChainClient, RpcError } from '../../chain/rpc/client.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
-import { parseAnswer, quantity, toQuantity } from '../../chain/rpc/wire.ts';
+import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
-import type { ChainClient, RpcOptions } from '../../chain/rpc/client.ts';
+import type { RpcOptions } from '../../chain/rpc/call.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';

@@ -1,4 +1,4 @@
-import { RpcError } from '../../chain/rpc/client.ts';
+import { RpcError } from '../../chain/rpc/wire.ts';
 
 /** Nodes' error messages for a call that the contract itself ended: geth's, then those of revm, which reth and anvil run. */
 const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;

@@ -1,8 +1,8 @@
 import { chainBusy, isChainBusy } from '../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../chain/rpc/call.ts';
-import { type ChainClient, RpcError, type RpcOutcome } from '../../chain/rpc/client.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
-import { data, index, quantity, readOutcome } from '../../chain/rpc/wire.ts';
+import { data, index, quantity, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { feeSpanCalls, readFeeSpan } from '../../../src/chain/fee-span.ts';
 import { Contradiction } from '../../../src/chain/rpc/checked.ts';
-import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/client.ts';
+import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
 
 const header = (number: number, at: number): RpcOutcome => ({
   result: {

@@ -1,4 +1,4 @@
-import { RpcError } from '../../../chain/rpc/client.ts';
+import { RpcError } from '../../../chain/rpc/wire.ts';
 
 /**
  * Reads the blocks that are new since the last call, oldest first and none left out. The first call reads the block `head` alone. A range has `most`

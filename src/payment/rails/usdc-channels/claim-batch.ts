@@ -1,5 +1,5 @@
-import { type ChainClient, RpcError } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import { RpcError, toQuantity } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { signRecoverable } from '../../../lib/secp256k1.ts';
 import type { Channel } from '../../../store/ports/channels.ts';

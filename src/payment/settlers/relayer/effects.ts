@@ -1,7 +1,6 @@
 import { isChainBusy } from '../../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../../chain/rpc/call.ts';
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
-import { index, parseAnswer } from '../../../chain/rpc/wire.ts';
+import { index, parseAnswer, type RpcOutcome } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';

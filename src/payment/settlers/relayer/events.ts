@@ -1,4 +1,4 @@
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import type { OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Found, Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';

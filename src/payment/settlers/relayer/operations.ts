@@ -1,4 +1,4 @@
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import type { Receipt } from '../../evm/evidence.ts';
 import { isRevert } from '../../evm/is-revert.ts';
 import type { OperationDone, OperationFailed } from '../../operation.ts';

@@ -1,4 +1,4 @@
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { isRevert } from '../../evm/is-revert.ts';
 import { cutGroups, splitGroup } from './grouping.ts';

@@ -1,4 +1,4 @@
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { isBanned } from '../../evm/payer-bans.ts';
 import { REVERTED } from '../../settler.ts';

@@ -1,6 +1,6 @@
 import type { RpcCall } from '../../../chain/rpc/call.ts';
-import type { ChainClient, RpcOutcome } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import { type RpcOutcome, toQuantity } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { settleCall } from '../../evm/settle-call.ts';

@@ -1,4 +1,4 @@
-import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import { type Receipt, readReceipt } from '../../evm/evidence.ts';
 import { reopen, startSorting } from './doubts.ts';
 import type { Sent, Turn } from './events.ts';

@@ -1,5 +1,5 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
-import { RpcError } from '../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import type { Receipt } from '../../../../src/payment/evm/evidence.ts';
 import { AUTHORIZATION_CANCELED } from '../../../../src/payment/evm/token.ts';

@@ -1,8 +1,8 @@
 import { encodeFunctionResult, type Hex, parseAbi } from 'viem';
 import { chainBusy } from '../../../../src/chain/rpc/allowed.ts';
 import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
-import { type ChainClient, RpcError, type RpcOutcome } from '../../../../src/chain/rpc/client.ts';
-import { toQuantity } from '../../../../src/chain/rpc/wire.ts';
+import type { ChainClient } from '../../../../src/chain/rpc/client.ts';
+import { RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { AUTHORIZATION_USED } from '../../../../src/payment/evm/token.ts';
 import { MULTICALL3 } from '../../../../src/payment/settlers/relayer/multicall.ts';

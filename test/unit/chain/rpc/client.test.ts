@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient, RpcError } from '../../../../src/chain/rpc/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import type { Clock } from '../../../../src/lib/clock.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { isRevert } from '../../../../src/payment/evm/is-revert.ts';
 
 describe('an error of a node says that the contract ended the call', () => {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { createBlockRanges } from '../../../../../src/payment/rails/usdc-channels/block-ranges.ts';
 
 const MOST = 100;

@@ -1,6 +1,6 @@
 import { decodeFunctionData, type Hex } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { artifacts } from '../../../../../src/embedded/contracts/artifacts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../../src/lib/secp256k1.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
 import {

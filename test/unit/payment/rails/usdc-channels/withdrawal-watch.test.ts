@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
 import { createWithdrawalWatch } from '../../../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';

@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  type ChainClient,
-  createChainClient,
-  type OpenChainClient,
-  type RpcOptions,
-} from '../../../../../src/chain/rpc/client.ts';
+import type { RpcOptions } from '../../../../../src/chain/rpc/call.ts';
+import { type ChainClient, createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import { createEffects, type Effects } from '../../../../../src/payment/settlers/relayer/effects.ts';

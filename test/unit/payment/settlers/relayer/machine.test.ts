@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
-import { RpcError, type RpcOutcome } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError, type RpcOutcome } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Found } from '../../../../../src/payment/settler.ts';
 import type { Ask, Effect, Event, Sent } from '../../../../../src/payment/settlers/relayer/events.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import type { Effect, Turn } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { type Doubt, newOperationJob, type OperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
 import {

@@ -1,6 +1,6 @@
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { ban } from '../../../../../src/payment/evm/payer-bans.ts';
 import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { type Flight, newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';

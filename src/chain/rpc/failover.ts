@@ -1,0 +1,161 @@
+import { UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { chainBusy, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
+import { type AnswerError, classifyError, METHOD_NOT_FOUND, ProviderFailure } from './answers.ts';
+import type { RpcCall, RpcOptions } from './call.ts';
+import type { PooledProvider, ProviderPool } from './provider-pool.ts';
+import { WAIT_MS } from './rank.ts';
+import { RpcError, type RpcOutcome } from './wire.ts';
+
+/** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
+const RATE_LIMITED = 'rate limited';
+/** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500 ms. */
+const BEHIND_REPEATS = 2;
+const BEHIND_MS = 250;
+
+/** Asks the providers in their order, until each call has an answer. */
+export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
+
+/**
+ * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`: for all calls, until one provider
+ * has answered them all.
+ * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank throws `chain_busy`. A call
+ *    that only met rate limits starts again here with its unanswered calls;
+ * 2. an answer that every correct node would give is final;
+ * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
+ * 4. when a provider fails, all its calls go to the next;
+ * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
+ * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result, but "method not found" only
+ *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
+ * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most twice: the nodes behind one URL may
+ *    differ by a block. Ranks that do not wait start only once, and so do callers that refuse such a result.
+ */
+export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
+  return async (calls, rpc) => {
+    const { rank = 'sale', signal } = rpc;
+    const until = clock.nowMs() + WAIT_MS[rank];
+    const round: Round = {
+      settled: new Array(calls.length),
+      open: calls.map((call, at) => ({ call, at })),
+      reasons: new Set(),
+      isLastTry: false,
+    };
+    for (let repeats = 0; ; ) {
+      const isAllowed = await untilAllowed(rank, until - clock.nowMs(), signal);
+      if (!isAllowed && rank !== 'settle') throw chainBusy();
+      round.isLastTry = clock.nowMs() >= until;
+      try {
+        const outcomes = await askAll(pool, calls, round, rpc);
+        const mayRepeat = repeats < BEHIND_REPEATS && clock.nowMs() + BEHIND_MS < until;
+        if (!mayRepeat || !round.open.some(({ at }) => isBehind(outcomes[at]))) return outcomes;
+        repeats += 1;
+        await clock.sleep(BEHIND_MS, signal);
+      } catch (error) {
+        if (!isChainBusy(error) || round.isLastTry) throw error;
+        await clock.sleep(RECHECK_MS, signal);
+      }
+    }
+  };
+}
+
+/** Rules 2 to 6, once. Throws `chain_busy` when a provider was skipped for its allowance. */
+async function askAll(
+  pool: ProviderPool,
+  calls: readonly RpcCall[],
+  round: Round,
+  rpc: RpcOptions,
+): Promise<RpcOutcome[]> {
+  const refused: { entry: PooledProvider; reason: string }[] = [];
+  round.reasons.clear();
+  const entries = pool.inOrder();
+  const asked = askable(entries, round.isLastTry && rpc.rank === 'settle');
+  for (const entry of asked) {
+    await askProvider(pool, entry, round, rpc);
+    if (round.open.length > 0) continue;
+    const reason = rpc.refuse?.(round.settled) ?? null;
+    if (reason === null) {
+      for (const earlier of refused) pool.failed(earlier.entry, new ProviderFailure('malformed', earlier.reason));
+      return round.settled;
+    }
+    round.reasons.add(reason);
+    refused.push({ entry, reason });
+    round.open = calls.map((call, at) => ({ call, at }));
+  }
+  rpc.signal?.throwIfAborted();
+  if (asked.length < entries.length) throw chainBusy();
+  return unanswered(round, rpc);
+}
+
+function isBehind(outcome: RpcOutcome | undefined): boolean {
+  return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
+}
+
+/** The providers whose allowance has a free request, in order. With `mustNotFail` the others come after them. */
+function askable(entries: readonly PooledProvider[], mustNotFail: boolean): readonly PooledProvider[] {
+  const ready = entries.filter(({ allowance }) => allowance.free() >= 1);
+  if (!mustNotFail) return ready;
+  return [...ready, ...entries.filter((entry) => !ready.includes(entry))];
+}
+
+/** Rule 6. */
+function unanswered({ settled, open, reasons }: Round, { refuse }: RpcOptions): RpcOutcome[] {
+  if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
+    const reason = refuse?.(settled) ?? null;
+    if (reason === null) return settled;
+    reasons.add(reason);
+  }
+  if (reasons.size === 1 && reasons.has(RATE_LIMITED)) throw chainBusy();
+  throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
+}
+
+/** The answers so far, the calls without an answer, and the reasons. */
+interface Round {
+  readonly settled: RpcOutcome[];
+  open: { call: RpcCall; at: number }[];
+  readonly reasons: Set<string>;
+  /** True when the wait for the allowance is over. A settlement then also asks providers whose allowance is used up. */
+  isLastTry: boolean;
+}
+
+/** Rules 2 to 4: asks one provider for the open calls. Methods that it is known to lack are left out, unless it must answer all. */
+async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, rpc: RpcOptions) {
+  const { signal, onRequest, fromOneProvider = false } = rpc;
+  const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));
+  if (asked.length === 0) return;
+  const questions = asked.map(({ call }) => call);
+  onRequest?.();
+  const answers = await pool.call(entry, questions, signal).catch((error: unknown) => {
+    if (!(error instanceof ProviderFailure)) throw error;
+    round.reasons.add(error.message);
+  });
+  if (answers === undefined) return;
+  const done = new Set<number>();
+  let isLimited = false;
+  asked.forEach(({ call, at }, position) => {
+    const answer = answers[position];
+    if (answer === undefined) return;
+    const isLacking = 'error' in answer && answer.error.code === METHOD_NOT_FOUND;
+    // "Method not found" means that no provider has it. So it does not replace what another refuses for another reason.
+    if (fromOneProvider || !isLacking || !isOtherRefusal(round.settled[at]))
+      round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
+    const verdict = 'error' in answer ? classifyError(answer.error) : 'final';
+    if (verdict === 'final') done.add(at);
+    if (verdict === 'rateLimited') isLimited = true;
+    if (isLacking) pool.noteLacking(entry, call.method);
+  });
+  if (!fromOneProvider || done.size === asked.length) round.open = round.open.filter(({ at }) => !done.has(at));
+  if (!isLimited) return;
+  round.reasons.add(RATE_LIMITED);
+  pool.failed(entry, new ProviderFailure('rateLimited', RATE_LIMITED));
+}
+
+/** Whether a provider has the method and refuses the call all the same. A limit says nothing of what it has. */
+const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
+  outcome !== undefined &&
+  'error' in outcome &&
+  outcome.error.code !== METHOD_NOT_FOUND &&
+  classifyError(outcome.error) !== 'rateLimited';
+
+function toRpcError({ code, message, data }: AnswerError): RpcError {
+  return new RpcError(code, message, data);
+}
