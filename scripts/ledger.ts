@@ -11,7 +11,7 @@ import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
 import type { StoppedService } from './lib/ledger/stopped-service.ts';
 
-const USAGE = `Shows the ledger, also while the service runs, brings open payments to their final state, and claims from payment channels.
+const USAGE = `Shows the ledger and its notes, also while the service runs, brings open payments to their final state, and claims from payment channels.
 
   npm run -s ledger -- status [--json]
   npm run -s ledger -- list [--state STATE] [--limit N] [--json]
@@ -19,6 +19,8 @@ const USAGE = `Shows the ledger, also while the service runs, brings open paymen
   npm run -s ledger -- reconcile [--timeout SECONDS]
   npm run -s ledger -- claim [--timeout SECONDS]
   npm run -s ledger -- copy [--from FILE] [--to URL]
+  npm run -s ledger -- providers
+  npm run -s ledger -- trust HOST
 
   status       payments and sums by rail and state, the oldest open payment, kept replies
   list         USDC payments with their routes, newest first (at most 50)
@@ -37,6 +39,8 @@ const USAGE = `Shows the ledger, also while the service runs, brings open paymen
                no service may run on either
     --from     the file (default: ledger.db in the data directory)
     --to       postgres://… (default: LEDGER_URL, which hides the password from other users of this machine)
+  providers    RPC providers that contradicted others: what they said, what the others said, and until when this counts
+  trust        ends that for a host before its time; the running service sees it within seconds
   --data-dir   the directory of ledger.db (default: the database of LEDGER_URL, from the environment or .env; else DATA_DIR, else data)
   --help       this text
 
@@ -45,7 +49,7 @@ Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
 
 const print = (line: string): void => console.log(line);
 
-type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'claim' | 'copy' }>;
+type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'claim' | 'copy' | 'providers' | 'trust' }>;
 
 async function show(reports: LedgerReports, command: ReadCommand): Promise<void> {
   if (command.name === 'export') {
@@ -72,6 +76,12 @@ await runOperatorCommand(USAGE, async () => {
   if (command.name === 'reconcile' || command.name === 'claim') {
     const service = { env: process.env, location, timeoutMs: command.timeoutMs, print, say };
     return (await workFor(command.name)(service)) ? 0 : 1;
+  }
+  if (command.name === 'providers' || command.name === 'trust') {
+    const { listProviders, trustProvider } = await import('./lib/ledger/beside-service.ts');
+    const beside = { location, clock: systemClock, print };
+    await (command.name === 'trust' ? trustProvider(beside, command.host) : listProviders(beside));
+    return 0;
   }
   const reports = openReports(location);
   try {

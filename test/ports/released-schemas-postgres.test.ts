@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { readMigrations } from '../../src/store/schema-version.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { dumpOf } from '../support/ledger/released-fixtures.ts';
 import { expectOthers, expectPayments, expectPromises, expectProofs } from '../support/ledger/released-ledger.ts';
@@ -11,7 +13,7 @@ import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { patient } from './unless-late.ts';
 
 const ON_POSTGRES = RELEASED.filter(({ database }) => database === 'postgres');
-const NEWEST = Math.max(...ON_POSTGRES.map(({ version }) => version));
+const { newest: NEWEST } = readMigrations(join(import.meta.dirname, '../../src/store/postgres/migrations'));
 
 /** All that a schema is made of, but for the order of columns, in which migrations of two branches may have come. */
 const PARTS = [

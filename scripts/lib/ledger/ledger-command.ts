@@ -12,6 +12,9 @@ export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'export'; readonly from: number; readonly to: number }
   /** `from` is a file, and `to` a database. Undefined means the service's own. */
   | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
+  | { readonly name: 'providers' }
+  /** `host` as `providers` lists it. */
+  | { readonly name: 'trust'; readonly host: string }
 );
 
 const STATES: readonly PaymentState[] = ['reserved', 'settling', 'unknown', 'settled', 'failed'];
@@ -38,6 +41,10 @@ export function readLedgerCommand(args: readonly string[]): LedgerCommand | null
       return readExport(rest);
     case 'copy':
       return readCopy(rest);
+    case 'providers':
+      return readProviders(rest);
+    case 'trust':
+      return readTrust(rest);
     default:
       throw new UsageError(name === undefined ? 'a command is needed' : `unknown command: ${name}`);
   }
@@ -86,6 +93,19 @@ function readCopy(args: string[]): LedgerCommand | null {
   if (values.from !== undefined && values['data-dir'] !== undefined)
     throw new UsageError('--from names the file, so --data-dir cannot be given too');
   return { name: 'copy', dataDir: values['data-dir'], from: values.from, to: values.to };
+}
+
+function readProviders(args: string[]): LedgerCommand | null {
+  const values = parse(args, COMMON);
+  return values.help ? null : { name: 'providers', dataDir: values['data-dir'] };
+}
+
+function readTrust([host, ...args]: string[]): LedgerCommand | null {
+  const isOption = host === undefined || host.startsWith('-');
+  const values = parse(isOption && host !== undefined ? [host, ...args] : args, COMMON);
+  if (values.help) return null;
+  if (isOption) throw new UsageError('trust needs the host of a provider first, as `providers` lists it');
+  return { name: 'trust', dataDir: values['data-dir'], host };
 }
 
 function parse<const T extends ParseArgsOptionsConfig>(args: string[], options: T) {

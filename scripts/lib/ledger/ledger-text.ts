@@ -1,6 +1,7 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import type { ClaimReport } from '../../../src/payment/rails/usdc-channels/claims.ts';
+import type { ProviderNote } from '../../../src/store/ports/providers.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
 import { textTable } from '../text-table.ts';
 
@@ -90,6 +91,21 @@ export function listJson(payments: readonly ListedPayment[]): object {
       }),
     ),
   };
+}
+
+/** The notes on RPC providers, one a line. What was said is last, because it may be long. */
+export function providersText(notes: readonly ProviderNote[]): string[] {
+  if (notes.length === 0) return ['no RPC provider is set apart or in dispute'];
+  const cells = notes.map(({ host, kind, sinceMs, untilMs, said, others, question }) => [
+    host,
+    kind,
+    iso(sinceMs),
+    iso(untilMs),
+    said,
+    others,
+    question,
+  ]);
+  return textTable([['host', 'kind', 'since', 'until', 'it said', 'others said', 'question'], ...cells]);
 }
 
 /** What a claim did, one fact a line. `report` is null when the claim did not end in time. Amounts in base units of USDC. */

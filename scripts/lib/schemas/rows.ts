@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ChannelConfig, ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { ListingRow } from '../../../src/store/ports/market.ts';
+import type { ProviderNote } from '../../../src/store/ports/providers.ts';
 import type { NewPayment } from '../../../src/store/ports/sales.ts';
 
 // The rows of the databases that the code of earlier commits made. Names give their bytes, so that a test knows what each row must say.
@@ -71,6 +72,10 @@ export const listing: ListingRow = {
   ...{ pricedAt: AT, checkedAt: AT + 1, reason: null, failures: 0, offlineAt: null, dueAt: AT + HOUR_MS },
 };
 export const spent = { wei: 2n ** 70n, failedWei: 2n ** 60n, gas: 65_000n, transactions: 2, payments: 3 };
+export const providerNote: ProviderNote = {
+  ...{ host: 'rpc.example', kind: 'apart', question: 'receipt of 0x01', said: 'mined', others: 'not mined' },
+  ...{ sinceMs: AT, untilMs: AT + 24 * HOUR_MS },
+};
 export const selfTest = {
   ...{ at: AT, ok: true, latencyMs: 640, transaction: hashOf('self-test'), notCharged: true, reason: null },
 };

@@ -14,6 +14,7 @@ export async function writeLedger(stores: EarlierStores, version: number): Promi
   await stores.spending?.add(rows.DAY, rows.spent);
   await stores.catalogue?.save(rows.catalogueCopy);
   await stores.market?.put(rows.listing, 120, { total: 100, perDomain: 30 });
+  await stores.providers?.put(rows.providerNote);
   await stores.keys?.keep('mpp', rows.hashOf('service key'));
 }
 

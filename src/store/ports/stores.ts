@@ -2,6 +2,7 @@ import type { CatalogueStore } from './catalogue.ts';
 import type { ChannelStore } from './channels.ts';
 import type { MarketStore } from './market.ts';
 import type { LightningStore } from './proofs.ts';
+import type { ProviderNotes } from './providers.ts';
 import type { LedgerStore } from './sales.ts';
 import type { SelfTestStore } from './selftest.ts';
 import type { ServiceKeyStore } from './service-keys.ts';
@@ -21,6 +22,7 @@ export interface LedgerStores {
   readonly catalogue: CatalogueStore;
   readonly settled: SettledReads;
   readonly keys: ServiceKeyStore;
+  readonly providers: ProviderNotes;
   /** Rejects when the ledger cannot be read, and when its database accepts no writes. */
   ping(): Promise<void>;
   /** Resolves with the reason when the stores will take no more writes before the service is started again; else never. */

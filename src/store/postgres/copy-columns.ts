@@ -43,6 +43,8 @@ export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'market_calls' },
   { name: 'market_state', own: 'revision <> 0' },
   { name: 'service_keys' },
+  { name: 'provider_notes' },
+  { name: 'book_entries', amount: 'amount' },
 ];
 
 /** Columns that only PostgreSQL has: a payment's place among its payer's payments, which is the order of reservation. */

@@ -11,6 +11,7 @@ import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
 import { migrate } from './migrate.ts';
 import { openPools, type Pools } from './pool.ts';
+import { createProviderNotes } from './provider-notes.ts';
 import { createRelayerSpending } from './relayer-spending.ts';
 import { createRetry } from './retry.ts';
 import { createSelfTestStore } from './selftest-store.ts';
@@ -79,6 +80,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     catalogue: createCatalogueStore(pools, queues.others),
     settled: createSettledReads(pools),
     keys: createServiceKeys(pools, queues.others),
+    providers: createProviderNotes(pools, queues.others),
     ping,
     // A database that is lost for a while comes back.
     syncFailed: new Promise(() => {}),

@@ -8,6 +8,7 @@ import { syncFailureOf } from './group-commit.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
+import { createProviderNotes } from './provider-notes.ts';
 import { createRelayerSpending } from './relayer-spending.ts';
 import { createSelfTestStore } from './selftest-store.ts';
 import { createServiceKeys } from './service-keys.ts';
@@ -33,6 +34,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     catalogue: createCatalogueStore(db),
     settled: createSettledReads(db),
     keys: createServiceKeys(db),
+    providers: createProviderNotes(db),
     ping: payments.ping,
     syncFailed: syncFailureOf(db),
     close: payments.close,

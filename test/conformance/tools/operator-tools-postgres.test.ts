@@ -163,6 +163,18 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     expect((await run('ledger', ['status'], shared())).stdout).toContain('oldest open payment: ');
   });
 
+  test('lists the providers that were copied with it, trusts one again, and refuses where there is no ledger', async () => {
+    const listed = await run('ledger', ['providers'], shared());
+    expect(listed.stdout, listed.stderr).toMatch(/^rpc\.a\.example +apart +.* +“mined” +null +receipt of 0xab$/m);
+    expect(await run('ledger', ['trust', 'rpc.a.example'], shared())).toMatchObject({
+      code: 0,
+      stdout: 'rpc.a.example: 1 note ended\n',
+    });
+    expect(await ask('SELECT host FROM provider_notes')).toEqual([]);
+    const none = await run('ledger', ['providers'], { LEDGER_URL: other });
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('the ledger is of version 0')]);
+  });
+
   test('is not copied to a target with rows or without a ledger, nor from another version, and the reason is given', async () => {
     await expect(copy(file, database)).rejects.toThrow('is not empty (usdc_payments has rows)');
     const none = await run('ledger', ['status'], { LEDGER_URL: other });

@@ -148,6 +148,28 @@ describe('the tools beside a service, and after it was killed', { shuffle: false
     expect((await run('ledger', ['export', '--csv', '--to', '2020-01-01'])).stdout.split('\r\n')).toHaveLength(2);
   });
 
+  test('providers that contradicted others are listed and trusted again beside the running service', async () => {
+    expect(await run('ledger', ['providers'])).toMatchObject({
+      code: 0,
+      stdout: 'no RPC provider is set apart or in dispute\n',
+    });
+    const put = new Database(ledgerFile());
+    put
+      .prepare("INSERT INTO provider_notes VALUES ('rpc.liar.example', 'apart', 'receipt', 'mined', 'null', ?, ?)")
+      .run(Date.now(), Date.now() + 86_400_000);
+    put.close();
+    expect((await run('ledger', ['providers'])).stdout).toMatch(
+      /^rpc\.liar\.example +apart +.* +mined +null +receipt$/m,
+    );
+    const unknown = await run('ledger', ['trust', 'rpc.other.example']);
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    expect(unknown.stderr).toMatch(/^failed: there is no note on rpc\.other\.example: /);
+    const trusted = await run('ledger', ['trust', 'rpc.liar.example']);
+    expect(trusted).toMatchObject({ code: 0, stdout: 'rpc.liar.example: 1 note ended\n' });
+    expect(rows(ledgerFile(), 'SELECT host FROM provider_notes')).toEqual([]);
+    expect((await buyOnce(network, service.origin, PATH)).answer.status).toBe(200);
+  });
+
   test('the ledger command refuses to reconcile beside a running service', async () => {
     const refused = await run('ledger', ['reconcile']);
     expect(refused).toMatchObject({ code: 1, stdout: '' });

@@ -87,6 +87,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       opened.push(stores);
       const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled, keys } =
         stores;
+      const { providers } = stores;
       const fenced: typeof payments = {
         ...payments,
         noteBroadcast: (entries, where, fencingToken) =>
@@ -108,6 +109,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         lightning: remote(lightning),
         transfers: remote(transfers),
         keys: remote(keys),
+        providers: remote(providers),
         spending: remote(spending),
         selfTests: remote(selfTests),
         market: remote(market),

@@ -112,6 +112,7 @@ export async function expectOthers(stores: LedgerStores, version: number): Promi
   const spent = { ...rows.spent, failedWei: since(14, rows.spent.failedWei, 0n) };
   const nothing = { wei: 0n, failedWei: 0n, gas: 0n, transactions: 0, payments: 0 };
   expect(await stores.spending.spentOn(rows.DAY)).toEqual(since(10, spent, nothing));
+  expect(await stores.providers.list(rows.AT)).toEqual(since(20, [rows.providerNote], []));
   expect(await stores.catalogue.load()).toEqual(since(10, rows.catalogueCopy, null));
   const listing = { ...rows.listing, listedAt: rows.listing.checkedAt, calls: 1, answered: 1, medianLatencyMs: 120 };
   expect(await stores.market.find(rows.listing.place)).toEqual(since(10, listing, null));

@@ -89,6 +89,17 @@ export function seedLedger(file: string): void {
     payments: 3,
   });
   put('catalogue_copy', { id: 1, read_at: 1, digest: randomBytes(32), entries: JSON.stringify(['é \u0000 €', null]) });
+  put('provider_notes', {
+    host: 'rpc.a.example',
+    kind: 'apart',
+    question: 'receipt of 0xab',
+    said: '“mined”',
+    others: 'null',
+    noted_at: 1,
+    expires_at: 2 ** 43,
+  });
+  const entry = { network: 'eip155:5042', rail: 'usdc-exact', detail: 'no transfer', noted_at: 1, accepted_at: 2 };
+  put('book_entries', { kind: 'missing', item: 'a', amount: 2n ** 63n - 1n, block: 9, ...entry });
   const listing = {
     domain: 'a.example',
     listing: '{}',

@@ -14,6 +14,9 @@ test.each([
   ['claim --timeout 5 --data-dir x', { name: 'claim', dataDir: 'x', timeoutMs: 5000 }],
   ['copy --to postgres://h/d', { name: 'copy', dataDir: undefined, from: undefined, to: 'postgres://h/d' }],
   ['copy --from x', { name: 'copy', dataDir: undefined, from: 'x', to: undefined }],
+  ['providers', { name: 'providers', dataDir: undefined }],
+  ['trust rpc.example:8545', { name: 'trust', dataDir: undefined, host: 'rpc.example:8545' }],
+  ['trust rpc.example --data-dir x', { name: 'trust', dataDir: 'x', host: 'rpc.example' }],
   ['export --csv', { name: 'export', dataDir: undefined, from: 0, to: Number.MAX_SAFE_INTEGER }],
 ])('%s is accepted', (line, command) => {
   expect(read(line)).toEqual(command);
@@ -33,6 +36,9 @@ test.each([
   'claim --help',
   'export --help',
   'copy --help',
+  'providers --help',
+  'trust --help',
+  'trust rpc.example --help',
 ])('%s asks for help', (line) => {
   expect(read(line)).toBeNull();
 });
@@ -54,6 +60,10 @@ describe('wrong usage', () => {
     'claim --timeout 0',
     'claim all',
     'copy x',
+    'providers x',
+    'trust',
+    'trust --data-dir x',
+    'trust a b',
     'copy --from x --data-dir y',
     'export',
     'export --csv --from 2026-02-29',
