@@ -67,6 +67,7 @@ export function withinBudget(
     },
     ready: chain.ready,
     requestsPerSecond: chain.requestsPerSecond,
+    agreed: chain.agreed,
     everywhere: () => Promise.reject(new Error('the collector only reads')),
   };
 }

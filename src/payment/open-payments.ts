@@ -43,7 +43,11 @@ interface PaymentsOptions<S>
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
-  const rails = openRails(kit, (name) => statusNow(() => settling, name), railList);
+  const rails = openRails(
+    kit,
+    (name) => statusNow(() => settling, name, options.chain.agreed.whyUnconfirmed),
+    railList,
+  );
   const settling: MaintainedSettling = openSettling({ ...kit, rails }, { place, onLeft });
   const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
   const maintenance = createMaintenance({
@@ -132,10 +136,11 @@ function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
 }
 
 /** A rail's status. Each call reads it again, because another process may settle by then. */
-function statusNow(settling: () => Settling, rail: RailName): RailStatus {
+function statusNow(settling: () => Settling, rail: RailName, whyUnconfirmed: () => string | null): RailStatus {
   const status = () => settling().status(rail);
   return {
-    unavailable: () => status().unavailable(),
+    // Without two providers nobody could confirm that this payment moved money.
+    unavailable: () => status().unavailable() ?? whyUnconfirmed(),
     refuses: (payer) => status().refuses(payer),
     refusesCode: () => status().refusesCode(),
   };

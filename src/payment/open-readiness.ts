@@ -11,7 +11,7 @@ import type { RailProbes, Settling } from './settling.ts';
 
 interface ReadinessOptions {
   config: Pick<Config, 'network' | 'rails'>;
-  chain: Pick<ChainClient, 'request'>;
+  chain: Pick<ChainClient, 'request' | 'agreed'>;
   ledger: Pick<Ledger, 'ping'>;
   settling: Pick<Settling, 'status' | 'probes' | 'detail'>;
   railList: RailList;
@@ -41,6 +41,8 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
     ledger: await checked(ledger.ping),
     usdc: await checked(checkDomain),
     settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
+    // One provider's word alone decides. There is nothing to agree on.
+    ...(chain.agreed.witnesses > 1 && { rpc: settlementState(chain.agreed.whyUnconfirmed(), null) }),
     ...serviceChecks(settling.probes(), railsUnder(config.rails, railList), config.rails),
   });
 }

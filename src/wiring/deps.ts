@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import { catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { createChainClient } from '../chain/rpc/client.ts';
 import type { Rank } from '../chain/rpc/rank.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
 import { type Part, WHOLE } from '../cluster/part.ts';
@@ -31,6 +30,7 @@ import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
 import { openListings } from './listings.ts';
 import { createMounts } from './mounts.ts';
+import { openChain } from './open-chain.ts';
 import { openCollecting } from './open-collecting.ts';
 import { type OpenLedger, openLedger } from './open-ledger.ts';
 import { openSources } from './open-sources.ts';
@@ -45,19 +45,16 @@ export async function createDeps(
   part: Part = WHOLE,
   railList: RailList = RAILS,
 ) {
-  const { network } = config;
   const worker = part.kind === 'worker' ? part : null;
   const link = worker?.link ?? null;
   const lockFile = join(config.dataDir, 'ledger.lock');
   const lock = worker ? joinLedger(lockFile) : holdLedger(lockFile);
-  const chain = createChainClient({
-    ...{ rpcUrls: network.rpcUrls, chainId: network.chainId, timeoutMs: config.rpcTimeoutMs, log },
-    genesisHash: config.collector.genesisHash ?? undefined,
-  });
-  const collecting = openCollecting({ config, chain, link, clock, log });
   const metrics = createMetrics();
+  const chain = openChain(config, metrics, log);
+  const collecting = openCollecting({ config, chain, link, clock, log });
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
+  chain.trust.keepIn(stores.providers);
   const { payments: store, channels, selfTests, spending, transfers } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
@@ -113,6 +110,7 @@ export async function createDeps(
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });
+  await chain.watchHeads();
   await payments.start();
   await lightning.start();
   await listings.start();

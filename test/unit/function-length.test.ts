@@ -19,7 +19,7 @@ interface Measured {
  * So the change that shortens a function lowers or deletes its entry.
  */
 const EXCEPTIONS: Readonly<Record<string, number>> = {
-  'src/payment/evm/chain-check.ts createChainCheck': 76,
+  'src/payment/evm/chain-check.ts createChainCheck': 71,
   'src/payment/evm/shared-reads.ts createSharedReads': 114,
   'src/payment/ledger.ts createLedger': 95,
   'src/payment/purchase.ts createPurchase': 186,
@@ -28,7 +28,7 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/rails/lightning/open.ts createLightning': 73,
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
   'src/store/sqlite/market-store.ts createMarketStore': 65,
-  'src/wiring/deps.ts createDeps': 113,
+  'src/wiring/deps.ts createDeps': 111,
 };
 
 /** Every function of a file that has a body, in text order. Lines count from the function's first word to its closing brace. */

@@ -7,6 +7,24 @@ export interface RpcCall {
   readonly params: readonly unknown[];
 }
 
+/**
+ * What an answer says for certain. `about` is the hash of its block, or null where the answer names none. Two statements about one block that say
+ * different things cannot both be true.
+ */
+export interface Statement {
+  readonly about: string | null;
+  readonly says: string;
+}
+
+/**
+ * Reads what one provider's answers say, an entry for each call. Null where an answer says nothing: it is missing or unreadable, or `null` because what
+ * was asked for is not there yet.
+ */
+export type ReadStatements = (
+  outcomes: readonly RpcOutcome[],
+  calls: readonly RpcCall[],
+) => readonly (Statement | null)[];
+
 /** `signal` ends the call with its own reason, which counts against no provider. */
 export interface RpcOptions {
   readonly signal?: AbortSignal;
@@ -20,6 +38,15 @@ export interface RpcOptions {
    * lacks the method or the block, the next provider is asked for all of them. By default the next one is asked only for what was refused.
    */
   readonly fromOneProvider?: boolean;
+  /**
+   * Where two or more providers are configured, an answer counts once two of them gave it (`witnesses.ts`). An answer that only one gives is the outcome
+   * `Unconfirmed`. With one provider its word alone counts.
+   */
+  readonly statements?: ReadStatements;
+  /** For calls with `statements` that are asked again and again: the first provider alone is asked until it says something. */
+  readonly isPoll?: boolean;
+  /** How many places after the best provider the first one stands that is asked. 0 by default. */
+  readonly turn?: number;
   /** Called before each HTTP request of the call, so that a caller can keep a request budget. */
   readonly onRequest?: () => void;
   /** What the call is for; `sale` by default. While the providers limit us, calls of more important ranks go first. */

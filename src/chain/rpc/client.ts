@@ -1,14 +1,17 @@
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import type { Allowance } from './allowance.ts';
 import { createRankQueue } from './allowed.ts';
 import type { RpcCall, RpcOptions } from './call.ts';
-import { createAsk } from './failover.ts';
+import { type Ask, createAsk } from './failover.ts';
 import type { ChainLog } from './log.ts';
-import { createProvider } from './provider.ts';
+import { createProvider, type Provider } from './provider.ts';
 import { createProviderPool } from './provider-pool.ts';
 import type { Rank } from './rank.ts';
+import { createTrust, type Trust } from './trust.ts';
 import type { RpcOutcome } from './wire.ts';
+import { type AskWitnesses, createWitnesses } from './witnesses.ts';
 
 /**
  * JSON-RPC over the configured providers, tried in order. Each has the time-out, and is used only after its chain id was checked.
@@ -37,6 +40,8 @@ export interface ChainClient {
    * Resolves when all have been asked. It reports neither their answers nor their failures.
    */
   everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
+  /** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
+  readonly agreed: Agreed;
 }
 
 /** Where the chain is read, and how long one provider may take. */
@@ -50,12 +55,20 @@ export interface ChainClientOptions {
   readonly timeoutMs: number;
   readonly log?: ChainLog;
   readonly clock?: Clock;
+  /** Called for each HTTP request to the provider of this host. */
+  readonly onRequest?: (host: string) => void;
+  /** Called whenever two providers contradict the one of this host. */
+  readonly onContradiction?: (host: string) => void;
 }
 
 /** A client with its connections. */
 export interface OpenChainClient extends ChainClient {
   /** Each provider's allowance, in the order of their URLs, for requests that are sent to one provider without this client. */
   readonly allowances: readonly Allowance[];
+  /** Which providers are believed. */
+  readonly trust: Trust;
+  /** Begins to watch the heads of the providers, until `close`. Resolves after the first round. Never rejects. */
+  watchHeads(): Promise<void>;
   /** Rejects unless at least one provider serves the chain. */
   check(): Promise<void>;
   /** Ends every connection. */
@@ -73,25 +86,34 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
-  const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log);
+  const trust = createTrust(clock, log, options.onContradiction);
+  const hooks = { isApart: trust.isApart, ...(options.onRequest && { onRequest: options.onRequest }) };
+  const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log, hooks);
   const queue = createRankQueue(pool, clock);
-  const askInOrder = createAsk(pool, queue, clock);
+  const ask = openAsk(providers, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
+
+  async function request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
+    const [outcome] = await ask([{ method, params }], rpc);
+    if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
+    if ('error' in outcome) throw outcome.error;
+    return outcome.result as T;
+  }
+
+  const agreed = createAgreedHead({ pool, trust, request, clock, log });
 
   return {
     chainId,
     publicUrl: first.origin,
     allowances: pool.entries.map(({ allowance }) => allowance),
-    async request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
-      const [outcome] = await askInOrder([{ method, params }], rpc);
-      if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
-      if ('error' in outcome) throw outcome.error;
-      return outcome.result as T;
-    },
+    trust,
+    agreed,
+    watchHeads: agreed.start,
+    request,
     async batch(calls, rpc = {}) {
       if (calls.length === 0) return [];
-      if (calls.length <= MAX_BATCH) return askInOrder(calls, rpc);
+      if (calls.length <= MAX_BATCH) return ask(calls, rpc);
       const parts = Array.from({ length: Math.ceil(calls.length / MAX_BATCH) }, (_, part) =>
-        askInOrder(calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), rpc),
+        ask(calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), rpc),
       );
       return (await Promise.all(parts)).flat();
     },
@@ -104,9 +126,17 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
       if (!(await pool.check())) throw new UpstreamFailed('chain', `no provider answers for chain ${chainId}`);
     },
     async close() {
+      agreed.stop();
       await Promise.all(providers.map((provider) => provider.close()));
     },
   };
 }
 
-const SILENT: ChainLog = { info: () => undefined, warn: () => undefined };
+/** Asks two providers for what only counts by two, where two hosts are configured; else one after the other. */
+function openAsk(providers: readonly Provider[], askInOrder: Ask, askWitnesses: AskWitnesses): Ask {
+  if (new Set(providers.map(({ host }) => host)).size < 2) return askInOrder;
+  return (calls, rpc) =>
+    rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
+}
+
+const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

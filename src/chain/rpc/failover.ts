@@ -67,7 +67,7 @@ async function askAll(
 ): Promise<RpcOutcome[]> {
   const refused: { entry: PooledProvider; reason: string }[] = [];
   round.reasons.clear();
-  const entries = pool.inOrder();
+  const entries = pool.inOrder(rpc.turn);
   const asked = askable(entries, round.isLastTry && rpc.rank === 'settle');
   for (const entry of asked) {
     await askProvider(pool, entry, round, rpc);

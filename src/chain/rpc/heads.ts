@@ -9,7 +9,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 interface HeadWatchOptions {
   /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
   readonly urls: readonly string[];
-  readonly log: ChainLog;
+  readonly log: Pick<ChainLog, 'warn'>;
   readonly onHead: (number: number) => void;
   /** The next endpoint is tried when a socket has reported nothing for this long. */
   readonly idleTimeoutMs?: number;
@@ -87,7 +87,7 @@ function numberOf(text: string): number | null {
 }
 
 /** Lets callers wait for new heads. The socket is opened for the first listener and stays open, because opening takes longer than a block. */
-export function createHeads(urls: readonly string[], log: ChainLog) {
+export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>) {
   const listeners = new Set<() => void>();
   let watch: { close(): void } | null = null;
   return {

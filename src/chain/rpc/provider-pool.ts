@@ -18,6 +18,12 @@ export interface PooledProvider {
   failures: number;
   /** Until then the provider is asked after the healthy ones. A provider of another chain is not checked again before. */
   heldBackUntilMs: number;
+  /** Whether its head is far from the one that others agree on. It is then asked after them. */
+  isOffHead: boolean;
+  /** Until then it is asked after the others, because it alone made a statement. */
+  doubtedUntilMs: number;
+  /** When it answered last, in Unix milliseconds. */
+  answeredMs: number;
   checking: Promise<void> | undefined;
 }
 
@@ -39,8 +45,8 @@ export interface ChainIdentity {
 export interface ProviderPool {
   /** All of them, in the operator's order. */
   readonly entries: readonly PooledProvider[];
-  /** The providers to ask, best first, without those that serve another chain. */
-  inOrder(): PooledProvider[];
+  /** The providers to ask, best first and begun at the `turn`th, without those that serve another chain or are set apart. */
+  inOrder(turn?: number): PooledProvider[];
   /** Asks one provider, once its chain id is verified, and notes success or failure. Throws ProviderFailure, or the signal's reason. */
   call(entry: PooledProvider, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   /** Notes a failure that `call` could not see (a call of a batch that was refused by a limit). */
@@ -52,6 +58,13 @@ export interface ProviderPool {
   check(): Promise<boolean>;
 }
 
+interface PoolHooks {
+  /** Whether the provider of this host is set apart. */
+  isApart?(host: string): boolean;
+  /** Called for each HTTP request to the provider of this host. */
+  onRequest?(host: string): void;
+}
+
 /**
  * Invariant: after a failure, no call reaches a provider before it has reported the wanted chain id again.
  * A failed provider is checked in the background before it is asked first again, so that no buyer waits for its time-out.
@@ -61,10 +74,10 @@ export function createProviderPool(
   wanted: ChainIdentity,
   clock: Clock,
   log: ChainLog,
+  { isApart = () => false, onRequest = () => {} }: PoolHooks = {},
 ): ProviderPool {
   const entries = providers.map((provider) => newEntry(provider, clock));
   const isLacking = ({ lacking }: PooledProvider, method: string) => (lacking.get(method) ?? 0) > clock.nowMs();
-
   const failed = (entry: PooledProvider, failure: ProviderFailure) => noteFailure(entry, failure, clock.nowMs(), log);
   const succeeded = (entry: PooledProvider) => noteSuccess(entry, log);
 
@@ -86,13 +99,16 @@ export function createProviderPool(
     return entry.checking;
   }
 
+  const isTrusted = ({ provider }: PooledProvider) => !isApart(provider.host);
+  const verifyBehind = (entry: PooledProvider) => void verify(entry).catch(() => undefined);
+
   return {
     entries,
     failed,
     lacks: (entry, method) =>
       isLacking(entry, method) && entries.some((other) => !other.wrongChain && !isLacking(other, method)),
     noteLacking: (entry, method) => void entry.lacking.set(method, clock.nowMs() + LACKING_RETRY_MS),
-    inOrder: () => ordered(entries, clock.nowMs(), (entry) => void verify(entry).catch(() => undefined)),
+    inOrder: (turn = 0) => begunAt(turn, ordered(entries.filter(isTrusted), clock.nowMs(), verifyBehind)),
     async check() {
       await Promise.allSettled(entries.map(verify));
       return entries.some((entry) => entry.verified);
@@ -100,8 +116,10 @@ export function createProviderPool(
     async call(entry, calls, signal) {
       if (!entry.verified) await untilAborted(verify(entry), signal);
       entry.allowance.spend();
+      onRequest(entry.provider.host);
       try {
         const answers = await entry.provider.call(calls, signal);
+        entry.answeredMs = clock.nowMs();
         if (entry.failures > 0) succeeded(entry);
         return answers;
       } catch (error) {
@@ -121,6 +139,9 @@ function newEntry(provider: Provider, clock: Clock): PooledProvider {
     wrongChain: false,
     failures: 0,
     heldBackUntilMs: 0,
+    isOffHead: false,
+    doubtedUntilMs: 0,
+    answeredMs: Number.NEGATIVE_INFINITY,
     checking: undefined,
   };
 }
@@ -163,11 +184,17 @@ function ordered(
   for (const entry of entries) {
     const unproven = entry.failures > 0 && !entry.verified;
     const due = nowMs >= entry.heldBackUntilMs;
+    const isDoubted = entry.isOffHead || nowMs < entry.doubtedUntilMs;
     if (unproven && due && entry.checking === undefined) probe(entry);
     if (entry.wrongChain) continue;
-    (due && !unproven ? healthy : behind).push(entry);
+    (due && !unproven && !isDoubted ? healthy : behind).push(entry);
   }
   return behind.length === 0 ? healthy : [...healthy, ...behind];
+}
+
+function begunAt(turn: number, entries: PooledProvider[]): PooledProvider[] {
+  const start = entries.length === 0 ? 0 : turn % entries.length;
+  return start === 0 ? entries : [...entries.slice(start), ...entries.slice(0, start)];
 }
 
 async function identify(provider: Provider, { chainId, genesisHash }: ChainIdentity): Promise<void> {

@@ -6,6 +6,8 @@ import type { RpcCall } from './call.ts';
 export interface Provider {
   /** Scheme and host. Only this part of the URL may be published, because the path may hold a key. */
   readonly origin: string;
+  /** The host, with its port where the URL names one. Two URLs of one host are one witness. */
+  readonly host: string;
   /** Sends one HTTP request for one or more calls, and returns the answers in their order. Throws ProviderFailure when there is no usable answer. */
   call(calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   close(): Promise<void>;
@@ -22,7 +24,7 @@ const USER_AGENT = 'Mozilla/5.0 (compatible; percall)';
 
 /** Opens nothing until the first call. `timeoutMs` bounds a request from its start to the last byte of its answer. */
 export function createProvider(url: string, timeoutMs: number): Provider {
-  const { origin, pathname, search, username, password } = new URL(url);
+  const { origin, host, pathname, search, username, password } = new URL(url);
   const pool = new Pool(origin, {
     connections: MAX_CONNECTIONS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -47,6 +49,7 @@ export function createProvider(url: string, timeoutMs: number): Provider {
 
   return {
     origin,
+    host,
     async call(calls, signal) {
       const ids = calls.map(() => ++lastId);
       const requests = calls.map(({ method, params }, at) => ({ jsonrpc: '2.0', id: ids[at], method, params }));

@@ -40,11 +40,6 @@ export function createChainCheck(
   const admitPayer = createAdmissionReader(chain, usdc, clock);
   let price: { readonly text: string; readonly untilMs: number } | null = null;
 
-  const withSlack = (reading: PayerReading): Look => ({
-    ...reading,
-    block: Math.max(0, reading.block - HEAD_SLACK_BLOCKS),
-  });
-
   async function gasPrice(signal: AbortSignal): Promise<string> {
     if (price && price.untilMs > clock.nowMs()) return price.text;
     const wei = parseAnswer(quantity, await chain.request('eth_gasPrice', [], { signal }), 'gas price');
@@ -92,10 +87,10 @@ export function createChainCheck(
   return {
     /** Reads the payer of a payment that we owe a settlement. It does not wait for other clients' turns. */
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
-      withSlack(await readPayer(authorization, signal)),
+      withSlack(chain, await readPayer(authorization, signal)),
     /** Reads the payer of an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
     admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
-      withSlack(await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
+      withSlack(chain, await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
     /** The balance of an account at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };
@@ -105,6 +100,12 @@ export function createChainCheck(
     contractSigned,
     simulate,
   };
+}
+
+/** A block beyond the agreed head is one provider's error or lie: a search that began there would find nothing. */
+function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
+  const block = Math.min(reading.block, agreed.lastHead() ?? reading.block);
+  return { ...reading, block: Math.max(0, block - HEAD_SLACK_BLOCKS) };
 }
 
 function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization' | 'call'>) {

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
-import type { RpcOptions } from '../../chain/rpc/call.ts';
+import { readAtBlock } from '../../chain/named-block.ts';
+import type { ReadStatements, RpcOptions, Statement } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { Rank } from '../../chain/rpc/rank.ts';
-import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
+import { account, data, parseAnswer, readOutcome, toQuantity, word } from '../../chain/rpc/wire.ts';
+import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import { EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
@@ -19,6 +21,7 @@ interface Log {
 export interface Receipt {
   readonly transactionHash: string;
   readonly blockNumber: string;
+  readonly blockHash?: string | undefined;
   readonly status: string;
   readonly gasUsed: string;
   readonly effectiveGasPrice?: string | undefined;
@@ -28,6 +31,7 @@ export interface Receipt {
 const number = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
 const receiptShape = z.object({
   ...{ transactionHash: word, blockNumber: number, gasUsed: number, status: z.enum(['0x0', '0x1']) },
+  blockHash: word.optional(),
   effectiveGasPrice: number.optional(),
   logs: z.array(z.object({ address: account, topics: z.array(word), data })),
 });
@@ -41,16 +45,34 @@ export function readReceipt(raw: unknown, hash: string): Receipt | null {
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
 }
 
-/** Asks a node for the receipt of this transaction. Null where `readReceipt` is, so also while it is not mined. Rejects as the client's `request` does. */
+/** What providers say about transactions whose receipts are asked for. The price of the gas is left out, because some nodes leave it out. */
+export const receiptStatements: ReadStatements = (outcomes, calls) =>
+  calls.map(({ params: [hash] }, at): Statement | null => {
+    const outcome = outcomes[at];
+    const receipt = outcome && 'result' in outcome ? readReceipt(outcome.result, String(hash)) : null;
+    if (!receipt) return null;
+    const { transactionHash, blockHash, blockNumber, status, gasUsed, logs } = receipt;
+    const numbers = [blockNumber, status, gasUsed].map((text) => BigInt(text).toString());
+    const shown = logs.map(({ address, topics, data }) => [address, topics, data.toLowerCase()]);
+    return { about: blockHash ?? null, says: JSON.stringify([transactionHash, numbers, shown]) };
+  });
+
+/**
+ * Returns the receipt of this transaction as two providers give it. Null where `readReceipt` is, so also while it is not mined, and where no two say the
+ * same. Rejects as the client's `request` does.
+ */
 export async function receiptOf(
-  chain: Pick<ChainClient, 'request'>,
+  chain: Pick<ChainClient, 'batch'>,
   hash: string,
   options: RpcOptions,
 ): Promise<Receipt | null> {
-  return readReceipt(await chain.request('eth_getTransactionReceipt', [hash], options), hash);
+  const calls = [{ method: 'eth_getTransactionReceipt', params: [hash] }];
+  const [outcome] = await chain.batch(calls, { ...options, statements: receiptStatements });
+  if (!outcome) return null;
+  if ('error' in outcome && !(outcome.error instanceof Unconfirmed)) throw outcome.error;
+  return 'result' in outcome ? readReceipt(outcome.result, hash) : null;
 }
 
-const headerShape = z.object({ number: index, timestamp: quantity }).nullable();
 const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: word }));
 
 /** Whether a log records this authorization's use or cancellation. */
@@ -113,16 +135,29 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
   return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
 }
 
-/** Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. */
+/**
+ * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or more providers are configured, an
+ * end counts once two of them show it.
+ */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
-  async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
+  /** The transaction that the logs of one provider name. It is a hint: its receipt must show the end. Null without one. */
+  async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += MAX_LOG_SPAN) {
       const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + MAX_LOG_SPAN - 1)) };
-      const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }], { rank });
-      const logs = parseAnswer(logsShape, raw, 'logs');
-      const end = logs.find((log) => endOf(log, authorization));
-      if (end) return end;
+      const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }], options);
+      const end = parseAnswer(logsShape, raw, 'logs').find((log) => endOf(log, authorization));
+      if (end) return end.transactionHash;
+    }
+    return null;
+  }
+
+  /** The confirmed receipt that ends the authorization. The next provider is asked for logs where one names none, or a wrong one. */
+  async function endReceipt(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
+    for (let turn = 0; turn < chain.agreed.witnesses; turn++) {
+      const hash = await findEnd(authorization, fromBlock, toBlock, { rank, turn });
+      const receipt = hash && (await receiptOf(chain, hash, { rank }));
+      if (receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization))) return receipt;
     }
     return null;
   }
@@ -138,28 +173,24 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     fromBlock: number,
     { atBlock, rank = 'settle' }: LookupOptions = {},
   ): Promise<Found> {
-    const tag = atBlock === undefined ? 'latest' : toQuantity(atBlock);
-    const newest = await chain.request('eth_getBlockByNumber', [tag, false], { rank });
-    const header = parseAnswer(headerShape, newest, 'block header');
-    if (!header || (atBlock !== undefined && header.number !== atBlock)) return { kind: 'unknown' };
-    const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
-    const answer = await chain.request('eth_call', [call, toQuantity(header.number)], { rank });
-    const state = BigInt(parseAnswer(word, answer, 'authorization state'));
+    const number = atBlock ?? (await chain.agreed.head({ rank }));
+    const data = authorizationStateCalldata(authorization.from, authorization.nonce);
+    const callsAt = (tag: string) => [{ method: 'eth_call', params: [{ to: usdc, data }, tag] }];
+    const read = await readAtBlock(chain, number, callsAt, { rank, isConfirmed: true });
+    if (!read) return { kind: 'unknown' };
+    const state = BigInt(readOutcome(read.outcomes[0], word, 'authorization state'));
     if (state === 0n) {
-      const expired = header.timestamp >= authorization.validBefore;
+      const expired = read.block.timestamp >= authorization.validBefore;
       return expired ? { kind: 'failed', reason: EXPIRED } : { kind: 'open' };
     }
-    const end = await findEnd(authorization, fromBlock, header.number, rank);
-    if (!end) return { kind: 'unknown' };
-    const receipt = await receiptOf(chain, end.transactionHash, { rank });
-    const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
-    if (!receipt || !holdsIt) return { kind: 'unknown' };
+    const receipt = await endReceipt(authorization, fromBlock, number, rank);
+    if (!receipt) return { kind: 'unknown' };
     return settledBy(receipt, usdc, authorization) ?? { kind: 'failed', reason: NONCE_USED };
   }
 
   /**
    * Checks a transaction that a third party has named. Returns `settled` when it is mined and paid for the authorization. Null otherwise, which
-   * proves nothing. This takes one request, and a search takes four.
+   * proves nothing. This takes one request of two providers, and a search takes four.
    */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const receipt = await receiptOf(chain, transaction, { rank: 'settle' });

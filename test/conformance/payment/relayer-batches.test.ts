@@ -56,7 +56,7 @@ async function open({ blockSharePercent = 60, isCareful = false, clock = systemC
   await network.fundNative(account.address, 10n ** 20n);
   const chain = createChainClient({ rpcUrls: [proxy.url], chainId, timeoutMs: 60_000 });
   const wallet = createWallet(account.privateKey, chainId);
-  const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
+  const heads = createHeads([network.wsUrl], { warn: () => {} });
   const token = createTokenWatch({
     ...{ chain, usdc, payTo: seller, sender: () => wallet.address, clock },
     log: { error: () => {}, info: () => {} },

@@ -16,7 +16,7 @@ export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = 
   await network.fundNative(account.address, 10n ** 20n);
   const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000 });
   const wallet = createWallet(account.privateKey, chainId);
-  const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
+  const heads = createHeads([network.wsUrl], { warn: () => {} });
   const mined: MinedCost[] = [];
   const warnings: string[] = [];
   const check = createChainCheck(chain, usdc, () => wallet.address);

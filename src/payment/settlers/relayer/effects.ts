@@ -1,13 +1,15 @@
+import { readAtBlock } from '../../../chain/named-block.ts';
 import { isChainBusy } from '../../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../../chain/rpc/call.ts';
-import { index, parseAnswer, type RpcOutcome } from '../../../chain/rpc/wire.ts';
+import { index, type RpcOutcome, readOutcome } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
-import type { Evidence } from '../../evm/evidence.ts';
+import { type Evidence, receiptStatements } from '../../evm/evidence.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Found } from '../../settler.ts';
-import type { Answered, Ask, Sent, Timer } from './events.ts';
+import type { Answered, Ask, Timer } from './events.ts';
 import type { Fees } from './fees.ts';
 import { type Flight, newest } from './flight.ts';
 import type { Job } from './job.ts';
@@ -17,6 +19,8 @@ import { type TryOutOptions, tryOperation, tryOut } from './try-out.ts';
 /** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
+/** A receipt that is this late, in milliseconds, is asked for at the next provider: three blocks on Arc. */
+const NEXT_POLLS_MS = 1500;
 
 /** What the effects are carried out with. When `signal` aborts, waits end at once and no more requests go to the chain. */
 export interface EffectsOptions extends TryOutOptions {
@@ -65,7 +69,7 @@ export function createEffects(options: EffectsOptions) {
         case 'send':
           return { kind, effect, answer: await send(options, effect.raws) };
         case 'fetchReceipts':
-          return { kind, effect, answer: await fetchReceipts(options, effect.sent) };
+          return { kind, effect, answer: await fetchReceipts(options, effect) };
         case 'readPayers':
           return { kind, effect, answer: await readPayers(options, effect.jobs) };
         case 'lookUp':
@@ -85,9 +89,12 @@ export function createEffects(options: EffectsOptions) {
 
 export type Effects = ReturnType<typeof createEffects>;
 
+/** Counts at the agreed head, by two providers: too high a count would leave a gap below every later nonce. */
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
-  const raw = await chain.request('eth_getTransactionCount', [relayer, 'latest'], { signal });
-  return parseAnswer(index, raw, 'transaction count');
+  const callsAt = (tag: string) => [{ method: 'eth_getTransactionCount', params: [relayer, tag] }];
+  const read = await readAtBlock(chain, await chain.agreed.head({ signal }), callsAt, { signal, isConfirmed: true });
+  if (!read) throw new UpstreamFailed('chain', 'the transaction count is not confirmed');
+  return readOutcome(read.outcomes[0], index, 'transaction count');
 }
 
 /** Writes the transactions down, each where its payments or its operation are. */
@@ -124,9 +131,15 @@ function sendings(raws: readonly string[]): RpcCall[] {
   return raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] }));
 }
 
-async function fetchReceipts({ chain, signal }: EffectsOptions, sent: readonly Sent[]): Promise<RpcOutcome[]> {
+/** Asks for receipts, which count by two providers. While nothing is mined one provider is asked, and the next one once the oldest is late. */
+async function fetchReceipts(
+  { chain, clock, signal }: EffectsOptions,
+  { sent, for: what }: Extract<Ask, { kind: 'fetchReceipts' }>,
+): Promise<RpcOutcome[]> {
   const calls = sent.map(({ transaction: { hash } }) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
-  return chain.batch(calls, { signal });
+  const oldestMs = Math.min(...sent.map(({ flight }) => flight.sentMs ?? clock.nowMs()));
+  const turn = Math.max(0, Math.floor((clock.nowMs() - oldestMs) / NEXT_POLLS_MS));
+  return chain.batch(calls, { signal, statements: receiptStatements, isPoll: what === 'look', turn });
 }
 
 function readPayers({ check, signal }: EffectsOptions, jobs: readonly Job[]): Promise<(Reading | null)[]> {

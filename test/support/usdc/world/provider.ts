@@ -6,6 +6,7 @@ import { RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { AUTHORIZATION_USED } from '../../../../src/payment/evm/token.ts';
 import { MULTICALL3 } from '../../../../src/payment/settlers/relayer/multicall.ts';
+import { aloneAgreed } from '../../chain/alone-agreed.ts';
 import type { WorldChain } from './chain.ts';
 import { between, type Dice, pick } from './dice.ts';
 import { type Scenario, START_MS } from './scenario.ts';
@@ -166,6 +167,10 @@ export function createWorldProvider({ chain, scenario, dice, time: { clock, at }
     publicUrl: 'http://world',
     ready: async () => {},
     requestsPerSecond: () => Number.POSITIVE_INFINITY,
+    agreed: aloneAgreed(
+      async (options) =>
+        (await client.request<{ number: string }>('eth_getBlockByNumber', ['latest', false], options)).number,
+    ),
     batch: async (calls, options) => {
       hand('send', calls);
       return calls.length === 0 ? [] : exchange(calls, options?.signal);

@@ -5,6 +5,7 @@ import type { PooledProvider } from '../../../../src/chain/rpc/provider-pool.ts'
 import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/rank.ts';
 import { ranked } from '../../../../src/chain/rpc/ranked.ts';
 import { Unavailable } from '../../../../src/errors.ts';
+import { aloneAgreed } from '../../../support/chain/alone-agreed.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
 /** An allowance of this rate, empty for now; without one, unlimited. */
@@ -151,6 +152,7 @@ test('a ranked chain gives its rank to each call that names none, and keeps the 
   const signal = new AbortController().signal;
   const chain = {
     ...{ chainId: 1, publicUrl: '', everywhere: async () => {}, ready: async () => {}, requestsPerSecond: () => 7 },
+    agreed: aloneAgreed(async () => 1),
     request: async <T>(...given: unknown[]): Promise<T> => asked.push(given) as T,
     batch: async (...given: unknown[]) => {
       asked.push(given);

@@ -28,6 +28,7 @@ function client(rpcUrls: string[], clock = STILL, timeoutMs = 60_000): OpenChain
   const log = {
     info: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
     warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+    error: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
   };
   const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs, log, clock });
   open.unshift(created);

@@ -235,7 +235,7 @@ test.each<[string, string, unknown]>([
   ['eth_getLogs', 'unknown', [{ topics: [], transactionHash: `0x${'00'.repeat(32)}` }]],
   ['eth_call', 'unreadable', '0x'],
   ['eth_call', 'unreadable', null],
-  ['eth_getBlockByNumber', 'unknown', null],
+  ['eth_getBlockByNumber', 'unreadable', null],
   ['eth_getBlockByNumber', 'unreadable', { number: 'latest', timestamp: '0x0' }],
 ])('%s that answers nonsense is %s', async (method, kind, nonsense) => {
   const found = await lookupUsed(({ server }) => {

@@ -369,7 +369,8 @@ describe('a payment whose authorization has expired', () => {
     await plan(jobs);
     expect(jobs.slice(0, 2).map(outcomes)).toEqual([[settledIn(receipt)], [settledIn(receipt)]]);
     expect(jobs.every((job) => outcomes(job).length === 1)).toBe(true);
-    // The head and the state of each, once.
-    expect(node.server.count('eth_getBlockByNumber')).toBe(20);
+    // The head, then the state of each with the header of its block, once.
+    expect(node.server.count('eth_getBlockByNumber')).toBe(40);
+    expect(node.server.count('eth_call')).toBe(20);
   });
 });

@@ -1,0 +1,215 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { RpcOptions } from './call.ts';
+import type { ChainLog } from './log.ts';
+import type { PooledProvider, ProviderPool } from './provider-pool.ts';
+import type { Trust } from './trust.ts';
+import { index, parseAnswer, quantity } from './wire.ts';
+
+/** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
+const ROUND_MS = 4000;
+/** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
+const PRESENT_MS = 10_000;
+/** A head this many blocks from the agreed one is far: ten seconds on Arc. */
+const FAR_BLOCKS = 20;
+/** How long slower providers are waited for once two have answered, in milliseconds. */
+const GRACE_MS = 100;
+/** A lone provider's newest block may be this far ahead of our clock, in seconds. Clocks differ, and operators set them wrong. */
+const AHEAD_SECONDS = 900n;
+
+/** What is known of a provider, for operators. */
+export interface ProviderStatus {
+  readonly host: string;
+  /** Its head beside the agreed one: below zero where it is behind. Null while either is unknown. */
+  readonly aheadBlocks: number | null;
+  readonly isPresent: boolean;
+  readonly isFar: boolean;
+  readonly isApart: boolean;
+}
+
+/** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
+export interface Agreed {
+  /** How many providers of different hosts are configured. With one, its word alone counts. */
+  readonly witnesses: number;
+  /**
+   * The highest block that two providers have reached, read now; a lone provider's own newest block. Rejects with UpstreamFailed when fewer than two say
+   * it, and for a lone provider's block whose time is ahead of our clock.
+   */
+  head(options?: RpcOptions): Promise<number>;
+  /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
+  lastHead(): number | null;
+  /** Why two providers cannot confirm a payment now, for operators and buyers; null when they can, and where only one is configured. */
+  whyUnconfirmed(): string | null;
+  providers(): readonly ProviderStatus[];
+}
+
+interface AgreedHead extends Agreed {
+  /** Asks every provider for its head once, then again and again until `stop`. Never rejects. */
+  start(): Promise<void>;
+  stop(): void;
+}
+
+interface AgreedHeadParts {
+  readonly pool: ProviderPool;
+  readonly trust: Trust;
+  /** Asks a lone provider. */
+  request(method: string, params: readonly unknown[], options: RpcOptions): Promise<unknown>;
+  readonly clock: Clock;
+  readonly log: ChainLog;
+}
+
+/** A provider's head as it said it last. */
+interface Seen {
+  readonly number: number;
+  readonly atMs: number;
+}
+
+/** What the watch remembers: a provider of each host, and their heads. */
+interface Watched extends AgreedHeadParts {
+  readonly hosts: ReadonlyMap<string, PooledProvider>;
+  readonly heads: Map<string, Seen>;
+  readonly ended: AbortController;
+}
+
+/**
+ * Watches the heads of all providers. The agreed head is the second highest, so that no single provider moves it, up or down. A provider that is far from
+ * it is asked after the others until it agrees.
+ */
+export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
+  const { pool, trust, clock } = parts;
+  const hosts = new Map(pool.entries.map((entry) => [entry.provider.host, entry]));
+  const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController() };
+  const { signal } = watched.ended;
+  const isLone = hosts.size < 2;
+  const round = once(() => askRound(watched));
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(ROUND_MS, signal).catch(() => undefined);
+      if (!signal.aborted) await Promise.all([round(), trust.refresh()]);
+    }
+  }
+
+  return {
+    witnesses: hosts.size,
+    async head(options = {}) {
+      if (isLone) return readLone(parts, options);
+      await round();
+      const head = agreedOf(watched);
+      if (head === null) throw new UpstreamFailed('chain', 'no two providers say how far the chain is');
+      return head;
+    },
+    lastHead: () => (isLone ? null : agreedOf(watched)),
+    whyUnconfirmed: () => (isLone ? null : whyUnconfirmed(watched)),
+    providers: () => [...hosts].map(([host, entry]) => statusOf(watched, host, entry)),
+    async start() {
+      if (isLone) return;
+      await Promise.all([round(), trust.refresh()]);
+      void run();
+    },
+    stop: () => watched.ended.abort(new Error('the chain client closes')),
+  };
+}
+
+/** Runs a task never twice at once: callers meanwhile share it. */
+function once(task: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => {
+    running ??= task().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+}
+
+const isPresent = ({ clock }: Watched, { answeredMs }: PooledProvider): boolean =>
+  clock.nowMs() - answeredMs <= PRESENT_MS;
+
+function headOf({ heads, clock }: Watched, host: string): number | null {
+  const head = heads.get(host);
+  return head && clock.nowMs() - head.atMs <= PRESENT_MS ? head.number : null;
+}
+
+/** The second highest head of the providers that are not set apart. */
+function agreedOf(watched: Watched): number | null {
+  const known = [...watched.hosts.keys()].flatMap((host) =>
+    watched.trust.isApart(host) ? [] : (headOf(watched, host) ?? []),
+  );
+  return known.sort((one, other) => other - one)[1] ?? null;
+}
+
+function statusOf(watched: Watched, host: string, entry: PooledProvider): ProviderStatus {
+  const [own, head] = [headOf(watched, host), agreedOf(watched)];
+  return {
+    host,
+    aheadBlocks: own === null || head === null ? null : own - head,
+    isPresent: isPresent(watched, entry),
+    isFar: entry.isOffHead,
+    isApart: watched.trust.isApart(host),
+  };
+}
+
+function whyUnconfirmed(watched: Watched): string | null {
+  const { hosts, trust } = watched;
+  const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
+  const names = [...new Set(disputed.map(({ others }) => others))];
+  if (disputed.length > 0) return `RPC providers contradict each other: ${names.join('; ')}`;
+  const here = [...hosts].filter(
+    ([host, entry]) => isPresent(watched, entry) && !entry.isOffHead && !trust.isApart(host),
+  );
+  return here.length >= 2 ? null : `${here.length} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
+}
+
+/** Asks every provider that takes a request now, and waits for the quick ones. */
+async function askRound(watched: Watched): Promise<void> {
+  const { hosts, trust, clock, ended } = watched;
+  const asked = [...hosts.values()].filter(
+    ({ provider, allowance, wrongChain }) => !trust.isApart(provider.host) && !wrongChain && allowance.free() >= 1,
+  );
+  const enough = Promise.withResolvers<void>();
+  let answered = 0;
+  const asking = asked.map(async (entry) => {
+    await ask(watched, entry);
+    answered += 1;
+    if (answered === 2) enough.resolve();
+  });
+  const grace = enough.promise.then(() => clock.sleep(GRACE_MS, ended.signal)).catch(() => undefined);
+  await Promise.race([Promise.all(asking), grace]);
+  holdBack(watched);
+}
+
+async function ask({ pool, heads, clock, ended }: Watched, entry: PooledProvider): Promise<void> {
+  try {
+    const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
+    const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
+    if (number?.success) heads.set(entry.provider.host, { number: number.data, atMs: clock.nowMs() });
+  } catch {
+    // The pool has noted the failure.
+  }
+}
+
+function holdBack(watched: Watched): void {
+  const { hosts, pool, log } = watched;
+  const head = agreedOf(watched);
+  for (const [host, entry] of hosts) {
+    const own = headOf(watched, host);
+    const isFar = head !== null && own !== null && Math.abs(own - head) > FAR_BLOCKS;
+    if (isFar !== entry.isOffHead)
+      log.warn({ provider: entry.provider.origin, head: own, agreed: head }, isFar ? FAR : NEAR);
+    for (const other of pool.entries) if (other.provider.host === host) other.isOffHead = isFar;
+  }
+}
+
+const newest = z.object({ number: index, timestamp: quantity });
+
+async function readLone({ request, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
+  const raw = await request('eth_getBlockByNumber', ['latest', false], options);
+  const { number, timestamp } = parseAnswer(newest, raw, 'newest block');
+  if (timestamp > BigInt(Math.floor(clock.nowMs() / 1000)) + AHEAD_SECONDS)
+    throw new UpstreamFailed('chain', 'the newest block is ahead of our clock');
+  return number;
+}
+
+const FAR = 'chain provider held back: its head is far from the one that two others have reached';
+const NEAR = 'chain provider has the head of the others again';

@@ -1,0 +1,57 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { ChainClientOptions, OpenChainClient } from './client.ts';
+
+/** The counters that a chain client needs from its start. */
+export type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
+
+/** Counts requests and contradictions by provider. The label is the host, because the path of a URL may hold a key. */
+export function countRpc(registry: Registry): RpcCounters {
+  const [labelNames, registers] = [['provider'], [registry]];
+  const requests = new Counter({
+    name: 'rpc_requests_total',
+    help: 'HTTP requests to each RPC provider, those of the collector’s probe apart',
+    ...{ labelNames, registers },
+  });
+  const contradictions = new Counter({
+    name: 'rpc_contradictions_total',
+    help: 'Answers of a provider that two others contradicted about the same block',
+    ...{ labelNames, registers },
+  });
+  return {
+    onRequest: (provider) => requests.inc({ provider }),
+    onContradiction: (provider) => contradictions.inc({ provider }),
+  };
+}
+
+/** Publishes what two or more providers agree on: how far each is from the agreed head, whether it is believed, and whether sales over the chain may begin. */
+export function publishAgreement(registry: Registry, { agreed }: Pick<OpenChainClient, 'agreed'>): void {
+  if (agreed.witnesses < 2) return;
+  const registers = [registry];
+  new Gauge({
+    name: 'rpc_provider_ahead_blocks',
+    help: 'Head of a provider less the head that two providers have reached; below zero where it is behind',
+    ...{ labelNames: ['provider'], registers },
+    collect() {
+      this.reset();
+      for (const { host, aheadBlocks } of agreed.providers())
+        if (aheadBlocks !== null) this.set({ provider: host }, aheadBlocks);
+    },
+  });
+  new Gauge({
+    name: 'rpc_provider_trusted',
+    help: '0 while two other providers contradict this one, or it is far from the agreed head, or does not answer',
+    ...{ labelNames: ['provider'], registers },
+    collect() {
+      for (const { host, isPresent, isFar, isApart } of agreed.providers())
+        this.set({ provider: host }, isPresent && !isFar && !isApart ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'rpc_agreement',
+    help: '1 while two providers can confirm a payment; at 0 no sale over the chain begins',
+    registers,
+    collect() {
+      this.set(agreed.whyUnconfirmed() === null ? 1 : 0);
+    },
+  });
+}

@@ -1,0 +1,193 @@
+import { UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { chainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
+import { classifyError, ProviderFailure } from './answers.ts';
+import type { ReadStatements, RpcCall, RpcOptions, Statement } from './call.ts';
+import type { PooledProvider, ProviderPool } from './provider-pool.ts';
+import { WAIT_MS } from './rank.ts';
+import type { Said, Trust } from './trust.ts';
+import { RpcError, type RpcOutcome } from './wire.ts';
+
+/** The outcome of a call about which no two providers have said the same. It proves nothing. */
+export class Unconfirmed extends RpcError {
+  constructor() {
+    super(UNCONFIRMED_CODE, 'no two RPC providers have said the same');
+    this.name = 'Unconfirmed';
+  }
+}
+
+/** A code of JSON-RPC's range for servers (-32000 to -32099) that no node of ours uses. */
+const UNCONFIRMED_CODE = -32_098;
+/** How many providers must say the same. */
+const ENOUGH = 2;
+/** How often a provider that lacks a block is asked again, and after how many milliseconds. Arc's block time is 500 ms. */
+const BEHIND_REPEATS = 2;
+const BEHIND_MS = 250;
+/** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
+const DOUBTED_MS = 30_000;
+
+/** What one provider answered, and what that says. */
+interface Heard {
+  readonly entry: PooledProvider;
+  readonly outcomes: readonly RpcOutcome[];
+  readonly statements: readonly (Statement | null)[];
+}
+
+/** The calls, and how their answers are read. */
+export interface Question {
+  readonly calls: readonly RpcCall[];
+  readonly statements: ReadStatements;
+  readonly rpc: RpcOptions;
+}
+
+/** Asks until two providers say the same. */
+export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
+
+interface WitnessParts {
+  readonly pool: ProviderPool;
+  readonly queue: RankQueue;
+  readonly trust: Trust;
+  readonly clock: Clock;
+}
+
+/**
+ * Asks providers of different hosts, one after the other, until each call has an answer that two of them gave:
+ * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends with the first provider where that says nothing, because nothing has happened yet.
+ * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number decides.
+ * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is `Unconfirmed`, and where two differ,
+ *    that is a dispute.
+ * 4. A provider whose statement nobody confirms is asked after the others for a while. It may be ahead, or it may lie.
+ * 5. A call about which nobody says anything has the first provider's outcome.
+ * Rejects as `request` does when nobody answers.
+ */
+export function createWitnesses(parts: WitnessParts): AskWitnesses {
+  const { queue, clock } = parts;
+  return async (question) => {
+    const { rank = 'sale', signal, isPoll = false } = question.rpc;
+    const until = clock.nowMs() + WAIT_MS[rank];
+    if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
+    const heard: Heard[] = [];
+    for (let repeats = 0; ; repeats++) {
+      await askUntilDecided(parts, question, heard, until);
+      const lacking =
+        isPoll || isDecided(question, heard) ? [] : heard.filter(({ outcomes }) => outcomes.some(isBehind));
+      if (lacking.length === 0 || repeats === BEHIND_REPEATS || clock.nowMs() + BEHIND_MS > until) break;
+      for (const one of lacking) heard.splice(heard.indexOf(one), 1);
+      await clock.sleep(BEHIND_MS, signal);
+    }
+    signal?.throwIfAborted();
+    if (heard.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
+    return conclude(parts, question, heard);
+  };
+}
+
+/** Rules 1 and 2. A provider whose allowance is used up comes later; a settlement asks it all the same at the end of its wait. */
+async function askUntilDecided(
+  { pool, clock }: WitnessParts,
+  question: Question,
+  heard: Heard[],
+  until: number,
+): Promise<void> {
+  const { rank = 'sale', signal } = question.rpc;
+  const pending = oneAHost(pool.inOrder(question.rpc.turn)).filter(
+    (entry) => !heard.some((one) => one.entry === entry),
+  );
+  while (pending.length > 0 && !isDecided(question, heard)) {
+    const isLate = clock.nowMs() >= until;
+    const next = pending.find(({ allowance }) => allowance.free() >= 1) ?? (isLate && rank === 'settle' && pending[0]);
+    if (next) {
+      pending.splice(pending.indexOf(next), 1);
+      const answered = await askOne(pool, next, question);
+      if (answered) heard.push(answered);
+    } else if (isLate) return;
+    else await clock.sleep(RECHECK_MS, signal);
+  }
+}
+
+/** One provider of each host, in the pool's order. */
+function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
+  const byHost = new Map<string, PooledProvider>();
+  for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
+  return [...byHost.values()];
+}
+
+/** Null when the provider gives no answer. */
+async function askOne(
+  pool: ProviderPool,
+  entry: PooledProvider,
+  { calls, statements, rpc }: Question,
+): Promise<Heard | null> {
+  rpc.onRequest?.();
+  const answers = await pool.call(entry, calls, rpc.signal).catch((error: unknown) => {
+    if (!(error instanceof ProviderFailure)) throw error;
+    return null;
+  });
+  if (!answers) return null;
+  if (answers.some((answer) => 'error' in answer && classifyError(answer.error) === 'rateLimited')) {
+    pool.failed(entry, new ProviderFailure('rateLimited', 'rate limited'));
+    return null;
+  }
+  const outcomes = answers.map((answer): RpcOutcome => {
+    if (!('error' in answer)) return answer;
+    return { error: new RpcError(answer.error.code, answer.error.message, answer.error.data) };
+  });
+  return { entry, outcomes, statements: statements(outcomes, calls) };
+}
+
+const isBehind = (outcome: RpcOutcome): boolean => 'error' in outcome && classifyError(outcome.error) === 'behind';
+
+function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly Heard[]): boolean {
+  if (heard.length === 0) return false;
+  return calls.every((_, at) => {
+    const said = saidOf(heard, at);
+    return said.length === 0 ? isPoll : decision(said) !== null;
+  });
+}
+
+/** What was said about one call, by host. */
+function saidOf(heard: readonly Heard[], at: number): Said[] {
+  return heard.flatMap(({ entry, statements }) => {
+    const statement = statements[at];
+    return statement ? [{ host: entry.provider.host, about: statement.about, says: statement.says }] : [];
+  });
+}
+
+const isSame = (one: Said, other: Said): boolean => one.about === other.about && one.says === other.says;
+
+/** The statement that two providers make, and more than any other has. Null without one. */
+function decision(said: readonly Said[]): Said | null {
+  const counts = said.map((one) => said.filter((other) => isSame(one, other)).length);
+  const most = Math.max(0, ...counts);
+  const winner = said[counts.indexOf(most)];
+  if (most < ENOUGH || !winner) return null;
+  const isTied = said.some((one, at) => counts[at] === most && !isSame(one, winner));
+  return isTied ? null : winner;
+}
+
+/** Rules 3 to 5. */
+function conclude({ trust, clock }: WitnessParts, { calls }: Question, heard: readonly Heard[]): RpcOutcome[] {
+  return calls.map((call, at) => {
+    const said = saidOf(heard, at);
+    if (said.length === 0) return heard[0]?.outcomes[at] ?? { error: new Unconfirmed() };
+    const winner = decision(said);
+    const question = JSON.stringify([call.method, ...call.params]);
+    if (!winner) {
+      doubtLone(heard, at, said, clock);
+      if (said.some((one) => said.some((other) => !isSame(one, other)))) trust.dispute(question, said);
+      return { error: new Unconfirmed() };
+    }
+    for (const one of said)
+      if (one.about !== null && one.about === winner.about && one.says !== winner.says)
+        trust.setApart(question, one, winner);
+    trust.agree(question);
+    const decided = heard.find(({ entry }) => entry.provider.host === winner.host);
+    return decided?.outcomes[at] ?? { error: new Unconfirmed() };
+  });
+}
+
+/** Rule 4. It needs two others that answered and said nothing, so that nobody is doubted for being the quicker of two. */
+function doubtLone(heard: readonly Heard[], at: number, said: readonly Said[], clock: Clock): void {
+  if (said.length !== 1 || heard.length <= ENOUGH) return;
+  const lone = heard.find(({ statements }) => statements[at]);
+  if (lone) lone.entry.doubtedUntilMs = clock.nowMs() + DOUBTED_MS;
+}
