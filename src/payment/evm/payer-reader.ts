@@ -1,8 +1,9 @@
+import { readAtBlock } from '../../chain/named-block.ts';
 import { chainBusy, isChainBusy } from '../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
-import { data, index, quantity, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
+import { data, quantity, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
@@ -30,6 +31,8 @@ const QUEUE_RATE_SHARE = 0.5;
  * nodes allow for a call.
  */
 const MOST_PAYERS = 150;
+/** Payers in one JSON-RPC batch: the header of the block and three calls for each, of the 100 calls that nodes take. */
+const MOST_IN_BATCH = 33;
 /** Milliseconds after which a node that refused such a call is asked again. The question costs one request. */
 const REFUSED_MS = 60_000;
 
@@ -124,20 +127,33 @@ async function inOneCall(
   });
 }
 
+/** Reads at one block that is named, so that no answer of a node that is behind stands beside a newer block. Each part has its own provider. */
 async function inOneBatch(
   chain: ChainClient,
   usdc: `0x${string}`,
   payers: readonly Payer[],
 ): Promise<(PayerReading | Error)[]> {
-  const call = (data: `0x${string}`): RpcCall => ({ method: 'eth_call', params: [{ to: usdc, data }, 'latest'] });
-  const calls = payers.flatMap(({ from, nonce }) => [
-    call(authorizationStateCalldata(from, nonce)),
-    call(balanceOfCalldata(from)),
-    { method: 'eth_getCode', params: [bytesToHex(from), 'latest'] },
-  ]);
-  const [head, ...answers] = await chain.batch([{ method: 'eth_blockNumber', params: [] }, ...calls]);
-  const block = readOutcome(head, index, 'block number');
-  return payers.map((_, at) => readingOf(block, answers.slice(3 * at, 3 * at + 3)));
+  const block = await chain.agreed.head();
+  const parts = Array.from({ length: Math.ceil(payers.length / MOST_IN_BATCH) }, (_, part) =>
+    readPart(chain, usdc, block, payers.slice(part * MOST_IN_BATCH, (part + 1) * MOST_IN_BATCH)),
+  );
+  return (await Promise.all(parts)).flat();
+}
+
+async function readPart(
+  chain: ChainClient,
+  usdc: `0x${string}`,
+  block: number,
+  payers: readonly Payer[],
+): Promise<(PayerReading | Error)[]> {
+  const callsAt = (tag: string): RpcCall[] =>
+    payers.flatMap(({ from, nonce }) => [
+      { method: 'eth_call', params: [{ to: usdc, data: authorizationStateCalldata(from, nonce) }, tag] },
+      { method: 'eth_call', params: [{ to: usdc, data: balanceOfCalldata(from) }, tag] },
+      { method: 'eth_getCode', params: [bytesToHex(from), tag] },
+    ]);
+  const read = await readAtBlock(chain, block, callsAt, { isConfirmed: false });
+  return payers.map((_, at) => (read ? readingOf(block, read.outcomes.slice(3 * at, 3 * at + 3)) : unreadable()));
 }
 
 function readingOf(block: number, [state, balance, code]: readonly RpcOutcome[]): PayerReading | Error {

@@ -17,7 +17,7 @@ export interface RelayerFault {
   /** The share of the seeds that it gets; 1 by default. */
   readonly weight?: number;
   /** With two, the second is the node itself, without faults. */
-  readonly providers?: 1 | 2;
+  readonly providers?: 1 | 3;
   /** Two seeds with numbers that follow each other have the fault on either side of what it disturbs. */
   readonly hasSides?: true;
   run(stage: Stage, random: Random, number: number): Promise<Endings>;
@@ -69,7 +69,7 @@ async function whileServed(stage: Stage, sales: readonly Sale[], act: () => unkn
 }
 
 /** Applies fates to calls for a while, once every handler runs. */
-function whileSettling(fate: (random: Random) => (call: ProxiedCall) => Fate, providers: 1 | 2 = 1): RelayerFault {
+function whileSettling(fate: (random: Random) => (call: ProxiedCall) => Fate, providers: 1 | 3 = 1): RelayerFault {
   return {
     providers,
     run: async (stage, random) => {
@@ -164,14 +164,14 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
     () =>
       ({ method }) =>
         method === 'eth_chainId' ? { result: '0x1' } : { http: 500 },
-    2,
+    3,
   ),
   'is slow': whileSettling((random) => () => (random() < 0.6 ? { delayMs: between(random, 50, 1200) } : 'pass')),
   'keeps transactions to itself': whileSettling(
     () =>
       ({ method, params }) =>
         method === 'eth_sendRawTransaction' ? { result: keccak256(params[0] as `0x${string}`) } : 'pass',
-    2,
+    3,
   ),
   'tells wrong hashes': whileSettling(() => onSend(() => ({ result: bytesToHex(randomBytes(32)) }))),
   'shows receipts and hides them again': whileSettling(

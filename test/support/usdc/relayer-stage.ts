@@ -52,15 +52,17 @@ export interface Sale {
 }
 
 /** The real payment rail with a relayer key, a seller and a ledger of its own, behind a node that a test makes fail. */
-export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { providers?: 1 | 2 } = {}) {
+export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { providers?: 1 | 3 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-stage-'));
   const proxy: FaultProxy = await startFaultProxy(network.rpcUrl);
   const [relayer, seller] = [createAccount(), createAccount()];
   await network.fundNative(relayer.address, 10n ** 20n);
+  // Two hosts of the same honest node, so that two agree whatever the failing one does.
+  const others = [network.rpcUrl, network.rpcUrl.replace('127.0.0.1', 'localhost')];
   const config = loadConfig({
     ...embeddedEnvironment(network),
     ...{ SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: relayer.privateKey, DATA_DIR: folder },
-    ...{ RPC_URLS: providers === 2 ? `${proxy.url},${network.rpcUrl}` : proxy.url, PAYER_MAX_OPEN: '0' },
+    ...{ RPC_URLS: (providers === 3 ? [proxy.url, ...others] : [proxy.url]).join(), PAYER_MAX_OPEN: '0' },
     ...{ PAYER_FAILURES_PER_MINUTE: '0', CLIENT_FAILURES_PER_MINUTE: '0', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
     // Handlers wait until all payments of a fault have been checked and the fault is there. A handler that ended before would take its payment back.
     ...{ HANDLER_TIMEOUT_MS: '120000', RPC_TIMEOUT_MS: '2500', SETTLE_WAIT_MS: '1000' },
@@ -76,6 +78,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const channels = createChannelStore(db);
   const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
   const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: createTestOutgoing(), log });
+  await chain.watchHeads();
   await payments.start();
   const latch = latchedEndpoint();
   const terms = { ...termsOf(config), publicOrigin: 'http://here' };

@@ -1,8 +1,6 @@
-import { readAtBlock } from '../../../chain/named-block.ts';
 import { isChainBusy } from '../../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../../chain/rpc/call.ts';
-import { index, type RpcOutcome, readOutcome } from '../../../chain/rpc/wire.ts';
-import { UpstreamFailed } from '../../../errors.ts';
+import { index, parseAnswer, type RpcOutcome } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
@@ -19,6 +17,8 @@ import { type TryOutOptions, tryOperation, tryOut } from './try-out.ts';
 /** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
+/** Providers that are asked for the relayer's count of transactions. Of three, one may be wrong. */
+const MOST_COUNTS = 3;
 /** A receipt that is this late, in milliseconds, is asked for at the next provider: three blocks on Arc. */
 const NEXT_POLLS_MS = 1500;
 
@@ -89,12 +89,16 @@ export function createEffects(options: EffectsOptions) {
 
 export type Effects = ReturnType<typeof createEffects>;
 
-/** Counts at the agreed head, by two providers: too high a count would leave a gap below every later nonce. */
+/** The count that two providers have reached: too high a count of one would leave a gap below every later nonce. */
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
-  const callsAt = (tag: string) => [{ method: 'eth_getTransactionCount', params: [relayer, tag] }];
-  const read = await readAtBlock(chain, await chain.agreed.head({ signal }), callsAt, { signal, isConfirmed: true });
-  if (!read) throw new UpstreamFailed('chain', 'the transaction count is not confirmed');
-  return readOutcome(read.outcomes[0], index, 'transaction count');
+  const asked = Array.from({ length: Math.min(chain.agreed.witnesses, MOST_COUNTS) }, async (_, turn) => {
+    const raw = await chain.request('eth_getTransactionCount', [relayer, 'latest'], { signal, turn });
+    return parseAnswer(index, raw, 'transaction count');
+  });
+  const answered = await Promise.allSettled(asked);
+  const counts = answered.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const [highest, second] = counts.sort((one, other) => other - one);
+  return second ?? highest ?? (await Promise.race(asked));
 }
 
 /** Writes the transactions down, each where its payments or its operation are. */

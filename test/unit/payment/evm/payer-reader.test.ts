@@ -53,7 +53,7 @@ describe('a reader', () => {
   /** A node that takes no call without `to`, and answers each payer's own three. */
   function refuseTogether(how: () => unknown): void {
     Object.assign(node.methods, {
-      eth_blockNumber: () => '0x7d0',
+      eth_getBlockByNumber: () => ({ number: '0x7d0', timestamp: '0x1' }),
       eth_getCode: () => '0x',
       eth_call: ([call]: [{ to?: string; data: string }]) => {
         if (call.to === undefined) return how();
@@ -84,9 +84,9 @@ describe('a reader', () => {
     expect(reading).toEqual({ used: true, hasCode: false, balance: 9n, block: 2000 });
     const asked = node.bodies.flat() as { method: string; params: unknown[] }[];
     const paramsOf = (name: string) => asked.filter(({ method }) => method === name).map(({ params }) => params);
-    expect(paramsOf('eth_call').map(([, block]) => block)).toEqual(['latest', 'latest', 'latest']);
-    expect(paramsOf('eth_getCode')).toEqual([[bytesToHex(payer.from), 'latest']]);
-    expect(paramsOf('eth_blockNumber')).toEqual([[]]);
+    expect(paramsOf('eth_call').map(([, block]) => block)).toEqual(['latest', '0x7d0', '0x7d0']);
+    expect(paramsOf('eth_getCode')).toEqual([[bytesToHex(payer.from), '0x7d0']]);
+    expect(paramsOf('eth_getBlockByNumber').map(([block]) => block)).toEqual(['latest', '0x7d0']);
   });
 
   test('that finds the chain away asks for nothing else, and together again the next time', async () => {
@@ -144,12 +144,12 @@ describe('a reader', () => {
     };
     const reading = { balance: 9n, used: true, hasCode: false, block: 2000 };
     expect(await burst()).toEqual([reading, reading, reading]);
-    expect([together(), node.count('eth_blockNumber')]).toEqual([1, 1]);
+    expect([together(), node.count('eth_getBlockByNumber')]).toEqual([1, 2]);
     expect(await burst()).toEqual([reading, reading, reading]);
-    expect([together(), node.count('eth_blockNumber')]).toEqual([1, 2]);
+    expect([together(), node.count('eth_getBlockByNumber')]).toEqual([1, 4]);
     await clock.advance(60_000);
     expect(await burst()).toEqual([reading, reading, reading]);
-    expect([together(), node.count('eth_blockNumber')]).toEqual([2, 3]);
+    expect([together(), node.count('eth_getBlockByNumber')]).toEqual([2, 6]);
   });
 
   test('in a batch too, blames the token’s failure for one payer on no other payer', async () => {
