@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Hex, pad } from 'viem';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
+import { latchedEndpoint } from '../service/latch.ts';
+import { type Answer, type Service, serviceWith } from '../service/service.ts';
+import { until, untilReady } from '../service/workers.ts';
+import { type Payment, present, transfersOf } from '../usdc/buyer.ts';
+import { balanceSlot } from './lies.ts';
+import { type LyingProvider, type Seen, startLyingProvider } from './lying-provider.ts';
+
+/** Providers of a world, in the order of RPC_URLS. */
+export const PROVIDERS = 4;
+/** How long an honest buyer goes on presenting, in milliseconds: at rest, and where the honest providers limit us. */
+const PATIENCE_MS = { rest: 15_000, limited: 45_000 };
+const AGAIN_MS = 150;
+
+/** Short waits: the tests present again and again. Claims and the watch run every half second. */
+const ENV = {
+  COLLECTOR: 'off',
+  SETTLE_WAIT_MS: '1500',
+  RPC_TIMEOUT_MS: '5000',
+  RECONCILE_INTERVAL_MS: '500',
+  RELAYER_GATHER_MS: '0',
+};
+
+/** A real chain with four providers, of which one may lie. Services follow one another on it, each with a ledger of its own. */
+export async function openLyingWorld() {
+  const network = await startEmbeddedNetwork({ blockTimeMs: 150 });
+  const seen: Seen = new Map();
+  const providers: LyingProvider[] = [];
+  for (let at = 0; at < PROVIDERS; at++) providers.push(await startLyingProvider(network.rpcUrl, seen));
+
+  return {
+    network,
+    providers,
+    seen,
+    /** The providers tell the truth again, and limit nobody. */
+    honest: (): void => {
+      for (const provider of providers) {
+        provider.lie(null);
+        provider.pace(null);
+      }
+    },
+    stop: async (): Promise<void> => {
+      await Promise.all(providers.map((provider) => provider.stop()));
+      await network.stop();
+    },
+  };
+}
+
+export type LyingWorld = Awaited<ReturnType<typeof openLyingWorld>>;
+
+/** A payment that is presented, and what came back. */
+export interface Presented {
+  readonly payment: Payment;
+  readonly answers: Answer[];
+  /** Milliseconds from the first presentation to the answer that was paid for; null before. */
+  servedMs: number | null;
+  present(): Promise<Answer>;
+}
+
+/** What a case has done to buyers and seller. A promise holds where all of it is 0; `said` tells what happened. */
+export interface Verdict {
+  /** Answers whose money the true chain does not show. */
+  readonly soldForNothing: number;
+  /** Payments that the true chain shows, and that were never answered with 200. */
+  readonly lost: number;
+  /** Payments that the true chain shows, and that were refused with 402. */
+  readonly falseDenials: number;
+  /** Honest buyers who got no answer, although three providers are honest. */
+  readonly unserved: number;
+  readonly said: readonly string[];
+}
+
+/** The service of one case. */
+export async function openStage(world: LyingWorld, { place, pace }: { place: number; pace: number | null }) {
+  const { network, providers, seen } = world;
+  const liar = providers[place];
+  if (!liar) throw new Error(`no provider has the place ${place}`);
+  const latch = latchedEndpoint();
+  const dataDir = mkdtempSync(join(tmpdir(), 'percall-liar-'));
+  writeFreshLedger(join(dataDir, 'ledger.db'));
+  const { WS_URLS: _no, ...embedded } = embeddedEnvironment(network, { channels: true });
+  const env = { ...embedded, ...ENV, RPC_URLS: providers.map(({ url }) => url).join() };
+  const start = async (): Promise<Service> => {
+    const started = await serviceWith(env, { catalogue: [latch.endpoint], dataDir });
+    await untilReady(started);
+    return started;
+  };
+  let service = await start();
+  for (const provider of providers) if (provider !== liar) provider.pace(pace);
+  const attacks: Presented[] = [];
+  const honest: Presented[] = [];
+
+  function presented(payment: Payment): Presented {
+    const answers: Answer[] = [];
+    let firstMs: number | null = null;
+    const self: Presented = {
+      payment,
+      answers,
+      servedMs: null,
+      present: async () => {
+        firstMs ??= performance.now();
+        const answer = await present(service.origin, latch.path, payment);
+        answers.push(answer);
+        if (answer.status === 200) self.servedMs ??= performance.now() - firstMs;
+        return answer;
+      },
+    };
+    return self;
+  }
+
+  return {
+    ...{ network, liar, latch, seen, patienceMs: pace === null ? PATIENCE_MS.rest : PATIENCE_MS.limited },
+    origin: () => service.origin,
+    path: latch.path,
+    service: () => service,
+    attack: (payment: Payment): Presented => {
+      const one = presented(payment);
+      attacks.push(one);
+      return one;
+    },
+    honest: (payment: Payment): Presented => {
+      const one = presented(payment);
+      honest.push(one);
+      return one;
+    },
+    /** Starts the service anew over the same ledger. */
+    restart: async (): Promise<void> => {
+      await service.stop();
+      service = await start();
+    },
+    /** The times until honest buyers were served, in milliseconds. */
+    times: (): number[] => honest.flatMap(({ servedMs }) => servedMs ?? []),
+    judge: (): Promise<Verdict> => judge(network, attacks, honest),
+    close: async (): Promise<void> => {
+      latch.open();
+      await network.resumeMining();
+      world.honest();
+      await service.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Stage = Awaited<ReturnType<typeof openStage>>;
+
+/** Presentations after a first 402. It does not end a payment that may have moved, but it breaks the promise already. */
+const AFTER_REFUSAL = 6;
+
+/** Presents until the answer is paid for, or the buyer's patience ends. */
+export async function untilServed(stage: Pick<Stage, 'patienceMs'>, one: Presented): Promise<void> {
+  await presentUntil(stage, one, [200, 402]);
+  await presentTimes(one, AFTER_REFUSAL);
+}
+
+/** Presents until the answer says how the payment ended. */
+export const untilFinal = (stage: Pick<Stage, 'patienceMs'>, one: Presented): Promise<void> =>
+  presentUntil(stage, one, [200, 402, 429]);
+
+async function presentUntil(
+  { patienceMs }: Pick<Stage, 'patienceMs'>,
+  one: Presented,
+  statuses: readonly number[],
+): Promise<void> {
+  for (const end = Date.now() + patienceMs; Date.now() < end; await delay(AGAIN_MS))
+    if (statuses.includes((await one.present()).status)) return;
+}
+
+/** Presents so often, while nothing is sold. */
+export async function presentTimes(one: Presented, times: number): Promise<void> {
+  for (let at = 0; at < times && one.servedMs === null; at++) {
+    await one.present();
+    await delay(AGAIN_MS);
+  }
+}
+
+/** Resolves when a provider has got a transaction with this payment. */
+export const untilSent = ({ seen }: Stage, { authorization: { nonce } }: Payment): Promise<void> =>
+  until('the payment is sent', () => [...seen.values()].some((raw) => raw.includes(bytesToHex(nonce).slice(2))));
+
+/** Takes an account's whole USDC away, on the true chain. */
+export const drain = ({ network }: Stage, account: Uint8Array): Promise<unknown> =>
+  network.rpc('anvil_setStorageAt', [network.usdc, balanceSlot(account), pad('0x00')] satisfies Hex[]);
+
+async function judge(
+  network: EmbeddedNetwork,
+  attacks: readonly Presented[],
+  honest: readonly Presented[],
+): Promise<Verdict> {
+  const sold = (one: Presented) => one.answers.some(({ status }) => status === 200);
+  const all = await Promise.all(
+    [...attacks, ...honest].map(async (one) => ({ one, hasPaid: (await transfersOf(network, one.payment)) > 0 })),
+  );
+  const paid = all.filter(({ hasPaid }) => hasPaid).map(({ one }) => one);
+  return {
+    soldForNothing: all.filter(({ one, hasPaid }) => !hasPaid && sold(one)).length,
+    lost: paid.filter((one) => !sold(one)).length,
+    falseDenials: paid.filter(({ answers }) => answers.some(({ status }) => status === 402)).length,
+    unserved: honest.filter((one) => !sold(one)).length,
+    said: all.map(({ one, hasPaid }) => `${hasPaid ? 'paid' : 'unpaid'}: ${one.answers.map(summary).join(', ')}`),
+  };
+}
+
+/** An answer in a few words. */
+function summary({ status, body }: Answer): string {
+  if (status === 200) return '200';
+  const { code, hint } = JSON.parse(body) as { code?: string; hint?: string };
+  return `${status} ${code ?? hint?.split('. ')[0]}`;
+}
