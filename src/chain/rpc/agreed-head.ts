@@ -150,15 +150,20 @@ function statusOf(watched: Watched, host: string, entry: PooledProvider): Provid
   };
 }
 
+/** A provider in a dispute counts for nothing until it has ended. */
 function whyUnconfirmed(watched: Watched): string | null {
   const { hosts, trust } = watched;
   const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
-  const names = [...new Set(disputed.map(({ others }) => others))];
-  if (disputed.length > 0) return `RPC providers contradict each other: ${names.join('; ')}`;
-  const here = [...hosts].filter(
-    ([host, entry]) => isPresent(watched, entry) && !entry.isOffHead && !trust.isApart(host),
-  );
-  return here.length >= 2 ? null : `${here.length} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
+  const counts = ([host, entry]: [string, PooledProvider]): boolean =>
+    isPresent(watched, entry) &&
+    !entry.isOffHead &&
+    !trust.isApart(host) &&
+    !disputed.some((note) => note.host === host);
+  const here = [...hosts].filter(counts).length;
+  if (here >= 2) return null;
+  const words = [...new Set(disputed.map(({ others }) => others))].join('; ');
+  if (words !== '') return `RPC providers contradict each other: ${words}`;
+  return `${here} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
 }
 
 /** Asks every provider that takes a request now, and waits for the quick ones. */

@@ -6,7 +6,7 @@ import { createRankQueue } from './allowed.ts';
 import type { RpcCall, RpcOptions } from './call.ts';
 import { type Ask, createAsk } from './failover.ts';
 import type { ChainLog } from './log.ts';
-import { createProvider, type Provider } from './provider.ts';
+import { createProvider } from './provider.ts';
 import { createProviderPool } from './provider-pool.ts';
 import type { Rank } from './rank.ts';
 import { createTrust, type Trust } from './trust.ts';
@@ -86,11 +86,13 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
-  const trust = createTrust(clock, log, options.onContradiction);
+  const witnesses = new Set(providers.map(({ host }) => host)).size;
+  const { onContradiction } = options;
+  const trust = createTrust(clock, log, { keepsDisputes: witnesses < 3, onContradiction });
   const hooks = { isApart: trust.isApart, ...(options.onRequest && { onRequest: options.onRequest }) };
   const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log, hooks);
   const queue = createRankQueue(pool, clock);
-  const ask = openAsk(providers, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
+  const ask = openAsk(witnesses, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
 
   async function request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
     const [outcome] = await ask([{ method, params }], rpc);
@@ -133,8 +135,8 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
 }
 
 /** Asks two providers for what only counts by two, where two hosts are configured; else one after the other. */
-function openAsk(providers: readonly Provider[], askInOrder: Ask, askWitnesses: AskWitnesses): Ask {
-  if (new Set(providers.map(({ host }) => host)).size < 2) return askInOrder;
+function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses): Ask {
+  if (witnesses < 2) return askInOrder;
   return (calls, rpc) =>
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { ChainLog } from './log.ts';
 
@@ -26,8 +27,8 @@ export interface ProviderNotes {
 
 /** A contradiction counts for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
 const HOLDS_MS = 86_400_000;
-/** A disagreement that no block hash proves counts this long after it was last seen, in milliseconds. Its question may never be asked again. */
-const UNPROVEN_MS = 60_000;
+/** A dispute that is not kept counts this long after it was last seen, in milliseconds. */
+const PASSING_MS = 60_000;
 const TEXT_LENGTH = 500;
 
 /** What a provider said, in the words of a `Statement`. */
@@ -45,14 +46,22 @@ export interface Trust {
   notes(): readonly ProviderNote[];
   /** Sets apart a provider that two others contradict about one block. */
   setApart(question: string, liar: Said, others: Said): void;
-  /** Notes that providers differ and no third decides. Sales over the chain stop while such a note holds. */
-  dispute(question: string, said: readonly Said[]): void;
+  /**
+   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks them and the others once more; it is
+   * called at each `refresh` until they agree or a majority decides.
+   */
+  dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
   /** Ends the disputes of a question: its parties agree. */
   agree(question: string): void;
   /** Keeps the notes there from now on, beside those that it holds already. */
   keepIn(notes: ProviderNotes): void;
-  /** Reads the notes of the other instances, and what the operator has ended. A failure leaves what is known. */
+  /** Reads the notes of the other instances, and what the operator has ended; then asks open disputes again. A failure leaves what is known. */
   refresh(): Promise<void>;
+}
+
+interface TrustOptions extends Pick<State, 'keepsDisputes'> {
+  /** Called whenever two providers contradict the one of this host. */
+  onContradiction?: ((host: string) => void) | undefined;
 }
 
 /** What is known of the providers, and where it is kept. */
@@ -60,41 +69,52 @@ interface State {
   readonly clock: Clock;
   readonly log: ChainLog;
   held: readonly ProviderNote[];
-  /** Disagreements about different blocks, which prove nothing against either. They are not kept. */
-  readonly unproven: Map<string, ProviderNote>;
+  /** Whether disputes are kept: where there is no third provider that could decide them soon. */
+  readonly keepsDisputes: boolean;
+  /** Notes that were not stored yet. A list of what is stored lacks them. */
+  readonly unsaved: Set<ProviderNote>;
+  /** By host, disputes that are not kept: a third provider may decide them, or they are about different blocks, which proves nothing against either. */
+  readonly passing: Map<string, ProviderNote>;
+  /** How the question of an open dispute is asked again. */
+  readonly open: Map<string, () => Promise<unknown>>;
   kept: ProviderNotes | null;
-  /** Writes that are under way. A list that was read before their end lacks them. */
-  writes: number;
 }
 
 /** Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other. */
-export function createTrust(clock: Clock, log: ChainLog, onContradiction: (host: string) => void = () => {}): Trust {
-  const state: State = { clock, log, held: [], unproven: new Map(), kept: null, writes: 0 };
+export function createTrust(clock: Clock, log: ChainLog, { keepsDisputes, onContradiction }: TrustOptions): Trust {
+  const state: State = {
+    clock,
+    log,
+    keepsDisputes,
+    held: [],
+    unsaved: new Set(),
+    passing: new Map(),
+    open: new Map(),
+    kept: null,
+  };
   return {
     isApart: (host) => state.held.some((note) => note.host === host && note.kind === 'apart' && holds(state, note)),
     notes() {
-      for (const [key, note] of state.unproven) if (!holds(state, note)) state.unproven.delete(key);
-      return [...state.held.filter((note) => holds(state, note)), ...state.unproven.values()];
+      for (const [host, note] of state.passing) if (!holds(state, note)) state.passing.delete(host);
+      return [...state.held.filter((note) => holds(state, note)), ...state.passing.values()];
     },
     setApart(question, liar, others) {
-      onContradiction(liar.host);
+      onContradiction?.(liar.host);
       hold(state, noteOf(clock, 'apart', question, liar, `others: ${others.says}`), SET_APART);
     },
-    dispute(question, said) {
+    dispute(question, said, again) {
+      state.open.set(nameOf(question), again);
       const isProven = said.some(({ about }) => about !== null && said.filter((one) => one.about === about).length > 1);
-      if (!isProven) return void disputeUnproven(state, question, said);
+      if (!isProven || !keepsDisputes) return disputeInPassing(state, question, said);
       for (const one of said) hold(state, noteOf(clock, 'disputed', question, one, wordsOf(said)), DISPUTED);
     },
-    agree: (question) => agree(state, cut(question)),
+    agree: (question) => agree(state, nameOf(question)),
     keepIn(notes) {
       state.kept = notes;
-      for (const note of state.held) write(state, (store) => store.put(note));
     },
     async refresh() {
-      if (!state.kept || state.writes > 0) return;
-      const listed = await state.kept.list(clock.nowMs()).catch(() => null);
-      // A note that was added meanwhile is in the next list.
-      if (listed && state.writes === 0) state.held = listed;
+      await readKept(state);
+      await Promise.allSettled([...state.open.values()].map((again) => again()));
     },
   };
 }
@@ -104,42 +124,57 @@ const DISPUTED = 'ALERT: RPC providers contradict each other and no third decide
 
 const holds = ({ clock }: State, { untilMs }: ProviderNote): boolean => untilMs > clock.nowMs();
 
+async function readKept(state: State): Promise<void> {
+  const { kept, clock, unsaved, open } = state;
+  if (!kept) return;
+  await Promise.all([...unsaved].map((note) => save(state, note)));
+  const listed = await kept.list(clock.nowMs()).catch(() => null);
+  if (listed === null) return;
+  state.held = [...listed, ...unsaved];
+  const isHeld = (question: string) =>
+    [...state.held, ...state.passing.values()].some((note) => note.question === question);
+  for (const question of open.keys()) if (!isHeld(question)) open.delete(question);
+}
+
 /** Adds a note that is not known yet. */
 function hold(state: State, note: ProviderNote, message: string): void {
   const { host, kind, question, said, others } = note;
   const isSame = (known: ProviderNote) => known.host === host && known.kind === kind && known.question === question;
   if (state.held.some((known) => isSame(known) && holds(state, known))) return;
   state.held = [...state.held.filter((known) => holds(state, known)), note];
+  state.unsaved.add(note);
   state.log.error({ provider: host, question, said, others }, message);
-  write(state, (notes) => notes.put(note));
+  void save(state, note);
 }
 
-function disputeUnproven({ clock, log, unproven }: State, question: string, said: readonly Said[]): void {
-  const [first] = said;
-  if (!first) return;
-  const key = said.map(({ host }) => host).join(' ');
-  const note = noteOf(clock, 'disputed', question, first, wordsOf(said));
-  if (!unproven.has(key))
-    log.error({ providers: key, question: note.question, said: note.said, others: note.others }, DISPUTED);
-  unproven.set(key, { ...note, untilMs: note.sinceMs + UNPROVEN_MS });
+/** Stores a note. One that could not be stored holds in this process, and is stored at the next `refresh`. */
+async function save({ kept, unsaved, log }: State, note: ProviderNote): Promise<void> {
+  try {
+    await kept?.put(note);
+    if (kept) unsaved.delete(note);
+  } catch (err) {
+    log.warn({ err }, 'what is known of the RPC providers was not stored');
+  }
+}
+
+function disputeInPassing({ clock, log, passing }: State, question: string, said: readonly Said[]): void {
+  for (const one of said) {
+    const note = noteOf(clock, 'disputed', question, one, wordsOf(said));
+    const { host, others } = note;
+    if (!passing.has(host)) log.error({ provider: host, question: note.question, said: note.said, others }, DISPUTED);
+    passing.set(host, { ...note, untilMs: note.sinceMs + PASSING_MS });
+  }
 }
 
 function agree(state: State, question: string): void {
   const isEnded = (note: ProviderNote) => note.kind === 'disputed' && note.question === question;
-  if (!state.held.some(isEnded)) return;
+  const { kept, passing, open, log } = state;
+  if (!open.delete(question) && !state.held.some(isEnded)) return;
+  for (const [host, note] of passing) if (isEnded(note)) passing.delete(host);
   state.held = state.held.filter((note) => !isEnded(note));
-  state.log.info({ question }, 'the RPC providers agree again');
-  write(state, (notes) => notes.agree(question));
-}
-
-function write(state: State, task: (notes: ProviderNotes) => Promise<void>): void {
-  if (!state.kept) return;
-  state.writes++;
-  task(state.kept)
-    .catch((err: unknown) => state.log.warn({ err }, 'what is known of the RPC providers was not stored'))
-    .finally(() => {
-      state.writes--;
-    });
+  for (const note of state.unsaved) if (isEnded(note)) state.unsaved.delete(note);
+  log.info({ question }, 'the RPC providers agree again');
+  kept?.agree(question).catch((err: unknown) => log.warn({ err }, 'the end of a dispute was not stored'));
 }
 
 function noteOf(clock: Clock, kind: ProviderNote['kind'], question: string, said: Said, others: string): ProviderNote {
@@ -147,7 +182,7 @@ function noteOf(clock: Clock, kind: ProviderNote['kind'], question: string, said
   return {
     host: said.host,
     kind,
-    question: cut(question),
+    question: nameOf(question),
     said: cut(said.says),
     others: cut(others),
     sinceMs,
@@ -158,6 +193,13 @@ function noteOf(clock: Clock, kind: ProviderNote['kind'], question: string, said
 /** Who said what, shortened so that each has its part. */
 function wordsOf(said: readonly Said[]): string {
   return said.map(({ host, about, says }) => `${host} says ${says.slice(0, 100)} of block ${about}`).join('; ');
+}
+
+/** A question by its text. A long one ends with a hash of the whole, because many share their beginning. */
+function nameOf(question: string): string {
+  if (question.length <= TEXT_LENGTH) return question;
+  const digest = hash('sha256', question).slice(0, 16);
+  return `${question.slice(0, TEXT_LENGTH - 17)}#${digest}`;
 }
 
 function cut(text: string): string {

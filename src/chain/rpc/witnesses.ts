@@ -62,7 +62,7 @@ interface WitnessParts {
  */
 export function createWitnesses(parts: WitnessParts): AskWitnesses {
   const { queue, clock } = parts;
-  return async (question) => {
+  const ask: AskWitnesses = async (question) => {
     const { rank = 'sale', signal, isPoll = false } = question.rpc;
     const until = clock.nowMs() + WAIT_MS[rank];
     if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
@@ -77,11 +77,12 @@ export function createWitnesses(parts: WitnessParts): AskWitnesses {
     }
     signal?.throwIfAborted();
     if (heard.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
-    return conclude(parts, question, heard);
+    return conclude(parts, question, heard, ask);
   };
+  return ask;
 }
 
-/** Rules 1 and 2. A provider whose allowance is used up comes later; a settlement asks it all the same at the end of its wait. */
+/** Rules 1 and 2. A provider whose allowance is used up comes later. It is asked all the same where two differ, and at the end of a settlement's wait. */
 async function askUntilDecided(
   { pool, clock }: WitnessParts,
   question: Question,
@@ -94,7 +95,8 @@ async function askUntilDecided(
   );
   while (pending.length > 0 && !isDecided(question, heard)) {
     const isLate = clock.nowMs() >= until;
-    const next = pending.find(({ allowance }) => allowance.free() >= 1) ?? (isLate && rank === 'settle' && pending[0]);
+    const mustAsk = isDisputed(question, heard) || (isLate && rank === 'settle');
+    const next = pending.find(({ allowance }) => allowance.free() >= 1) ?? (mustAsk && pending[0]);
     if (next) {
       pending.splice(pending.indexOf(next), 1);
       const answered = await askOne(pool, next, question);
@@ -144,6 +146,14 @@ function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly
   });
 }
 
+/** Whether two providers differ about a call. */
+function isDisputed({ calls }: Question, heard: readonly Heard[]): boolean {
+  return calls.some((_, at) => {
+    const said = saidOf(heard, at);
+    return said.some((one) => !isSame(one, said[0] ?? one));
+  });
+}
+
 /** What was said about one call, by host. */
 function saidOf(heard: readonly Heard[], at: number): Said[] {
   return heard.flatMap(({ entry, statements }) => {
@@ -164,8 +174,15 @@ function decision(said: readonly Said[]): Said | null {
   return isTied ? null : winner;
 }
 
-/** Rules 3 to 5. */
-function conclude({ trust, clock }: WitnessParts, { calls }: Question, heard: readonly Heard[]): RpcOutcome[] {
+/** Rules 3 to 5. `ask` asks a disputed question again, with all its calls, also where this time it was a poll. */
+function conclude(
+  { trust, clock }: WitnessParts,
+  asked: Question,
+  heard: readonly Heard[],
+  ask: AskWitnesses,
+): RpcOutcome[] {
+  const { calls } = asked;
+  const again = () => ask({ ...asked, rpc: { rank: 'settle' } });
   return calls.map((call, at) => {
     const said = saidOf(heard, at);
     if (said.length === 0) return heard[0]?.outcomes[at] ?? { error: new Unconfirmed() };
@@ -173,7 +190,7 @@ function conclude({ trust, clock }: WitnessParts, { calls }: Question, heard: re
     const question = JSON.stringify([call.method, ...call.params]);
     if (!winner) {
       doubtLone(heard, at, said, clock);
-      if (said.some((one) => said.some((other) => !isSame(one, other)))) trust.dispute(question, said);
+      if (said.some((one) => !isSame(one, said[0] ?? one))) trust.dispute(question, said, again);
       return { error: new Unconfirmed() };
     }
     for (const one of said)

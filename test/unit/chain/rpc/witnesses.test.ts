@@ -210,11 +210,39 @@ describe('two providers that contradict each other', () => {
     expect(chain.agreed.whyUnconfirmed()).toBeNull();
   });
 
-  test('about different blocks stop sales for a minute: that proves nothing against either', async () => {
-    const { chain, clock } = await world(A, OTHER_BLOCK);
+  test('of whom a third decides later, when its limit lets it: the liar is set apart, and sales go on', async () => {
+    let isLimited = true;
+    const limited = () => {
+      if (isLimited) throw new RpcFault(-32011, 'request limit reached');
+      return A;
+    };
+    const { chain, nodes, clock } = await world(LIE_ABOUT_A, A, limited);
     await chain.watchHeads();
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     expect(chain.agreed.whyUnconfirmed()).toContain('contradict');
+    isLimited = false;
+    await clock.advance(4000);
+    await vi.waitFor(() => expect(chain.trust.isApart(hostOf(nodes[0]))).toBe(true));
+    await chain.agreed.head();
+    expect(chain.agreed.whyUnconfirmed()).toBeNull();
+  });
+
+  test('do not stop the sales that two others can confirm', async () => {
+    const { chain, nodes, clock } = await world(LIE_ABOUT_A, A, null, null);
+    await chain.watchHeads();
+    expect(isUnconfirmed(await ask(chain))).toBe(true);
+    expect(chain.trust.notes().map(({ host }) => host)).toEqual([hostOf(nodes[0]), hostOf(nodes[1])]);
+    expect(chain.agreed.whyUnconfirmed()).toBeNull();
+    await clock.advance(60_001);
+    expect(chain.trust.notes().every(({ sinceMs }) => sinceMs > 1_800_000_000_000)).toBe(true);
+  });
+
+  test('about different blocks stop sales for a minute: that proves nothing against either', async () => {
+    const { chain, nodes, clock } = await world(A, OTHER_BLOCK);
+    await chain.watchHeads();
+    expect(isUnconfirmed(await ask(chain))).toBe(true);
+    expect(chain.agreed.whyUnconfirmed()).toContain('contradict');
+    for (const node of nodes) node.fault = '500';
     await clock.advance(60_001);
     expect(chain.agreed.whyUnconfirmed() ?? '').not.toContain('contradict');
   });
@@ -248,6 +276,20 @@ describe('what is known of the providers', () => {
     expect(later.trust.isApart(hostOf(first.nodes[0]))).toBe(true);
     await clock.advance(86_400_001);
     expect(later.trust.isApart(hostOf(first.nodes[0]))).toBe(false);
+  });
+
+  test('holds in this process while it cannot be stored, and is stored later', async () => {
+    const kept = store();
+    const { chain, nodes } = await world(LIE_ABOUT_A, A, A);
+    const put = kept.put;
+    let isFull = true;
+    chain.trust.keepIn({ ...kept, put: (note) => (isFull ? Promise.reject(new Error('disk full')) : put(note)) });
+    await ask(chain);
+    await chain.trust.refresh();
+    expect([kept.notes.length, chain.trust.isApart(hostOf(nodes[0]))]).toEqual([0, true]);
+    isFull = false;
+    await chain.trust.refresh();
+    expect([kept.notes.length, chain.trust.isApart(hostOf(nodes[0]))]).toEqual([1, true]);
   });
 
   test('ends when the operator ends it in the ledger', async () => {
