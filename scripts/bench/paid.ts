@@ -2,6 +2,7 @@ import { createAccount } from '../../src/embedded/accounts.ts';
 import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { median, startService, startSubject } from './lib.ts';
+import { benchPaidBefore } from './paid-before.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -14,8 +15,16 @@ const BUYERS: readonly (readonly [buyers: number, rounds: number])[] = [
   [512, 2],
 ];
 
-/** Measures paid calls end to end with pre-signed payments: our service beside the SDK's Express middleware, on one chain, in one run. */
-export async function benchPaid(): Promise<void> {
+/**
+ * Measures paid calls end to end with pre-signed payments: our service beside the SDK's Express middleware, on one chain, in one run. With
+ * `--before FOLDER`, beside the service of another checkout.
+ */
+export async function benchPaid([option, before, ...others]: readonly string[] = []): Promise<void> {
+  if (option !== undefined) {
+    if (option !== '--before' || before === undefined || others.length > 0)
+      throw new Error('usage: paid [--before FOLDER]');
+    return benchPaidBefore(before);
+  }
   const network = await startEmbeddedNetwork();
   const rival = createAccount();
   await network.fundNative(rival.address, 10n ** 21n);
