@@ -10,6 +10,7 @@ export type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
 const NAMES: Readonly<Record<string, string>> = {
   ledger: 'Ledger of payments',
   usdc: 'USDC contract',
+  rpc: 'RPC providers',
   settlement: 'Settlement in USDC',
   facilitator: 'Remote facilitator',
   gateway: 'Circle Gateway',

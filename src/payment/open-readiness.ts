@@ -1,3 +1,4 @@
+import type { ProviderStatus } from '../chain/rpc/agreed-head.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
@@ -42,7 +43,9 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
     usdc: await checked(checkDomain),
     settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
     // One provider's word alone decides. There is nothing to agree on.
-    ...(chain.agreed.witnesses > 1 && { rpc: settlementState(chain.agreed.whyUnconfirmed(), null) }),
+    ...(chain.agreed.witnesses > 1 && {
+      rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
+    }),
     ...serviceChecks(settling.probes(), railsUnder(config.rails, railList), config.rails),
   });
 }
@@ -67,6 +70,16 @@ function withoutSender({ ok, detail }: RailProbe): Check {
 
 function onlyShown({ ok, detail }: RailProbe): Check {
   return ok ? { ok } : { ok: true, detail: `no successful probe: ${detail}` };
+}
+
+/** Which providers count for nothing now, and why; null while all count. */
+function wordsOf(providers: readonly ProviderStatus[]): string | null {
+  const words = providers.flatMap(({ host, isApart, isFar, isPresent, aheadBlocks }) => {
+    if (isApart) return `${host} is set apart: two others contradict it`;
+    if (isFar) return `${host} is ${Math.abs(aheadBlocks ?? 0)} blocks ${(aheadBlocks ?? 0) < 0 ? 'behind' : 'ahead'}`;
+    return isPresent ? [] : `${host} does not answer`;
+  });
+  return words.length === 0 ? null : words.join('; ');
 }
 
 function settlementState(shortage: string | null, note: string | null): Check {

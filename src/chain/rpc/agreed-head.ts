@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RpcOptions } from './call.ts';
+import type { Ask } from './failover.ts';
 import type { ChainLog } from './log.ts';
 import type { PooledProvider, ProviderPool } from './provider-pool.ts';
 import type { Trust } from './trust.ts';
-import { index, parseAnswer, quantity } from './wire.ts';
+import { index, quantity, readOutcome } from './wire.ts';
 
 /** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
 const ROUND_MS = 4000;
@@ -54,7 +55,7 @@ interface AgreedHeadParts {
   readonly pool: ProviderPool;
   readonly trust: Trust;
   /** Asks a lone provider. */
-  request(method: string, params: readonly unknown[], options: RpcOptions): Promise<unknown>;
+  readonly ask: Ask;
   readonly clock: Clock;
   readonly log: ChainLog;
 }
@@ -175,7 +176,7 @@ async function askRound(watched: Watched): Promise<void> {
   const enough = Promise.withResolvers<void>();
   let answered = 0;
   const asking = asked.map(async (entry) => {
-    await ask(watched, entry);
+    await askHead(watched, entry);
     answered += 1;
     if (answered === 2) enough.resolve();
   });
@@ -184,7 +185,7 @@ async function askRound(watched: Watched): Promise<void> {
   holdBack(watched);
 }
 
-async function ask({ pool, heads, clock, ended }: Watched, entry: PooledProvider): Promise<void> {
+async function askHead({ pool, heads, clock, ended }: Watched, entry: PooledProvider): Promise<void> {
   try {
     const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
     const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
@@ -208,9 +209,9 @@ function holdBack(watched: Watched): void {
 
 const newest = z.object({ number: index, timestamp: quantity });
 
-async function readLone({ request, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
-  const raw = await request('eth_getBlockByNumber', ['latest', false], options);
-  const { number, timestamp } = parseAnswer(newest, raw, 'newest block');
+async function readLone({ ask, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
+  const [outcome] = await ask([{ method: 'eth_getBlockByNumber', params: ['latest', false] }], options);
+  const { number, timestamp } = readOutcome(outcome, newest, 'newest block');
   if (timestamp > BigInt(Math.floor(clock.nowMs() / 1000)) + AHEAD_SECONDS)
     throw new UpstreamFailed('chain', 'the newest block is ahead of our clock');
   return number;

@@ -94,14 +94,14 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const queue = createRankQueue(pool, clock);
   const ask = openAsk(witnesses, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
 
+  const agreed = createAgreedHead({ pool, trust, ask, clock, log });
+
   async function request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
     const [outcome] = await ask([{ method, params }], rpc);
     if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
     if ('error' in outcome) throw outcome.error;
     return outcome.result as T;
   }
-
-  const agreed = createAgreedHead({ pool, trust, request, clock, log });
 
   return {
     chainId,
