@@ -5,11 +5,11 @@ import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/named-chain.ts';
 import type { Outcome } from '../lib/outcomes.ts';
+import type { RailSum, SettledSource } from '../payment/settled-today.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference/read-document.ts';
-import type { RailSum, SettledSource } from './settled-today.ts';
 import type { SiteSettings } from './site.ts';
 
 /** The state of one part of the service, with its own description. */

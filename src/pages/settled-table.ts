@@ -1,8 +1,8 @@
 import { formatUnits } from '../lib/units.ts';
+import type { RailSum } from '../payment/settled-today.ts';
 import { showNumber, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
-import type { RailSum } from './settled-today.ts';
 
 const USDC_DECIMALS = 6;
 const MSAT_DECIMALS = 3;

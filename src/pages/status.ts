@@ -1,4 +1,5 @@
 import { nowSeconds } from '../lib/clock.ts';
+import type { RailSum } from '../payment/settled-today.ts';
 import type { Answers } from './answers.ts';
 import { renderLatencyChart } from './charts/live-charts.ts';
 import { LIVE_SWITCH } from './charts/live-switch.ts';
@@ -8,7 +9,6 @@ import type { PageParts } from './pages-deps.ts';
 import { type Checks, partName, renderRails } from './rails-table.ts';
 import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
 import { renderSettled } from './settled-table.ts';
-import type { RailSum } from './settled-today.ts';
 import { renderPage } from './shell.ts';
 import { siteOf } from './site.ts';
 import { renderSources } from './sources-table.ts';

@@ -8,10 +8,10 @@ import { mountAssets, mountPage } from '../pages/mount-page.ts';
 import type { PageParts, PagesDeps } from '../pages/pages-deps.ts';
 import { mountReference } from '../pages/reference/page.ts';
 import { encodePage } from '../pages/send.ts';
-import { createSettledToday } from '../pages/settled-today.ts';
 import { mountSiteFiles } from '../pages/site-files.ts';
 import { renderStatus } from '../pages/status.ts';
 import { renderTerms } from '../pages/terms.ts';
+import { createSettledToday } from '../payment/settled-today.ts';
 
 /** Mounts the pages for people and their assets. It belongs to the rate-limited group of free routes. */
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { createSettledToday, type RailSum } from '../../../src/pages/settled-today.ts';
 import { waysIn } from '../../../src/payment/open-rails.ts';
+import { createSettledToday, type RailSum } from '../../../src/payment/settled-today.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
