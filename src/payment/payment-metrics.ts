@@ -114,16 +114,28 @@ function createSales(
       registers,
     },
   });
-  for (const rail of rails) sales.inc({ rail }, 0);
+  const income = new Counter({
+    name: 'payment_income_usdc_total',
+    help: 'USDC that calls brought, by rail',
+    labelNames: ['rail'],
+    registers,
+  });
+  for (const rail of rails) {
+    sales.inc({ rail }, 0);
+    income.inc({ rail }, 0);
+  }
   const protocols = createProtocolCounter(registry);
   const countSale = async (id: string, sale?: Payment): Promise<void> => {
     // The ledger passes the row of a voucher's sale. Reading it again would cost more than counting it.
     const payment = sale ?? (await store.get(id).catch(() => null));
     if (!payment) return;
-    sales.inc({ rail: railOf(payment.contract) ?? 'other' });
+    const rail = railOf(payment.contract) ?? 'other';
+    sales.inc({ rail });
     protocols.inc({ protocol: payment.protocol ?? 'x402' });
     // The rest of a deposit into a channel stays the payer's.
-    settledUsdc.inc(Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT);
+    const earned = Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT;
+    settledUsdc.inc(earned);
+    income.inc({ rail }, earned);
   };
   return { countSale, protocols };
 }

@@ -75,6 +75,7 @@ test('a deposit into a channel counts as settled with what it paid for, not with
   await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
   metrics.onMove('d', 'settled');
   expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+  expect(await sample('payment_income_usdc_total', { rail: 'a' })).toBe(0.0015);
 });
 
 test('a sale for a voucher is counted without a read of its row', async () => {
@@ -83,6 +84,7 @@ test('a sale for a voucher is counted without a read of its row', async () => {
   await createChannelStore(db).note(channelTerms('a'), channelState(), now);
   await ledger.charge(voucherSale('', 'a', 500n, { price: 500n, amount: 500n }), Buffer.from('reply'));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
+  expect(await sample('payment_income_usdc_total', { rail: 'a' })).toBe(0.0005);
   expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
   expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([1, 0, 0]);
   const sold = await ledger.charge(voucherSale('', 'a', 600n, { protocol: 'mpp' }), Buffer.from('reply'));
@@ -95,8 +97,10 @@ test('a sale for a contract that no rail has is counted as of another rail', asy
   const metrics = createPaymentMetrics(registry, { store, clock, storeBytes: 1, rails: ['a'], railOf: () => null });
   await createChannelStore(db).note(channelTerms('a'), channelState(), now);
   await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n }), 0, null);
+  await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
   metrics.onMove('d', 'settled', (await store.get('d')) ?? undefined);
   expect(await sample('payment_settled_total', { rail: 'other' })).toBe(1);
+  expect(await sample('payment_income_usdc_total', { rail: 'other' })).toBe(0.0015);
 });
 
 test('each move that happened is counted once, and one that did not is not', async () => {
@@ -121,6 +125,10 @@ test('each move that happened is counted once, and one that did not is not', asy
   expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
   expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
   expect(await sample('payment_settled_total', { rail: 'b' })).toBe(0);
+  // A rail has its counter from the start, so that an alert can compare it with what the rail cost.
+  expect(await Promise.all(['a', 'b'].map((rail) => sample('payment_income_usdc_total', { rail })))).toEqual([
+    0.0015, 0,
+  ]);
   expect(await sample('payment_settlement_duration_seconds_sum', { outcome: 'settled' })).toBe(0.7);
   expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'failed' })).toBe(1);
 });
