@@ -82,6 +82,7 @@ async function startPercall(network: EmbeddedNetwork, workers: number): Promise<
   await network.fundNative(relayer.address, 10n ** 21n);
   return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
+    RELAYER_DAILY_GAS_USDC: 'off',
     ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'warn', PAYER_MAX_OPEN: '0', WORKERS: String(workers) },
     // A ledger, a seller and a relayer of its own.
     ...{ DATA_DIR: join(network.dataDir, `workers-${workers}`), SELLER_ADDRESS: seller.address },

@@ -42,6 +42,7 @@ export async function benchExtract(): Promise<void> {
     const port = await freePort();
     const service = await startService(port, '/readyz', {
       ...embeddedEnvironment(network),
+      RELAYER_DAILY_GAS_USDC: 'off',
       ...NO_LIMITS,
       ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error' },
       ALLOW_TEST_HOSTS: `pages.example=127.0.0.1:${pagesPort}`,

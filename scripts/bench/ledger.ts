@@ -74,6 +74,7 @@ async function startInstance(network: EmbeddedNetwork, postgres: Postgres, { nam
   const port = await freePort();
   return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
+    RELAYER_DAILY_GAS_USDC: 'off',
     DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${at}`),
     ...(database && { LEDGER_URL: postgres.url(database) }),
     ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error', PAYER_MAX_OPEN: '0', COLLECTOR: 'off' },

@@ -34,6 +34,7 @@ export async function benchPaid([option, before, ...others]: readonly string[] =
     PUBLIC_ORIGIN: 'http://127.0.0.1:4112',
     LOG_LEVEL: 'warn',
     PAYER_MAX_OPEN: '0',
+    RELAYER_DAILY_GAS_USDC: 'off',
     WS_URLS: network.wsUrl,
   };
   const percall = await startService(4112, '/readyz', { ...embeddedEnvironment(network), ...env });

@@ -36,6 +36,7 @@ export async function benchWorkers(): Promise<void> {
       services.push(
         await startService(port, '/readyz', {
           ...embeddedEnvironment(network),
+          RELAYER_DAILY_GAS_USDC: 'off',
           DATA_DIR: join(folder, String(size)),
           PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
           WORKERS: String(size),

@@ -2,7 +2,13 @@ import { z } from 'zod';
 import type { RailProbes, ReportedStatus, SettlingReport } from '../payment/settling.ts';
 
 const payers = z.array(z.tuple([z.string(), z.string()]));
-const status = z.object({ unavailable: z.string().nullable(), codeRefused: z.string().nullable(), payers });
+const status = z.object({
+  unavailable: z.string().nullable(),
+  // The previous version does not write it.
+  cannotSend: z.string().nullable().optional(),
+  codeRefused: z.string().nullable(),
+  payers,
+});
 const shape = z.object({
   // The five members that the previous version reads and writes. Older versions do not write `codeRefused`.
   unavailable: z.string().nullable(),

@@ -25,7 +25,10 @@ import type {
 import { createUnknownPayments } from './unknown-payments.ts';
 
 interface PaymentsOptions<S>
-  extends Pick<RailKit, 'config' | 'chain' | 'spending' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'> {
+  extends Pick<
+    RailKit,
+    'config' | 'chain' | 'spending' | 'settled' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'
+  > {
   store: LedgerStore;
   channels: ChannelStore;
   sources: S;
@@ -82,6 +85,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
     onMove,
     log,
     spending,
+    settled,
     metrics,
     transfers,
     outgoing,
@@ -102,7 +106,16 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
     ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger, channels },
-    ...{ spending, metrics, transfers, outgoing, clock, log, balanceContracts: balanceContracts(config, railList) },
+    ...{
+      spending,
+      settled,
+      metrics,
+      transfers,
+      outgoing,
+      clock,
+      log,
+      balanceContracts: balanceContracts(config, railList),
+    },
   };
 }
 
@@ -141,6 +154,7 @@ function statusNow(settling: () => Settling, rail: RailName, whyUnconfirmed: () 
   return {
     // Without two providers nobody could confirm that this payment moved money.
     unavailable: () => status().unavailable() ?? whyUnconfirmed(),
+    cannotSend: () => status().cannotSend(),
     refuses: (payer) => status().refuses(payer),
     refusesCode: () => status().refusesCode(),
   };

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
+import type { SettledReads } from '../store/ports/settled.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
@@ -38,6 +39,8 @@ export interface RailKit {
   channels: ChannelStore;
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
+  /** What was earned. */
+  settled: SettledReads;
   metrics?: RelayerMetrics | undefined;
   /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;

@@ -5,6 +5,7 @@ import type { RailKit } from './open-rails.ts';
 import type { OpenRail } from './rail.ts';
 import { createRailWatch } from './rail-watch.ts';
 import { createRecovery } from './recovery.ts';
+import { createSettledToday } from './settled-today.ts';
 import { createSettlement } from './settlement.ts';
 import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from './settler.ts';
 import { createRelaying } from './settlers/relayer/relaying.ts';
@@ -16,7 +17,7 @@ import { createSwitchedSettling } from './settling-switch.ts';
 /** What settlement by this process needs. Every process has it, also one that never settles. */
 export interface SettlingParts
   extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
-    Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'metrics'> {
+    Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
   rails: readonly OpenRail[];
 }
 
@@ -94,12 +95,13 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
   let relaying: Relaying | null = null;
   const byRail = new Map<string, Relaying>();
+  const incomeToday = createIncome(parts, (rail) => byRail.has(rail));
 
   return {
     open: (rail: string): Relaying => {
       const { wallet } = parts;
       if (!wallet) throw new Error('RELAYER_PRIVATE_KEY is missing');
-      relaying ??= createRelaying({ ...parts, wallet, noteBroadcast });
+      relaying ??= createRelaying({ ...parts, wallet, incomeToday, noteBroadcast });
       parts.metrics?.watchRail(rail);
       const own = byRail.get(rail) ?? relayingFor(rail, relaying);
       byRail.set(rail, own);
@@ -107,6 +109,19 @@ function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms[
     },
     opened: (): Relaying[] => (relaying ? [relaying] : []),
   };
+}
+
+/** What the payments on rails that use our relayer brought in this UTC day, in USDC base units. */
+function createIncome(
+  { rails, settled, clock }: Pick<SettlingParts, 'rails' | 'settled' | 'clock'>,
+  isRelayed: (rail: string) => boolean,
+): () => Promise<bigint> {
+  const wayOf = (signedFor: Uint8Array | null) => {
+    const rail = rails.find(({ purchase }) => signedFor && Buffer.compare(purchase.contract, signedFor) === 0);
+    return rail && isRelayed(rail.info.name) ? 'relayed' : 'other';
+  };
+  const sums = createSettledToday(settled, wayOf, clock);
+  return async () => (await sums()).find(({ rail }) => rail === 'relayed')?.amount ?? 0n;
 }
 
 /** The relayer as one rail uses it: what the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */

@@ -14,6 +14,10 @@ export function createReportedStatus({
       const reported = (): ReportedStatus | undefined => report()?.status[rail];
       return {
         unavailable: () => staleReason() ?? reported()?.unavailable ?? null,
+        cannotSend: () => {
+          const { unavailable = null, cannotSend = unavailable } = reported() ?? {};
+          return staleReason() ?? cannotSend;
+        },
         refusesCode: () => reported()?.codeRefused ?? null,
         refuses: (payer) => {
           const payers = reported()?.payers ?? [];

@@ -15,18 +15,18 @@ export interface SettledSource {
   >;
 }
 
-/** Payments received on a rail. `amount` is in base units of USDC, or in millisatoshis. */
-export interface RailSum {
-  readonly rail: 'usdc' | 'gateway' | 'channels' | 'lightning';
+/** Payments received in one way. `amount` is in base units of USDC, or in millisatoshis. */
+export interface RailSum<Rail extends string = 'usdc' | 'gateway' | 'channels' | 'lightning'> {
+  readonly rail: Rail;
   readonly count: number;
   readonly amount: bigint;
 }
 
-interface Held {
+interface Held<Rail extends string> {
   readonly dayStart: number;
   /** `sums` covers every payment before this time. */
   readonly until: number;
-  readonly sums: ReadonlyMap<RailSum['rail'], RailSum>;
+  readonly sums: ReadonlyMap<Rail, RailSum<Rail>>;
 }
 
 const DAY_MS = 86_400_000;
@@ -34,21 +34,22 @@ const DAY_MS = 86_400_000;
 const MOMENTS_MS = 60_000;
 
 /**
- * Sums the payments since midnight UTC. Every rail that is sold has an entry, zero included. Only the last minute is read again each time, so a busy
- * day costs no more than a quiet one.
- * `railOf` names the rail whose payers sign for a contract.
+ * Sums the payments since midnight UTC. Only the last minute is read again each time, so a busy day costs no more than a quiet one.
+ * `railOf` names the rail whose payers sign for a contract; null is Lightning. Each rail of `always` has an entry, zero included.
  */
-export function createSettledToday(
+export function createSettledToday<Rail extends string>(
   source: SettledSource,
-  railOf: (contract: Uint8Array) => RailSum['rail'],
+  railOf: (contract: Uint8Array | null) => Rail,
   clock: Clock,
-): () => Promise<readonly RailSum[]> {
-  let held: Held | null = null;
+  always: readonly Rail[] = [],
+): () => Promise<readonly RailSum<Rail>[]> {
+  const nothing = new Map(always.map((rail) => [rail, { rail, count: 0, amount: 0n }]));
+  let held: Held<Rail> | null = null;
 
-  async function add(sums: Held['sums'], from: number, to: number): Promise<Map<RailSum['rail'], RailSum>> {
+  async function add(sums: Held<Rail>['sums'], from: number, to: number): Promise<Map<Rail, RailSum<Rail>>> {
     const total = new Map(sums);
-    for (const { contract, count, amount, ...one } of await source.settledBetween(from, to)) {
-      const rail = contract ? railOf(contract) : one.rail;
+    for (const { contract, count, amount } of await source.settledBetween(from, to)) {
+      const rail = railOf(contract);
       const before = total.get(rail) ?? { rail, count: 0, amount: 0n };
       total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
     }
@@ -58,14 +59,10 @@ export function createSettledToday(
   return async () => {
     const now = clock.nowMs();
     const dayStart = Math.floor(now / DAY_MS) * DAY_MS;
-    const before = held?.dayStart === dayStart ? held : { dayStart, until: dayStart, sums: NOTHING };
+    const before = held?.dayStart === dayStart ? held : { dayStart, until: dayStart, sums: nothing };
     const until = Math.max(before.until, now - MOMENTS_MS);
     const sums = await add(before.sums, before.until, until);
     held = { dayStart, until, sums };
     return [...(await add(sums, until, Number.MAX_SAFE_INTEGER)).values()];
   };
 }
-
-const NOTHING: Held['sums'] = new Map(
-  (['usdc', 'lightning'] as const).map((rail) => [rail, { rail, count: 0, amount: 0n }]),
-);

@@ -114,6 +114,11 @@ export interface Settler {
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
   /** Why nothing can be settled now, or null. The core asks before a handler runs. */
   unavailable(): string | null;
+  /**
+   * Why nothing can be sent now, or null. A used-up budget stops new sales and is in `unavailable` alone: what is owed already is still sent. Absent:
+   * as `unavailable`.
+   */
+  cannotSend?(): string | null;
   /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
   /** Every payer that `refuses` has a reason against now. They are reported to the other processes that sell. */

@@ -11,7 +11,7 @@ import type {
   SettlingReport,
 } from './settling.ts';
 
-type StatusSource = Pick<Settler, 'unavailable' | 'refuses' | 'refused' | 'refusesCode'>;
+type StatusSource = Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refused' | 'refusesCode'>;
 
 interface LocalSettlingOptions {
   ledger: Pick<Ledger, 'waiting'>;
@@ -38,7 +38,12 @@ export interface LocalSettling extends MaintainedSettling {
   report(): SettlingReport;
 }
 
-const OFF: RailStatus = { unavailable: () => null, refuses: () => null, refusesCode: () => null };
+const OFF: RailStatus = {
+  unavailable: () => null,
+  cannotSend: () => null,
+  refuses: () => null,
+  refusesCode: () => null,
+};
 
 /** Settles by this process's own settlers. */
 export function createLocalSettling(options: LocalSettlingOptions): LocalSettling {
@@ -86,9 +91,12 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
   };
 }
 
+const cannotSend = (settler: StatusSource): string | null => (settler.cannotSend ?? settler.unavailable)();
+
 function statusOf(settler: StatusSource): RailStatus {
   return {
     unavailable: () => settler.unavailable(),
+    cannotSend: () => cannotSend(settler),
     refuses: (payer) => settler.refuses?.(payer) ?? null,
     refusesCode: () => settler.refusesCode?.() ?? null,
   };
@@ -98,6 +106,7 @@ function statusOf(settler: StatusSource): RailStatus {
 function reportOf(settler: StatusSource): ReportedStatus {
   return {
     unavailable: settler.unavailable(),
+    cannotSend: cannotSend(settler),
     codeRefused: settler.refusesCode?.() ?? null,
     payers: settler.refused?.() ?? [],
   };

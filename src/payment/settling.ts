@@ -3,7 +3,7 @@ import type { RailName } from './rail.ts';
 import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
 /** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
-export type RailStatus = Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>;
+export type RailStatus = Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>>;
 
 /** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
@@ -27,6 +27,8 @@ export interface Settling {
 /** One rail's status, as the process that settles reports it to the others. */
 export interface ReportedStatus {
   readonly unavailable: string | null;
+  /** Why nothing can be sent; null where it can. Reports of the previous version do not have it: `unavailable` holds for both then. */
+  readonly cannotSend?: string | null | undefined;
   /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;
   /** The payers that are refused now. */

@@ -17,7 +17,12 @@ import { createSettledToday } from '../payment/settled-today.ts';
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
-  const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
+  const settledToday = createSettledToday(
+    deps.settled,
+    (contract) => (contract ? deps.settledOn(contract) : 'lightning'),
+    clock,
+    ['usdc', 'lightning'],
+  );
   mountAssets(app);
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));

@@ -55,7 +55,7 @@ export async function createDeps(
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
   chain.trust.keepIn(stores.providers);
-  const { payments: store, channels, selfTests, spending, transfers } = stores;
+  const { payments: store, selfTests } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
@@ -66,7 +66,7 @@ export async function createDeps(
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
-    ...{ config, chain, store, channels, sources, bootId, railList, spending, transfers, outgoing, clock, log },
+    ...{ ...stores, config, chain, store, sources, bootId, railList, outgoing, clock, log },
     onMove: watched.onMove,
     ...(!worker && { metrics: createRelayerMetrics(metrics) }),
     place: instance?.place ?? placeOf(part),

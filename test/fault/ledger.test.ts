@@ -18,6 +18,7 @@ import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
+import { createSettledReads } from '../../src/store/sqlite/settled-reads.ts';
 import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
@@ -71,6 +72,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     store: faulty,
     channels: createChannelStore(db),
     spending: createRelayerSpending(db),
+    settled: createSettledReads(db),
     transfers: createGatewayTransferStore(db),
     outgoing: createTestOutgoing(),
     sources,

@@ -80,7 +80,7 @@ function open(
   const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 900, clock });
   const refund = createRefund({
     ...{ store, book, turns: createTurns(clock), scheme, onBegun: () => {}, network: NETWORK, waitMs: 1, clock },
-    status: { unavailable: () => null },
+    status: { cannotSend: () => null },
     sign: (digest) => signRecoverable(digest, channels.authorizer.privateKey),
   });
   const operations = createRefundOperations({

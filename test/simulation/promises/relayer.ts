@@ -20,7 +20,7 @@ const BY_WALLET = /invalid signature|out of gas/;
 const digestOf = { usdc: transferDigest, channels: receiveDigest };
 
 const weiOf = (usdc: string | undefined): bigint | null =>
-  usdc === undefined || usdc === '' ? null : BigInt(Math.round(Number(usdc) * 1e6)) * 10n ** 12n;
+  usdc === undefined || usdc === 'off' ? null : BigInt(Math.round(Number(usdc) * 1e6)) * 10n ** 12n;
 
 /** Gas of one transaction, as it counts against a day's budget. */
 interface Cost {

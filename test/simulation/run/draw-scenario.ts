@@ -61,7 +61,7 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     draw: (random) => ({
       ...BASE,
       ...{ providers: random.between(1, 3), honestEveryMs: random.pick([0, 5000]) },
-      env: { RELAYER_DAILY_GAS_USDC: random.pick(['', '', '0.04']) },
+      env: { RELAYER_DAILY_GAS_USDC: random.pick(['off', 'off', '0.04']) },
       weights: { ...HOSTILE, ...BROKEN, 'killed in the middle': 3, 'a paused token': 1, 'relayer gas': 1 },
     }),
   },

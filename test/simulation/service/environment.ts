@@ -32,6 +32,7 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
   return {
     ...{ NETWORK: 'custom', CHAIN_ID: String(chain.chainId), USDC_ADDRESS: USDC, RPC_URLS: providers.urls.join(',') },
     ...{ SELLER_ADDRESS: accounts.seller.address, PUBLIC_ORIGIN, DATA_DIR: dataDir, COLLECTOR: 'off' },
+    RELAYER_DAILY_GAS_USDC: 'off',
     ...(isRelayed && { RELAYER_PRIVATE_KEY: toHex(accounts.relayer.privateKey) }),
     ...(!isRelayed && facilitatorEnvironment(options)),
     ...(scenario.gateway && {

@@ -28,7 +28,7 @@ interface Changes {
   /** A read of the channel on the chain, in place of the real one. */
   readonly read?: () => Promise<never>;
   /** Why no claim can be sent; null: claims can be sent. */
-  readonly unavailable?: () => string | null;
+  readonly cannotSend?: () => string | null;
 }
 
 /** Sells calls for vouchers over the bed's real ledger. Each call is another seller process over the same ledger. */
@@ -43,7 +43,7 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
     ...{ store, ledger: { ...real, ...changes.ledger?.(real) }, clock, log },
     ...{ network: NETWORK, limits: CLAIMED, turns: createTurns(clock) },
     book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
-    status: { unavailable: changes.unavailable ?? (() => null) },
+    status: { cannotSend: changes.cannotSend ?? (() => null) },
     risk: createClaimRisk({ store: bed.store, network: NETWORK, limits: CLAIMED, clock }),
   });
 }

@@ -37,6 +37,7 @@ export async function createProcess(
     CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
     PAYER_MAX_UNKNOWN: '0',
     CLIENT_MAX_UNKNOWN: '0',
+    RELAYER_DAILY_GAS_USDC: 'off',
     RECONCILE_INTERVAL_MS: '500',
     ...env,
   };

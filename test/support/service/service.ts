@@ -72,8 +72,9 @@ export function call(
   });
 }
 
-/** Turns off every limit on clients, because suites call from one address. */
+/** Turns off every limit on clients, because suites call from one address, and the gas budget, because they settle many payments. */
 const UNLIMITED = {
+  RELAYER_DAILY_GAS_USDC: 'off',
   RATE_LIMIT_FREE_PER_MINUTE: '0',
   RATE_LIMIT_PRICED_PER_MINUTE: '0',
   PAYER_FAILURES_PER_MINUTE: '0',

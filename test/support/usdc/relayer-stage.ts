@@ -21,6 +21,7 @@ import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
+import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../service/latch.ts';
@@ -67,6 +68,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     // Handlers wait until all payments of a fault have been checked and the fault is there. A handler that ended before would take its payment back.
     ...{ HANDLER_TIMEOUT_MS: '120000', RPC_TIMEOUT_MS: '2500', SETTLE_WAIT_MS: '1000' },
     ...{ RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' },
+    RELAYER_DAILY_GAS_USDC: 'off',
   });
   const { chainId, usdc, rpcUrls } = config.network;
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
@@ -74,10 +76,18 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const db = openTestLedger(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);
   const spending = createRelayerSpending(db);
+  const settled = createSettledReads(db);
   const transfers = createGatewayTransferStore(db);
   const channels = createChannelStore(db);
   const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
-  const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: createTestOutgoing(), log });
+  const payments = createPayments<Sources>({
+    ...common,
+    spending,
+    settled,
+    transfers,
+    outgoing: createTestOutgoing(),
+    log,
+  });
   await chain.watchHeads();
   await payments.start();
   const latch = latchedEndpoint();

@@ -4,10 +4,17 @@ import { assembleRelayer, relayerEnvironment } from '../../../src/config/relayer
 
 const assembled = (env: Record<string, string>) => assembleRelayer(z.object(relayerEnvironment).parse(env));
 
-test('by default the batch window is 100 ms, a batch takes 60 % of a block, and the only budget is one USDC a day for failed transactions', () => {
+test('by default the batch window is 100 ms, a batch takes 60 % of a block, and a day’s gas may cost 5 USDC and its income, its failures one', () => {
   expect(assembled({})).toEqual({
-    ...{ batchWindowMs: 100, blockSharePercent: 60, dailyGasWei: null, dailyFailuresWei: 10n ** 18n },
+    batchWindowMs: 100,
+    blockSharePercent: 60,
+    dailyGas: { wei: 5n * 10n ** 18n, plusIncome: true },
+    dailyFailuresWei: 10n ** 18n,
   });
+});
+
+test('off is no limit of the day’s gas', () => {
+  expect(assembled({ RELAYER_DAILY_GAS_USDC: 'off' }).dailyGas).toBeNull();
 });
 
 test.each([
@@ -16,8 +23,8 @@ test.each([
   ['2.5', 25n * 10n ** 17n],
   ['0.000001', 10n ** 12n],
   ['123456789.654321', 123_456_789_654_321n * 10n ** 12n],
-])('a daily budget of %s USDC is so many wei', (usdc, wei) => {
-  expect(assembled({ RELAYER_DAILY_GAS_USDC: usdc }).dailyGasWei).toBe(wei);
+])('a daily budget of %s USDC is so many wei, whatever comes in', (usdc, wei) => {
+  expect(assembled({ RELAYER_DAILY_GAS_USDC: usdc }).dailyGas).toEqual({ wei, plusIncome: false });
 });
 
 test.each([
@@ -31,9 +38,11 @@ test.each([
 
 test.each([
   ['RELAYER_DAILY_FAILURES_USDC', '-1'],
+  ['RELAYER_DAILY_FAILURES_USDC', 'off'],
   ['RELAYER_DAILY_FAILURES_USDC', '0.0000001'],
   ['RELAYER_DAILY_GAS_USDC', '-1'],
   ['RELAYER_DAILY_GAS_USDC', '1e3'],
+  ['RELAYER_DAILY_GAS_USDC', 'OFF'],
   ['RELAYER_DAILY_GAS_USDC', '0.0000001'],
   ['RELAYER_BLOCK_SHARE', '0'],
   ['RELAYER_BLOCK_SHARE', '101'],

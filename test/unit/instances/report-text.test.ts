@@ -33,6 +33,12 @@ test('an instance of the previous version finds every member that it reads, with
   expect(JSON.parse(reportText({ status: {}, probes: {} }))).toMatchObject(well);
 });
 
+test('what ends the sales alone is told apart from what ends the sending', () => {
+  const spent = { unavailable: 'the budget is used up', cannotSend: null, codeRefused: null, payers: [] };
+  const report = { status: { 'usdc-exact': spent }, probes: {} };
+  expect(readReport(reportText(report))).toEqual(report);
+});
+
 test('an instance of this version reads each rail by its name, also one that is off', () => {
   expect(readReport(reportText(REPORT))).toEqual(REPORT);
   const { 'usdc-exact': exact } = REPORT.status;

@@ -20,6 +20,7 @@ import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
@@ -136,7 +137,7 @@ describe('the rails', () => {
   };
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const noteBroadcast = async (entries: { id: string }[]) => new Set(entries.map(({ id }) => id));
-  const WELL = { unavailable: () => null, refuses: () => null, refusesCode: () => null };
+  const WELL = { unavailable: () => null, cannotSend: () => null, refuses: () => null, refusesCode: () => null };
 
   async function open(env: Record<string, string>) {
     const config = loadConfig({ ...MINIMUM, ...TIMES, ...env });
@@ -158,6 +159,7 @@ describe('the rails', () => {
         ledger,
         channels,
         spending,
+        settled: createSettledReads(db),
         transfers,
         outgoing,
       },
@@ -168,7 +170,7 @@ describe('the rails', () => {
     const rails = openRails(parts, () => WELL);
     const relaying = (): Relaying => {
       if (!parts.wallet) throw new Error('this test has no relayer');
-      return createRelaying({ ...parts, wallet: parts.wallet, noteBroadcast });
+      return createRelaying({ ...parts, wallet: parts.wallet, incomeToday: async () => 0n, noteBroadcast });
     };
     const [direct, batched] = rails.map((rail) => rail.openSettling({ noteBroadcast, relaying }));
     if (!direct) throw new Error('no rail');
@@ -246,6 +248,27 @@ describe('the rails', () => {
     await settling.stop();
     expect(given[0]?.settler.unavailable()).toBe('the service is stopping');
     await close();
+  });
+
+  test('may spend on gas what came in over the relayer today, and not what the Gateway brought', async () => {
+    const spending = {
+      add: async () => {},
+      spentOn: async () => ({ ...NOTHING_SPENT, wei: 55n * 10n ** 17n }),
+    };
+    const answers: (string | null)[] = [];
+    for (const contract of [WALLET, USDC]) {
+      const { parts, rails, ledger, close } = await open(withGateway());
+      const amount = 600_000n;
+      const id = await ledger.reserve(sale('n', { contract: hexToBytes(contract), amount }), false);
+      await ledger.storeIntent(String(id), storedIntent());
+      await ledger.settled(String(id), Buffer.alloc(32, 1), 9, amount);
+      const settling = openSettling({ ...parts, spending, rails }, { place: { kind: 'local' } });
+      await settling.start(() => {});
+      answers.push(settling.status('usdc-exact').unavailable());
+      await settling.stop();
+      await close();
+    }
+    expect(answers).toEqual(['the day’s gas budget is used up', null]);
   });
 
   test('open no relayer where a facilitator settles, so that none needs a key', async () => {

@@ -19,7 +19,9 @@ const { SELLER_ADDRESS, RELAYER_PRIVATE_KEY } = {
   SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
   RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
 };
-const settledOn = waysIn(loadConfig({ NETWORK: 'arc', USDC_ADDRESS: USDC, SELLER_ADDRESS, RELAYER_PRIVATE_KEY }));
+const wayIn = waysIn(loadConfig({ NETWORK: 'arc', USDC_ADDRESS: USDC, SELLER_ADDRESS, RELAYER_PRIVATE_KEY }));
+const settledOn = (contract: Uint8Array | null) => (contract ? wayIn(contract) : 'lightning');
+const ALWAYS = ['usdc', 'lightning'] as const;
 
 function open(startMs: number) {
   const db = openMemoryLedger();
@@ -31,7 +33,7 @@ function open(startMs: number) {
   return {
     clock,
     reads,
-    today: createSettledToday(reads, settledOn, clock),
+    today: createSettledToday(reads, settledOn, clock, ALWAYS),
     /** A payment that settles at this moment. */
     async pay(amount: bigint, contract?: Buffer, state: 'settled' | 'failed' | 'unknown' = 'settled') {
       number += 1;
@@ -111,7 +113,7 @@ describe('what settled today', () => {
         return reads.settledBetween(from, to);
       },
     };
-    const today = createSettledToday(source, settledOn, clock);
+    const today = createSettledToday(source, settledOn, clock, ALWAYS);
     await pay(500n);
     await today();
     await clock.advance(5000);
@@ -125,7 +127,7 @@ describe('what settled today', () => {
     let isDown = true;
     const settledBetween = (from: number, to: number) =>
       isDown ? Promise.reject(new Error('closed')) : reads.settledBetween(from, to);
-    const today = createSettledToday({ settledBetween }, settledOn, clock);
+    const today = createSettledToday({ settledBetween }, settledOn, clock, ALWAYS);
     await pay(500n);
     await expect(today()).rejects.toThrow('closed');
     isDown = false;

@@ -30,6 +30,8 @@ let done: string[];
 let codeBan: string | null;
 let unavailable: string | null;
 let batched: string | null;
+let hasBudget: boolean;
+let spent: string | null;
 let probes: Record<string, { ok: boolean }>;
 let outcome: () => Outcome;
 let given: Intent[];
@@ -38,6 +40,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-settling-'));
   stores = [];
   serving = open('serving');
+  [hasBudget, spent] = [false, null];
   [ban, codeBan, unavailable, batched, probes, outcome, given] = [null, null, null, null, {}, settled, []];
 });
 afterEach(async () => {
@@ -61,7 +64,8 @@ function settling(hasGateway = true) {
       given.push(...intents);
       return intents.map(async () => outcome());
     },
-    unavailable: () => unavailable,
+    unavailable: () => unavailable ?? spent,
+    ...(hasBudget && { cannotSend: () => unavailable }),
     ...(!refusesNobody && {
       refuses: () => ban,
       refused: () => (ban === null ? [] : [[PAYER, ban] as const]),
@@ -83,7 +87,7 @@ function settling(hasGateway = true) {
   });
 }
 
-const WELL = { unavailable: null, codeRefused: null, payers: [] };
+const WELL = { unavailable: null, cannotSend: null, codeRefused: null, payers: [] };
 const reportedPayers = (local: ReturnType<typeof settling>) => local.report().status['usdc-exact']?.payers;
 
 async function intent(): Promise<string> {
@@ -183,7 +187,7 @@ test('each rail reports why it cannot settle now', () => {
   const local = settling();
   unavailable = 'earlier settlements are late';
   expect(local.report()).toEqual({
-    status: { 'usdc-exact': { ...WELL, unavailable }, 'usdc-gateway': WELL },
+    status: { 'usdc-exact': { ...WELL, unavailable, cannotSend: unavailable }, 'usdc-gateway': WELL },
     probes: {},
   });
   unavailable = null;
@@ -194,9 +198,19 @@ test('each rail reports why it cannot settle now', () => {
   batched = 'a transfer waits';
   probes = { gateway: { ok: false } };
   expect(local.report()).toEqual({
-    status: { 'usdc-exact': WELL, 'usdc-gateway': { ...WELL, unavailable: batched } },
+    status: { 'usdc-exact': WELL, 'usdc-gateway': { ...WELL, unavailable: batched, cannotSend: batched } },
     probes,
   });
+});
+
+test('a budget that is used up ends the sales, and not what is owed already', () => {
+  [hasBudget, spent] = [true, 'the day’s gas budget is used up'];
+  const local = settling();
+  expect(local.report().status['usdc-exact']).toEqual({ ...WELL, unavailable: spent });
+  const { unavailable: sells, cannotSend } = local.status('usdc-exact');
+  expect([sells(), cannotSend()]).toEqual([spent, null]);
+  unavailable = 'earlier settlements are late';
+  expect([sells(), cannotSend()]).toEqual([unavailable, unavailable]);
 });
 
 test('this process sees each rail’s status by name, and a rail that is off refuses nothing', () => {
@@ -204,10 +218,16 @@ test('this process sees each rail’s status by name, and a rail that is off ref
   const payer = Buffer.alloc(20, 9);
   [ban, codeBan, unavailable, batched] = ['its payments exhaust their gas', 'no budget', 'late', 'a transfer waits'];
   const [exact, gateway] = [local.status('usdc-exact'), local.status('usdc-gateway')];
+  expect([exact.cannotSend(), gateway.cannotSend()]).toEqual([unavailable, batched]);
   expect([exact.unavailable(), exact.refuses(payer), exact.refusesCode()]).toEqual([unavailable, ban, codeBan]);
   expect([gateway.unavailable(), gateway.refuses(payer), gateway.refusesCode()]).toEqual([batched, null, null]);
   const off = settling(false).status('usdc-gateway');
-  expect([off.unavailable(), off.refuses(payer), off.refusesCode()]).toEqual([null, null, null]);
+  expect([off.unavailable(), off.cannotSend(), off.refuses(payer), off.refusesCode()]).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
 });
 
 test('a start takes over what dead processes left before it loads, and a round does so only beside other processes', async () => {

@@ -182,12 +182,24 @@ describe('what the other process reported', () => {
     expect(refusesCode()).toBeNull();
   });
 
+  test('says apart what ends the sales and what ends the sending; the previous version’s report says one for both', () => {
+    const { unavailable, cannotSend } = newRemote().status('usdc-exact');
+    const spent = { ...WELL, unavailable: 'the budget is used up' };
+    report = { status: { 'usdc-exact': { ...spent, cannotSend: null } }, probes: {} };
+    expect([unavailable(), cannotSend()]).toEqual(['the budget is used up', null]);
+    report = { status: { 'usdc-exact': spent }, probes: {} };
+    expect([unavailable(), cannotSend()]).toEqual(['the budget is used up', 'the budget is used up']);
+    report = null;
+    expect(cannotSend()).toBeNull();
+  });
+
   test('stops sales on every rail once it is stale, whatever it says', () => {
     const remote = newRemote();
     staleReason = 'the process that settles does not answer';
     for (report of [null, { status: { 'usdc-exact': WELL }, probes: {} }]) {
       expect(remote.status('usdc-exact').unavailable()).toBe(staleReason);
       expect(remote.status('usdc-gateway').unavailable()).toBe(staleReason);
+      expect(remote.status('usdc-exact').cannotSend()).toBe(staleReason);
     }
   });
 });

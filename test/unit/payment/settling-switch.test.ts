@@ -19,7 +19,7 @@ function settlementOf(name: string, done: string[], report: SettlingReport | nul
   return {
     settle: note('settle', null),
     resume: note('resume', null),
-    status: () => ({ unavailable: () => name, refuses: () => name, refusesCode: () => name }),
+    status: () => ({ unavailable: () => name, cannotSend: () => name, refuses: () => name, refusesCode: () => name }),
     probes: () => ({ [name]: { ok: true } }),
     detail: () => name,
     carry: note('carry', report !== null),
@@ -59,8 +59,15 @@ async function answersOf(switched: MaintainedSettling): Promise<unknown[]> {
   await switched.resume({ id: 'sale' } as Parameters<MaintainedSettling['resume']>[0]);
   await switched.refresh();
   await switched.reconcile(() => false);
-  const { unavailable, refuses, refusesCode } = switched.status('usdc-exact');
-  return [unavailable(), refuses(CONTRACT), refusesCode(), switched.detail(), Object.keys(switched.probes())[0]];
+  const { unavailable, cannotSend, refuses, refusesCode } = switched.status('usdc-exact');
+  return [
+    unavailable(),
+    cannotSend(),
+    refuses(CONTRACT),
+    refusesCode(),
+    switched.detail(),
+    Object.keys(switched.probes())[0],
+  ];
 }
 const ALL = ['settle', 'resume', 'refresh', 'reconcile'];
 

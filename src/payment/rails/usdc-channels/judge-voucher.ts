@@ -20,7 +20,7 @@ export interface JudgeVoucherOptions {
   store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
-  status: Pick<RailStatus, 'unavailable'>;
+  status: Pick<RailStatus, 'cannotSend'>;
   risk: ClaimRisk;
   limits: ClaimLimits;
   clock: Clock;
@@ -92,7 +92,7 @@ async function checkClaims(
   channel: Channel,
   price: bigint,
 ): Promise<void> {
-  const unavailable = status.unavailable();
+  const unavailable = status.cannotSend();
   if (unavailable === null) return risk.calm();
   await risk.look();
   checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });

@@ -25,7 +25,7 @@ interface RefundOptions {
   store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'findSale' | 'get'>;
   book: ChannelBook;
   turns: Turns;
-  status: Pick<RailStatus, 'unavailable'>;
+  status: Pick<RailStatus, 'cannotSend'>;
   scheme: Scheme;
   /** Signs as the receiver's authorizer: 65 bytes over a 32-byte digest. */
   sign(digest: Uint8Array): Uint8Array;
@@ -86,7 +86,7 @@ export function createRefund(options: RefundOptions) {
   }
 
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): Promise<Delivery> => {
-    const shortage = status.unavailable();
+    const shortage = status.cannotSend();
     if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
     const charged = payload.voucher.maxClaimableAmount;
     const begun = await turns.take(

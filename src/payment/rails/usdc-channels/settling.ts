@@ -65,10 +65,12 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const prune = createChannelPruning(store, clock);
   const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
 
+  const { unavailable, cannotSend = unavailable } = relayer.settler;
   const rail: RailSettling = {
     settler: {
       ...relayer.settler,
-      unavailable: () => relayer.settler.unavailable() ?? alarm.why(),
+      unavailable: () => unavailable() ?? alarm.why(),
+      cannotSend: () => cannotSend() ?? alarm.why(),
       /** An instance of several sends no last claims: it gives its lease up before it stops, and the next leader claims. */
       stop: async () => {
         stopping.abort();

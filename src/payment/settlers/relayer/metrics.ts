@@ -93,17 +93,14 @@ export function createRelayerMetrics(registry: Registry) {
   const batch = new Histogram({
     ...{ name: 'relayer_batch_payments', help: 'Payments in a mined transaction', buckets: BATCH_BOUNDS, registers },
   });
-  function publishSpent(name: string, help: string, readWei: () => bigint): void {
+  function publishWei(name: string, help: string, readWei: () => bigint | null): void {
+    if (readWei() === null) return;
     new Gauge({
       ...{ name, help, registers },
       collect() {
-        this.set(Number(readWei()) / WEI_PER_USDC);
+        this.set(Number(readWei() ?? 0n) / WEI_PER_USDC);
       },
     });
-  }
-
-  function publishLimit(name: string, help: string, wei: bigint | null): void {
-    if (wei !== null) new Gauge({ ...{ name, help, registers } }).set(Number(wei) / WEI_PER_USDC);
   }
 
   return {
@@ -123,10 +120,10 @@ export function createRelayerMetrics(registry: Registry) {
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {
       // An instance that leads again has a new budget.
       for (const name of [SPENT, LIMIT, FAILED, FAILED_LIMIT]) registry.removeSingleMetric(name);
-      publishSpent(SPENT, 'USDC spent on gas in this UTC day, over restarts', budget.spentWei);
-      publishSpent(FAILED, 'Its part for transactions that settled nothing', budget.failedWei);
-      publishLimit(LIMIT, 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', budget.dailyWei);
-      publishLimit(FAILED_LIMIT, 'The same for failures (RELAYER_DAILY_FAILURES_USDC)', budget.dailyFailuresWei);
+      publishWei(SPENT, 'USDC spent on gas in this UTC day, over restarts', budget.spentWei);
+      publishWei(FAILED, 'Its part for transactions that settled nothing', budget.failedWei);
+      publishWei(LIMIT, 'What it may spend in a day (RELAYER_DAILY_GAS_USDC), its income included', budget.dailyWei);
+      publishWei(FAILED_LIMIT, 'The same for failures (RELAYER_DAILY_FAILURES_USDC)', () => budget.dailyFailuresWei);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { createHeads } from '../../../chain/rpc/heads.ts';
 import type { Config } from '../../../config.ts';
+import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../store/ports/spending.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
@@ -24,6 +25,8 @@ export interface RelayingOptions {
   noteBroadcast: RelayerOptions['noteBroadcast'];
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
+  /** Reads what the payments over the relayer brought in this UTC day, in USDC base units. */
+  incomeToday: () => Promise<bigint>;
   metrics?: RelayerMetrics | undefined;
   clock: Clock;
   log: {
@@ -37,8 +40,9 @@ export interface RelayingOptions {
 export function createRelaying(options: RelayingOptions): Relaying {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch(chain, wallet.address, metrics?.read);
-  const { dailyGasWei: dailyWei, dailyFailuresWei } = config.relayer;
-  const budget = createGasBudget({ store: options.spending, clock, dailyWei, dailyFailuresWei, log });
+  const { dailyGas: daily, dailyFailuresWei } = config.relayer;
+  const { spending: store, incomeToday } = options;
+  const budget = createGasBudget({ store, clock, daily, incomeToday, dailyFailuresWei, log });
   metrics?.watchBudget(budget);
   const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
@@ -62,7 +66,7 @@ export function createRelaying(options: RelayingOptions): Relaying {
       metrics?.mined(cost, rails);
     },
   });
-  const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
+  const cannotSend = () => relayer.unavailable() ?? token.refusal() ?? gas.shortage(relayer.expectedWei());
   let stopped: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     await relayer.stop();
@@ -70,12 +74,14 @@ export function createRelaying(options: RelayingOptions): Relaying {
   };
   const settler = {
     ...relayer,
-    unavailable: () => relayer.unavailable() ?? token.refusal() ?? unaffordable(),
+    unavailable: () => cannotSend() ?? budget.refusal(relayer.expectedWei()),
+    cannotSend,
     refusesCode: budget.refusesCode,
     stop: () => {
       stopped ??= stop();
       return stopped;
     },
   };
-  return { settler, operate: relayer.operate, load: budget.load, refresh: gas.refresh, detail: gas.detail };
+  const refresh = () => allTried([gas.refresh(), budget.refresh(relayer.expectedWei())]);
+  return { settler, operate: relayer.operate, load: budget.load, refresh, detail: gas.detail };
 }

@@ -55,7 +55,7 @@ function open(store: typeof bed.store = bed.store, read = async (id: Uint8Array)
   };
   return createRefund({
     ...{ store: spied, book, turns, scheme, network: NETWORK, waitMs: 1000, clock },
-    status: { unavailable: () => unavailable },
+    status: { cannotSend: () => unavailable },
     sign: (digest) => {
       signed.push(bytesToHex(digest));
       return Buffer.alloc(65, signed.length);

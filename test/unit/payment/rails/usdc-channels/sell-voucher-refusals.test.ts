@@ -32,7 +32,7 @@ beforeEach(async () => {
 afterEach(() => bed.close());
 
 const open = (changes: { charge?: () => Promise<null>; read?: () => Promise<never> } = {}) =>
-  openVoucherSeller(bed, { ...changes, unavailable: () => unavailable });
+  openVoucherSeller(bed, { ...changes, cannotSend: () => unavailable });
 
 const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder =>
   plainOrder(request, {

@@ -66,7 +66,7 @@ function process(stores: LedgerStores, bootId: string) {
     ledger,
     book,
     turns: createTurns(clock),
-    ...{ status: { unavailable: () => null }, limits: claimLimits, clock },
+    ...{ status: { cannotSend: () => null }, limits: claimLimits, clock },
     risk: createClaimRisk({ store: stores.channels, network: NETWORK, limits: claimLimits, clock }),
     network: NETWORK,
     log: { error: () => {} },

@@ -179,7 +179,7 @@ test('a look for the identifier that fails is answered as unknown', async () => 
 
 test('a fresh voucher that has waited is answered as uncharged where claims cannot be sent', async () => {
   let isStuck = false;
-  const seller = openVoucherSeller(bed, { unavailable: () => (isStuck ? 'no gas' : null) });
+  const seller = openVoucherSeller(bed, { cannotSend: () => (isStuck ? 'no gas' : null) });
   const first = await holdFirst(seller);
   const second = endOf(presentVoucher(seller, channel, 2n * PRICE, orderOf('b')));
   await expect.poll(() => bed.clock.pendingSleeps().length).toBeGreaterThan(0);

@@ -37,7 +37,16 @@ async function started(
   dailyFailuresWei: bigint | null = null,
 ) {
   const log = { error: (detail: object) => void errors.push(detail) };
-  const budget = createGasBudget({ store: createRelayerSpending(db), clock, dailyWei, dailyFailuresWei, log });
+  const daily = dailyWei === null ? null : { wei: dailyWei, plusIncome: false };
+  const incomeToday = () => Promise.reject(new Error('a fixed budget asks for no income'));
+  const budget = createGasBudget({
+    store: createRelayerSpending(db),
+    clock,
+    daily,
+    incomeToday,
+    dailyFailuresWei,
+    log,
+  });
   await budget.load();
   const spend = (wei: bigint, failedWei = 0n) =>
     budget.note({ wei, failedWei, gasUsed: 100_000n, gasPrice: 1n, payments: 2, settled: 1 });
@@ -106,6 +115,82 @@ test('a write that fails is logged, and this process goes on counting', async ()
   await written();
   expect(errors).toHaveLength(1);
   expect(refusal(0n)).toBe(USED_UP);
+});
+
+describe('a budget that the day’s income adds to', () => {
+  const UNIT = 1_000_000n;
+
+  /** Its own 2 USDC, and what `income` holds, which is read again at each refresh. */
+  async function growing(clock = createManualClock(NOON)) {
+    const income = { units: 0n, reads: 0, isAway: false };
+    const budget = createGasBudget({
+      store: createRelayerSpending(db),
+      clock,
+      daily: { wei: 2n * WEI, plusIncome: true },
+      incomeToday: async () => {
+        income.reads += 1;
+        if (income.isAway) throw new Error('the ledger is away');
+        return income.units;
+      },
+      dailyFailuresWei: null,
+      log: { error: (detail: object) => void errors.push(detail) },
+    });
+    await budget.load();
+    const spend = (wei: bigint) =>
+      budget.note({ wei, failedWei: 0n, gasUsed: 100_000n, gasPrice: 1n, payments: 1, settled: 1 });
+    return { ...budget, spend, income, clock };
+  }
+
+  test('sells on as long as the day’s gas costs less than both together', async () => {
+    const { refusal, refresh, spend, income, dailyWei } = await growing();
+    spend(2n * WEI);
+    expect([refusal(0n), dailyWei()]).toEqual([USED_UP, 2n * WEI]);
+    income.units = (3n * UNIT) / 2n;
+    await refresh(0n);
+    expect([refusal(0n), dailyWei()]).toEqual([null, (7n * WEI) / 2n]);
+    spend((3n * WEI) / 2n);
+    await refresh(0n);
+    expect(refusal(0n)).toBe(USED_UP);
+  });
+
+  test('reads the income once half of what may be spent is spent, or will be by what is open', async () => {
+    const { refresh, spend, income } = await growing();
+    spend(WEI - 1n);
+    await refresh(0n);
+    expect(income.reads).toBe(0);
+    income.units = 2n * UNIT;
+    await refresh(1n);
+    expect(income.reads).toBe(1);
+    spend(1n);
+    await refresh(0n);
+    expect(income.reads).toBe(1);
+    spend(WEI);
+    await refresh(0n);
+    expect(income.reads).toBe(2);
+  });
+
+  test('knows the income after a restart, and begins at midnight UTC without it', async () => {
+    (await growing()).spend(2n * WEI);
+    await written();
+    const clock = createManualClock(NOON);
+    const again = await growing(clock);
+    again.income.units = UNIT;
+    await again.load();
+    expect([again.refusal(0n), again.dailyWei()]).toEqual([null, 3n * WEI]);
+    await clock.advance(12 * HOUR_MS);
+    expect([again.refusal(2n * WEI - 1n), again.refusal(2n * WEI)]).toEqual([null, USED_UP]);
+  });
+
+  test('keeps what it has read where the ledger does not answer', async () => {
+    const { refusal, refresh, spend, income } = await growing();
+    income.units = 5n * UNIT;
+    spend(3n * WEI);
+    await refresh(0n);
+    spend(WEI);
+    income.isAway = true;
+    await expect(refresh(0n)).rejects.toThrow('away');
+    expect([refusal(0n), refusal(3n * WEI)]).toEqual([null, USED_UP]);
+  });
 });
 
 describe('the budget of failed settlements', () => {

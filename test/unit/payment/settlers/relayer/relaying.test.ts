@@ -41,7 +41,17 @@ afterEach(async () => {
 });
 
 /** `spent`: what was spent today before the start. */
-async function bench({ spent = NOTHING_SPENT, hasMetrics = true }: { spent?: Spending; hasMetrics?: boolean } = {}) {
+async function bench({
+  spent = NOTHING_SPENT,
+  hasMetrics = true,
+  income = 0n,
+  env = {},
+}: {
+  spent?: Spending;
+  hasMetrics?: boolean;
+  income?: bigint;
+  env?: Record<string, string>;
+} = {}) {
   const node = await startTokenNode();
   const pool = addMempool(node);
   const folder = mkdtempSync(join(tmpdir(), 'relaying-'));
@@ -54,7 +64,8 @@ async function bench({ spent = NOTHING_SPENT, hasMetrics = true }: { spent?: Spe
   const registry = new Registry();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const relaying = createRelaying({
-    ...{ config: loadConfig(ENV), chain, wallet, spending, clock, log },
+    ...{ config: loadConfig({ ...ENV, ...env }), chain, wallet, spending, clock, log },
+    incomeToday: async () => income,
     token: createTokenWatch({ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock, log }),
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
@@ -110,8 +121,25 @@ describe('our relayer', () => {
 
   test('sells nothing more once the gas of the day is used up, although its balance was never read', async () => {
     expect((await bench()).relaying.settler.unavailable()).toBeNull();
-    const { relaying } = await bench({ spent: { ...NOTHING_SPENT, wei: WEI_PER_USDC } });
+    const { relaying, settleOne } = await bench({ spent: { ...NOTHING_SPENT, wei: WEI_PER_USDC } });
     expect(relaying.settler.unavailable()).toBe('the day’s gas budget is used up');
+    // What is owed already is sent all the same.
+    expect(relaying.settler.cannotSend?.()).toBeNull();
+    await expect(settleOne()).resolves.toMatchObject({ kind: 'settled', paid: 1000n });
+  });
+
+  test('may spend 5 USDC and the income of the day where nothing is set, any amount where it is off', async () => {
+    const spent = { ...NOTHING_SPENT, wei: 7n * WEI_PER_USDC };
+    const answers: (string | null)[] = [];
+    for (const [limit, income] of [
+      ['', 1_999_999n],
+      ['', 2_000_001n],
+      ['off', 0n],
+    ] as const) {
+      const { relaying } = await bench({ spent, income, env: { RELAYER_DAILY_GAS_USDC: limit } });
+      answers.push(relaying.settler.unavailable());
+    }
+    expect(answers).toEqual(['the day’s gas budget is used up', null, null]);
   });
 
   test('sends a lone payment of a plain account without a simulation, until failures have cost enough today', async () => {
