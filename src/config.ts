@@ -32,7 +32,9 @@ import { assembleProtocols, type ProtocolsConfig, protocolsEnvironment } from '.
 import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
 import { assembleRelayer, type RelayerConfig, relayerEnvironment } from './config/relayer.ts';
 import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestProblems } from './config/selftest.ts';
+import { originProblems, sellerProblems } from './config/seller.ts';
 import { assembleSite, type SiteConfig, siteEnvironment, siteProblems } from './config/site.ts';
+import { type UnreadKey, unreadKeys } from './config/unread-keys.ts';
 import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
 import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
 
@@ -175,6 +177,8 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   }
   problems.push(
     ...networkProblems(given),
+    ...sellerProblems(given),
+    ...originProblems(given),
     ...lightningProblems(given),
     ...selfTestProblems(given),
     ...railsProblems(given),
@@ -184,6 +188,11 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   );
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
+}
+
+/** The keys that look like ours and that nobody reads. They are worth a warning, because a mistyped setting has no effect. */
+export function findUnreadKeys(env: Record<string, string | undefined>): readonly UnreadKey[] {
+  return unreadKeys(env, Object.keys(environment.shape));
 }
 
 function describe(given: Record<string, string | undefined>) {

@@ -49,6 +49,11 @@ const NETWORKS: Record<string, Preset> = {
   },
 };
 
+/** The USDC contract of an environment that was not checked yet, in lower case; null without one. */
+export function usdcOf(given: Record<string, string | undefined>): string | null {
+  return (given.USDC_ADDRESS ?? NETWORKS[given.NETWORK ?? '']?.usdc)?.toLowerCase() ?? null;
+}
+
 /** The environment's keys of the network. */
 export const networkEnvironment = {
   NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
