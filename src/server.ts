@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { buildApp } from './app.ts';
 import { runPrimary } from './cluster/run-primary.ts';
 import { runWorker } from './cluster/run-worker.ts';
-import { type Config, ConfigError, loadConfig } from './config.ts';
+import { type Config, ConfigError, findUnreadKeys, loadConfig } from './config.ts';
 import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
 import { chainTitle } from './lib/named-chain.ts';
@@ -17,20 +17,28 @@ if (existsSync('.env')) process.loadEnvFile('.env');
 const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
 dieOnUnhandled(bootLog, exit);
 const embedded = await startEmbedded();
-const config = readConfig({ ...process.env, ...embedded?.environment });
-if (cluster.isWorker) await runWorker(config, exit);
-else if (config.workers > 1) await lead(config);
-else await serve(config);
+try {
+  await run(loadConfig({ ...process.env, ...embedded?.environment }));
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error;
+  process.stderr.write(`${error.message}\n.env.example explains every key.\n`);
+  exit(1);
+}
 
-/** Returns the configuration. On a bad environment it writes every problem to standard error and ends the process. */
-function readConfig(env: Record<string, string | undefined>): Config {
-  try {
-    return loadConfig(env);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`${error.message}\n.env.example explains every key.\n`);
-    return exit(1);
-  }
+/** Throws ConfigError for a configuration that the ledger does not allow. */
+async function run(config: Config): Promise<void> {
+  if (cluster.isWorker) return runWorker(config, exit);
+  announce(config);
+  return config.workers > 1 ? lead(config) : serve(config);
+}
+
+/** Says first who is paid, and on which chain, so that an operator sees a wrong one before the first sale. */
+function announce({ seller, network, logLevel }: Config): void {
+  const log = createLogger(logLevel);
+  log.info({ seller, network: network.caip2, chain: chainTitle(network) }, 'percall starts');
+  // Without the value, which may be a private key.
+  for (const { key, nearest } of findUnreadKeys(process.env))
+    log.warn({ key, nearest }, 'nobody reads this key of the environment; .env.example has the real ones');
 }
 
 /** Starts a local chain with play money when NETWORK is unset, so that the first command of a newcomer works. Never in production. */

@@ -4,12 +4,14 @@ import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { Counter, Registry } from 'prom-client';
 import type { Part } from '../cluster/part.ts';
-import type { Config } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import { reportText } from '../instances/report-text.ts';
 import { createSettlingLink } from '../instances/settling-link.ts';
 import type { Clock } from '../lib/clock.ts';
+import { hexToBytes } from '../lib/hex.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
+import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { InstancesShare } from '../store/postgres/open-instances.ts';
@@ -43,7 +45,7 @@ export interface Instance {
 
 /**
  * Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's
- * retries.
+ * retries. Throws ConfigError where the seller's address is one that this ledger does not allow.
  */
 export async function openLedger(
   config: Config,
@@ -51,6 +53,39 @@ export async function openLedger(
   clock: Clock,
   log: Logger,
   registry = new Registry(),
+): Promise<OpenLedger> {
+  const ledger = await openStores(config, part, clock, log, registry);
+  if (part.kind !== 'worker') await checkAuthorizer(config, ledger, log);
+  return ledger;
+}
+
+/**
+ * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so only a ledger without a channel
+ * can refuse it. Where there are channels, claiming them comes first.
+ */
+async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
+  const { channels } = rails;
+  if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return;
+  if (await stores.channels.hasAny(network.caip2)) {
+    const way = 'run `npm run ledger -- claim` until nothing is left, then set another CHANNELS_AUTHORIZER_KEY';
+    log.warn(
+      { seller },
+      `SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY, whose key would hold the sales: ${way}`,
+    );
+    return;
+  }
+  await close();
+  throw new ConfigError([
+    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs on this machine and must not hold the sales',
+  ]);
+}
+
+async function openStores(
+  config: Config,
+  part: Part,
+  clock: Clock,
+  log: Logger,
+  registry: Registry,
 ): Promise<OpenLedger> {
   const worker = part.kind === 'worker' ? part : null;
   const bootId = worker?.bootId ?? randomUUID();

@@ -47,6 +47,30 @@ describe('the process', () => {
     expect(stderr).not.toMatch(/\n\s+at /);
   });
 
+  it('says first who is paid and on which chain, and warns of a key that nobody reads, without its value', async () => {
+    const seller = `0x${'5e'.repeat(20)}`;
+    const env = { NETWORK: 'arc', SELLER_ADDRESS: seller, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+    // No data can be kept below a file, so this start ends by itself.
+    const { code, stdout } = await run(
+      { ...env, CHANELS: '0xsecret', DATA_DIR: '.env/data' },
+      'LIGHTNING_RECIEVER=lnd\n',
+    );
+    expect(code).not.toBe(0);
+    const lines = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+    expect(lines[0]).toMatchObject({
+      level: 'info',
+      seller,
+      network: 'eip155:5042',
+      chain: expect.stringContaining('Arc'),
+    });
+    const warnings = lines.filter(({ level, nearest }) => level === 'warn' && nearest !== undefined);
+    expect(warnings.map(({ key, nearest }) => [key, nearest]).sort()).toEqual([
+      ['CHANELS', 'CHANNELS'],
+      ['LIGHTNING_RECIEVER', 'LIGHTNING_RECEIVER'],
+    ]);
+    expect(stdout).not.toContain('0xsecret');
+  });
+
   it('does not fall back to play money in production', async () => {
     const { code, stdout, stderr } = await run({ NODE_ENV: 'production' });
     expect(code).toBe(1);

@@ -128,11 +128,13 @@ describeLedgers('payment channels', (adapter) => {
   describe('the sums', () => {
     test('are those of all channels of a network, and zero without one', async () => {
       expect(await channels.totals(NETWORK)).toEqual({ charged: 0n, claimed: 0n, writtenOff: 0n });
+      expect(await channels.hasAny(NETWORK)).toBe(false);
       await seen('a', { totalClaimed: 2n ** 60n, balance: 2n ** 62n });
       await seen('b');
       await charge(voucherSale('s', 'b', 100n));
       await channels.writeOff(channelTerms('b').id, 30n, 100n);
       await channels.note({ ...channelTerms('x'), network: 'eip155:1' }, channelState({ totalClaimed: 7n }), SEEN_AT);
+      expect([await channels.hasAny(NETWORK), await channels.hasAny('eip155:7')]).toEqual([true, false]);
       expect(await channels.totals(NETWORK)).toEqual({
         charged: 2n ** 60n + 100n,
         claimed: 2n ** 60n,

@@ -85,6 +85,8 @@ export interface ChannelStore {
   ): Promise<Channel[]>;
   /** Writes off what can never be claimed. `upTo`: what is charged now. False when the charges have risen since. */
   writeOff(id: Uint8Array, amount: bigint, upTo: bigint): Promise<boolean>;
+  /** Whether there is a row of any channel. */
+  hasAny(network: string): Promise<boolean>;
   /** Sums over all channels, in base units: charged = claimed + claimable + writtenOff. */
   totals(network: string): Promise<{ readonly charged: bigint; readonly claimed: bigint; readonly writtenOff: bigint }>;
   /** What is charged and neither claimed nor written off in channels whose oldest unclaimed charge is from before `beforeMs`, in base units. */

@@ -18,6 +18,7 @@ const UNCLAIMED = statement<{ network: string; limit: number; since: number; id:
 const TOTALS = statement<{ network: string }>(`
   SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS "writtenOff"
     FROM channels WHERE network = @network`);
+const ANY = statement<{ network: string }>('SELECT 1 AS one FROM channels WHERE network = @network LIMIT 1');
 const OPERATION = statement<{ id: string }>('SELECT * FROM channel_operations WHERE id = @id');
 const OPEN_OPERATIONS = statement<{ limit: number }>(
   "SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT @limit",
@@ -64,6 +65,7 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
       return channels(UNCLAIMED({ network, limit, since, id }));
     },
     writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
+    hasAny: async (network) => (await pools.read(ANY({ network }))).length > 0,
     totals: async (network) => {
       const [sums] = await pools.read<Awaited<ReturnType<ChannelStore['totals']>>>(TOTALS({ network }));
       return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };

@@ -7,7 +7,7 @@ import { createStatements } from './statements.ts';
 
 type OperationReads = Pick<ChannelStore, 'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone'>;
 type ChannelReads = OperationReads &
-  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'totals' | 'totalsOverdue'>;
+  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'hasAny' | 'totals' | 'totalsOverdue'>;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
@@ -81,6 +81,7 @@ export function createChannelReads(db: Sqlite): ChannelReads {
           ORDER BY unclaimed_since, id LIMIT ?`,
         ...[network, after?.unclaimedSince ?? -1, after?.id ?? new Uint8Array(), limit],
       ),
+    hasAny: async (network) => sql('SELECT 1 FROM channels WHERE network = ? LIMIT 1').get(network) !== undefined,
     totals: async (network) =>
       sql(
         `SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS writtenOff
