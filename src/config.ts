@@ -190,7 +190,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   return Object.freeze(assemble(parsed.data));
 }
 
-/** The keys that look like ours and that nobody reads. They are worth a warning, because a mistyped setting has no effect. */
+/** The keys that look like ours and that nobody reads. Each is worth a warning: a mistyped setting has no effect. */
 export function findUnreadKeys(env: Record<string, string | undefined>): readonly UnreadKey[] {
   return unreadKeys(env, Object.keys(environment.shape));
 }

@@ -14,8 +14,9 @@ const OWN_KEYS = [
 ] as const;
 
 /**
- * Why SELLER_ADDRESS cannot be the address that is paid, in at most one line. What is paid to a wrong address is lost, so a mistyped digit and each
- * address that the service itself knows are refused before the first sale. An address in one letter case has no checksum and passes.
+ * Why SELLER_ADDRESS cannot be the address that is paid, in at most one line. What is paid to a wrong address is lost,
+ * so a mistyped digit and each address that the service itself knows are refused before the first sale. An address in
+ * one letter case has no checksum and passes.
  */
 export function sellerProblems(given: Given): string[] {
   const seller = given.SELLER_ADDRESS ?? '';
@@ -30,8 +31,8 @@ export function sellerProblems(given: Given): string[] {
 }
 
 /**
- * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended to it and requests are bound to it, so it is a scheme, a host and a
- * port alone. In production it is https, except on this machine and for play money.
+ * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended to it and requests are bound to it, so
+ * it is a scheme, a host and a port alone. In production it is https, except on this machine and for play money.
  */
 export function originProblems(given: Given): string[] {
   const origin = given.PUBLIC_ORIGIN ?? '';

@@ -7,20 +7,44 @@ export interface UnreadKey {
 }
 
 /**
- * The first words of our keys that mean nothing to other programs. Words such as HOST, LOG, NODE, PUBLIC or WEB are left out, because ordinary
- * environments have keys that begin with them.
+ * The first words of our keys that mean nothing to other programs. Words such as HOST, LOG, NODE, PUBLIC or WEB are
+ * left out, because ordinary environments have keys that begin with them.
  */
 export const OWN_WORDS = [
-  ...['RELAYER', 'SETTLER', 'SELLER', 'CHANNELS', 'GATEWAY', 'FACILITATOR', 'LIGHTNING', 'LEDGER', 'COLLECTOR'],
-  ...['SELFTEST', 'PAYER', 'REDELIVERY', 'RPC', 'USDC', 'USYC', 'MPP', 'LND', 'CLN', 'NWC', 'PHOENIXD', 'UPSTREAM'],
+  'RELAYER',
+  'SETTLER',
+  'SELLER',
+  'CHANNELS',
+  'GATEWAY',
+  'FACILITATOR',
+  'LIGHTNING',
+  'LEDGER',
+  'COLLECTOR',
+  'SELFTEST',
+  'PAYER',
+  'REDELIVERY',
+  'RPC',
+  'USDC',
+  'USYC',
+  'MPP',
+  'LND',
+  'CLN',
+  'NWC',
+  'PHOENIXD',
+  'UPSTREAM',
 ];
 
 /** Keys that begin like ours and are read by our commands: the buyer's (docs/paying.md). */
 const READ_BY_COMMANDS = [
-  ...['RPC_URL', 'PAYER_URL', 'NWC_PAYER', 'LND_PAYER_URL', 'LND_PAYER_TLS_CERT', 'LND_PAYER_MACAROON'],
+  'RPC_URL',
+  'PAYER_URL',
+  'NWC_PAYER',
+  'LND_PAYER_URL',
+  'LND_PAYER_TLS_CERT',
+  'LND_PAYER_MACAROON',
 ];
 
-/** What a cluster sets in each container for a service that is called like one of our words, such as `LEDGER_PORT_5432_TCP`. */
+/** What a cluster sets in each container for a service named like one of our words: `LEDGER_PORT_5432_TCP`. */
 const OF_A_CLUSTER = /_(SERVICE_(HOST|PORT)(_.*)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)$/;
 /** Shorter words and keys are near to too many others. */
 const LEAST_WORD = 6;
@@ -29,8 +53,9 @@ const LEAST_KEY = 8;
 const MISTYPED = 2;
 
 /**
- * Returns the keys with a value that begin like ours, or are mistyped by up to two letters, and that are no key of `known`. A setting that nobody
- * reads would go unnoticed: the service runs on without it. Values are not looked at, because they may be private keys.
+ * Returns the keys with a value that begin like ours, or are mistyped by up to two letters, and that are no key of
+ * `known`. A setting that nobody reads would go unnoticed: the service runs on without it. No value is shown,
+ * because it may be a private key.
  */
 export function unreadKeys(
   env: Readonly<Record<string, string | undefined>>,

@@ -115,8 +115,8 @@ export interface Settler {
   /** Why nothing can be settled now, or null. The core asks before a handler runs. */
   unavailable(): string | null;
   /**
-   * Why nothing can be sent now, or null. A used-up budget stops new sales and is in `unavailable` alone: what is owed already is still sent. Absent:
-   * as `unavailable`.
+   * Why nothing can be sent now, or null. A used-up budget stops new sales and is in `unavailable` alone: what is owed
+   * already is still sent. Absent: as `unavailable`.
    */
   cannotSend?(): string | null;
   /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */

@@ -27,7 +27,7 @@ export interface Settling {
 /** One rail's status, as the process that settles reports it to the others. */
 export interface ReportedStatus {
   readonly unavailable: string | null;
-  /** Why nothing can be sent; null where it can. Reports of the previous version do not have it: `unavailable` holds for both then. */
+  /** Why nothing can be sent; null where it can. The previous version does not report it: `unavailable` is for both. */
   readonly cannotSend?: string | null | undefined;
   /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;

@@ -60,8 +60,8 @@ export async function openLedger(
 }
 
 /**
- * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so only a ledger without a channel
- * can refuse it. Where there are channels, claiming them comes first.
+ * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so
+ * only a ledger without a channel can refuse it. Where there are channels, claiming them comes first.
  */
 async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
   const { channels } = rails;
@@ -76,7 +76,7 @@ async function checkAuthorizer({ rails, seller, network }: Config, { stores, clo
   }
   await close();
   throw new ConfigError([
-    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs on this machine and must not hold the sales',
+    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs here and must not hold the sales',
   ]);
 }
 

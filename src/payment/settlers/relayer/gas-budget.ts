@@ -81,8 +81,8 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
 }
 
 /**
- * What the day's gas may cost. The income is read from the ledger, because other processes earn it too, and only once half of what may be spent is
- * spent: a relayer that earns its gas then reads it a few times a day.
+ * What the day's gas may cost. The income is read from the ledger, because other processes earn it too. It is read only
+ * once half of what may be spent is spent: a relayer that earns its gas then reads it a few times a day.
  */
 function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
   let income = { day: '', wei: 0n };
