@@ -1,14 +1,21 @@
-import { encodeAbiParameters, type Hex, keccak256, pad, toHex } from 'viem';
+import { encodeAbiParameters, type Hex, keccak256, pad, parseTransaction, toHex } from 'viem';
 import { BATCH_SETTLEMENT, USDC } from '../../../src/embedded/contracts.ts';
-import { bytesToHex } from '../../../src/lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
+import { claimedRows } from '../../../src/payment/rails/usdc-channels/calldata.ts';
+import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import type { AskedReceipt, Lie, ShownLog, ShownReceipt, TrueBlock } from './lying-provider.ts';
 
 // What one lying provider says. Each lie agrees with itself: receipts, logs, and the storage that calls read.
 
-/** An authorization as lies need it. */
-export type Terms = Pick<Authorization, 'from' | 'to' | 'value' | 'nonce' | 'passedTo'>;
+/** An authorization as lies need it. `mark`: 32 bytes of the calldata that uses it, by default its nonce. */
+export interface Terms extends Pick<Authorization, 'from' | 'to' | 'value' | 'nonce' | 'passedTo'> {
+  readonly mark?: Uint8Array;
+}
+
+/** Hex digits by which a transaction with this payment is known. */
+export const markOf = ({ nonce, mark = nonce }: Terms): string => bytesToHex(mark).slice(2);
 
 const topic = (bytes: Uint8Array): Hex => pad(bytesToHex(bytes) as Hex);
 const word = (value: bigint): Hex => pad(toHex(value));
@@ -80,8 +87,8 @@ function successOf({ hash, truth, block }: AskedReceipt, logs: readonly ShownLog
 }
 
 /** Whether a transaction is the one that carries the payment. One that nobody has seen may be any. */
-const carries = ({ raw, truth }: AskedReceipt, { nonce }: Terms): boolean =>
-  raw === null ? truth === null : raw.includes(bytesToHex(nonce).slice(2));
+const carries = ({ raw, truth }: AskedReceipt, terms: Terms): boolean =>
+  raw === null ? truth === null : raw.includes(markOf(terms));
 
 /** Each transaction with this payment was mined and paid. */
 export function inventedPayment(terms: Terms, more: Lie = {}): Lie {
@@ -182,7 +189,7 @@ export const hiddenWithdrawal = (id: Uint8Array, balance: bigint): Lie => ({
 export function inventedWithdrawal(id: Uint8Array, balance: bigint): Lie {
   const at = Math.floor(Date.now() / 1000);
   const log = {
-    address: BATCH_SETTLEMENT,
+    address: BATCH_SETTLEMENT.toLowerCase(),
     topics: [WITHDRAW_INITIATED, bytesToHex(id)],
     data: `${word(balance)}${word(BigInt(at)).slice(2)}`,
   };
@@ -193,6 +200,74 @@ export function inventedWithdrawal(id: Uint8Array, balance: bigint): Lie {
       return isAsked ? [...truth, ...standing([log], keccak256(bytesToHex(id) as Hex), block)] : truth;
     },
   };
+}
+
+/** keccak256 of `Claimed(bytes32,address,uint128,uint128)` and of `Refunded(bytes32,address,uint128)`. */
+export const CLAIMED = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
+const REFUNDED = keccak256(toHex('Refunded(bytes32,address,uint128)'));
+
+const channelLog = (event: string, id: Uint8Array, amounts: readonly bigint[]): ShownLog => ({
+  address: BATCH_SETTLEMENT.toLowerCase(),
+  topics: [event, bytesToHex(id), pad('0x01')],
+  data: `0x${amounts.map((amount) => word(amount).slice(2)).join('')}`,
+});
+
+/** Calldata of a transaction as the service has signed it. */
+const calldataIn = (raw: string): Uint8Array => hexToBytes(parseTransaction(raw as Hex).data ?? '0x');
+
+/** What a transaction records in all for the channel with this salt; null when it claims nothing there. */
+export function claimedBy(raw: string, salt: Uint8Array): bigint | null {
+  if (!raw.includes(bytesToHex(salt).slice(2))) return null;
+  const rows = claimedRows(calldataIn(raw)).filter(({ config }) => bytesToHex(config.salt) === bytesToHex(salt));
+  return rows[0]?.totalClaimed ?? null;
+}
+
+/** Each claim of the channel is kept back, and was mined. */
+export function inventedClaim(id: Uint8Array, { salt }: Pick<ChannelConfig, 'salt'>, balance: bigint): Lie {
+  let total = 0n;
+  return {
+    swallows: true,
+    receipt: (asked) => {
+      const claimed = asked.raw === null ? null : claimedBy(asked.raw, salt);
+      if (claimed === null) return asked.truth;
+      const amount = claimed > total ? claimed - total : claimed;
+      total = claimed;
+      return successOf(asked, [channelLog(CLAIMED, id, [amount, total])]);
+    },
+    storage: () => channelIs(id, { balance, totalClaimed: total }).storage?.() ?? {},
+  };
+}
+
+/** Each refund of the channel is kept back, and was mined. */
+export function inventedRefund(
+  id: Uint8Array,
+  { salt }: Pick<ChannelConfig, 'salt'>,
+  { charged, deposit }: { charged: bigint; deposit: bigint },
+): Lie {
+  const mark = bytesToHex(salt).slice(2);
+  let isTold = false;
+  const nonceSlot = slotOf(bytesToHex(id) as Hex, '0x02');
+  return {
+    swallows: true,
+    receipt: (asked) => {
+      if (!asked.raw?.includes(mark)) return asked.truth;
+      isTold = true;
+      const claim = channelLog(CLAIMED, id, [charged, charged]);
+      return successOf(asked, [claim, channelLog(REFUNDED, id, [deposit - charged])]);
+    },
+    storage: () =>
+      isTold
+        ? merged(channelIs(id, { balance: charged, totalClaimed: charged }).storage?.() ?? {}, {
+            [BATCH_SETTLEMENT]: { [nonceSlot]: word(1n) },
+          })
+        : {},
+  };
+}
+
+/** A transaction with these bytes was mined and did nothing. */
+export function deniedCall(mark: Uint8Array): Lie {
+  const isIts = ({ raw }: AskedReceipt): boolean => raw?.includes(bytesToHex(mark).slice(2)) ?? false;
+  return { receipt: (asked) => (asked.truth && isIts(asked) ? { ...asked.truth, logs: [] } : asked.truth) };
 }
 
 /** Several lies at once, where they speak of different things. Of two receipts or logs, the later one is told. */

@@ -27,7 +27,7 @@ export interface TrueBlock {
   readonly hash: string;
 }
 
-/** A transaction whose receipt is asked for. `raw`: as the service sent it; null when no provider got it. `truth`: the chain's receipt. */
+/** A transaction whose receipt is asked for. `raw`: what it carries; null when nobody knows it. `truth`: the chain's receipt. */
 export interface AskedReceipt {
   readonly hash: string;
   readonly raw: string | null;
@@ -241,7 +241,8 @@ function openSession(lie: Lie, ask: Ask, seen: Seen) {
     const truth = found && shown < head && Number(found.blockNumber) > shown ? null : found;
     if (!lie.receipt) return { result: truth };
     const key = String(hash).toLowerCase();
-    return { result: lie.receipt({ hash: key, raw: seen.get(key) ?? null, truth, block: await blockFor(key) }) };
+    const raw = seen.get(key) ?? (await resultOf<{ input: string } | null>('eth_getTransactionByHash', [hash]))?.input;
+    return { result: lie.receipt({ hash: key, raw: raw ?? null, truth, block: await blockFor(key) }) };
   }
 
   /** A state read. Its block is the last parameter that `at` names. */

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Hex, pad } from 'viem';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
-import { bytesToHex } from '../../../src/lib/hex.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../service/latch.ts';
 import { type Answer, type Service, serviceWith } from '../service/service.ts';
 import { until, untilReady } from '../service/workers.ts';
-import { type Payment, present, transfersOf } from '../usdc/buyer.ts';
-import { balanceSlot } from './lies.ts';
+import { decoded, isPending, present } from '../usdc/buyer.ts';
+import { startLocalFacilitator } from '../usdc/local-facilitator.ts';
+import { balanceSlot, markOf, type Terms } from './lies.ts';
 import { type LyingProvider, type Seen, startLyingProvider } from './lying-provider.ts';
 
 /** Providers of a world, in the order of RPC_URLS. */
@@ -35,13 +35,13 @@ export async function openLyingWorld() {
   const seen: Seen = new Map();
   const providers: LyingProvider[] = [];
   for (let at = 0; at < PROVIDERS; at++) providers.push(await startLyingProvider(network.rpcUrl, seen));
+  const facilitator = await startLocalFacilitator(network);
 
   return {
-    network,
-    providers,
-    seen,
+    ...{ network, providers, facilitator, seen },
     /** The providers tell the truth again, and limit nobody. */
     honest: (): void => {
+      facilitator.fault(null);
       for (const provider of providers) {
         provider.lie(null);
         provider.pace(null);
@@ -49,6 +49,7 @@ export async function openLyingWorld() {
     },
     stop: async (): Promise<void> => {
       await Promise.all(providers.map((provider) => provider.stop()));
+      await facilitator.stop();
       await network.stop();
     },
   };
@@ -56,12 +57,20 @@ export async function openLyingWorld() {
 
 export type LyingWorld = Awaited<ReturnType<typeof openLyingWorld>>;
 
-/** A payment that is presented, and what came back. */
-export interface Presented {
-  readonly payment: Payment;
+/** What is presented: a request, its payment, and whether the true chain has the money for its answer. */
+export interface Order {
+  readonly path: string;
+  readonly header: string;
+  hasMoved(): Promise<boolean>;
+}
+
+/** An order that is presented, and what came back. */
+export interface Presented extends Order {
   readonly answers: Answer[];
   /** Milliseconds from the first presentation to the answer that was paid for; null before. */
   servedMs: number | null;
+  /** Whether an answer was sold before the true chain had its money. */
+  isUnpaid: boolean;
   present(): Promise<Answer>;
 }
 
@@ -75,19 +84,24 @@ export interface Verdict {
   readonly falseDenials: number;
   /** Honest buyers who got no answer, although three providers are honest. */
   readonly unserved: number;
+  /** Other promises that do not hold, in words. */
+  readonly broken: readonly string[];
   readonly said: readonly string[];
 }
 
-/** The service of one case. */
-export async function openStage(world: LyingWorld, { place, pace }: { place: number; pace: number | null }) {
-  const { network, providers, seen } = world;
+/** The service of one case. `env`: what its rail needs. */
+export async function openStage(
+  world: LyingWorld,
+  { place, pace, env: own = {} }: { place: number; pace: number | null; env?: Readonly<Record<string, string>> },
+) {
+  const { network, providers, facilitator } = world;
   const liar = providers[place];
   if (!liar) throw new Error(`no provider has the place ${place}`);
   const latch = latchedEndpoint();
   const dataDir = mkdtempSync(join(tmpdir(), 'percall-liar-'));
   writeFreshLedger(join(dataDir, 'ledger.db'));
   const { WS_URLS: _no, ...embedded } = embeddedEnvironment(network, { channels: true });
-  const env = { ...embedded, ...ENV, RPC_URLS: providers.map(({ url }) => url).join() };
+  const env = { ...embedded, ...ENV, RPC_URLS: providers.map(({ url }) => url).join(), ...own };
   const start = async (): Promise<Service> => {
     const started = await serviceWith(env, { catalogue: [latch.endpoint], dataDir });
     await untilReady(started);
@@ -95,42 +109,22 @@ export async function openStage(world: LyingWorld, { place, pace }: { place: num
   };
   let service = await start();
   for (const provider of providers) if (provider !== liar) provider.pace(pace);
-  const attacks: Presented[] = [];
-  const honest: Presented[] = [];
-
-  function presented(payment: Payment): Presented {
-    const answers: Answer[] = [];
-    let firstMs: number | null = null;
-    const self: Presented = {
-      payment,
-      answers,
-      servedMs: null,
-      present: async () => {
-        firstMs ??= performance.now();
-        const answer = await present(service.origin, latch.path, payment);
-        answers.push(answer);
-        if (answer.status === 200) self.servedMs ??= performance.now() - firstMs;
-        return answer;
-      },
-    };
-    return self;
-  }
+  const [attacks, honest]: [Presented[], Presented[]] = [[], []];
+  const broken: string[] = [];
+  const presentedTo = (all: Presented[], order: Order): Presented => {
+    const one = presented(order, () => service.origin);
+    all.push(one);
+    return one;
+  };
 
   return {
-    ...{ network, liar, latch, seen, patienceMs: pace === null ? PATIENCE_MS.rest : PATIENCE_MS.limited },
+    ...{ network, providers, facilitator, liar, latch, seen: world.seen, path: latch.path },
+    patienceMs: pace === null ? PATIENCE_MS.rest : PATIENCE_MS.limited,
     origin: () => service.origin,
-    path: latch.path,
-    service: () => service,
-    attack: (payment: Payment): Presented => {
-      const one = presented(payment);
-      attacks.push(one);
-      return one;
-    },
-    honest: (payment: Payment): Presented => {
-      const one = presented(payment);
-      honest.push(one);
-      return one;
-    },
+    attack: (order: Order): Presented => presentedTo(attacks, order),
+    honest: (order: Order): Presented => presentedTo(honest, order),
+    /** Notes that a promise does not hold. */
+    breaks: (promise: string): void => void broken.push(promise),
     /** Starts the service anew over the same ledger. */
     restart: async (): Promise<void> => {
       await service.stop();
@@ -138,7 +132,7 @@ export async function openStage(world: LyingWorld, { place, pace }: { place: num
     },
     /** The times until honest buyers were served, in milliseconds. */
     times: (): number[] => honest.flatMap(({ servedMs }) => servedMs ?? []),
-    judge: (): Promise<Verdict> => judge(network, attacks, honest),
+    judge: async (): Promise<Verdict> => ({ ...(await judge(attacks, honest)), broken }),
     close: async (): Promise<void> => {
       latch.open();
       await network.resumeMining();
@@ -156,21 +150,8 @@ const AFTER_REFUSAL = 6;
 
 /** Presents until the answer is paid for, or the buyer's patience ends. */
 export async function untilServed(stage: Pick<Stage, 'patienceMs'>, one: Presented): Promise<void> {
-  await presentUntil(stage, one, [200, 402]);
+  await isSoon(stage, async () => [200, 402].includes((await one.present()).status));
   await presentTimes(one, AFTER_REFUSAL);
-}
-
-/** Presents until the answer says how the payment ended. */
-export const untilFinal = (stage: Pick<Stage, 'patienceMs'>, one: Presented): Promise<void> =>
-  presentUntil(stage, one, [200, 402, 429]);
-
-async function presentUntil(
-  { patienceMs }: Pick<Stage, 'patienceMs'>,
-  one: Presented,
-  statuses: readonly number[],
-): Promise<void> {
-  for (const end = Date.now() + patienceMs; Date.now() < end; await delay(AGAIN_MS))
-    if (statuses.includes((await one.present()).status)) return;
 }
 
 /** Presents so often, while nothing is sold. */
@@ -181,26 +162,50 @@ export async function presentTimes(one: Presented, times: number): Promise<void>
   }
 }
 
-/** Resolves when a provider has got a transaction with this payment. */
-export const untilSent = ({ seen }: Stage, { authorization: { nonce } }: Payment): Promise<void> =>
-  until('the payment is sent', () => [...seen.values()].some((raw) => raw.includes(bytesToHex(nonce).slice(2))));
+/** Resolves once it is so; false when the patience ends before. */
+export async function isSoon(
+  { patienceMs }: Pick<Stage, 'patienceMs'>,
+  isSo: () => Promise<boolean>,
+): Promise<boolean> {
+  for (const end = Date.now() + patienceMs; Date.now() < end; await delay(AGAIN_MS)) if (await isSo()) return true;
+  return false;
+}
+
+/** Resolves when a transaction with this payment waits for its block. */
+export const untilSent = ({ network }: Stage, terms: Terms): Promise<void> =>
+  until('the payment is sent', () => isPending(network, `0x${markOf(terms)}`));
 
 /** Takes an account's whole USDC away, on the true chain. */
 export const drain = ({ network }: Stage, account: Uint8Array): Promise<unknown> =>
   network.rpc('anvil_setStorageAt', [network.usdc, balanceSlot(account), pad('0x00')] satisfies Hex[]);
 
-async function judge(
-  network: EmbeddedNetwork,
-  attacks: readonly Presented[],
-  honest: readonly Presented[],
-): Promise<Verdict> {
+function presented(order: Order, origin: () => string): Presented {
+  const answers: Answer[] = [];
+  let firstMs: number | null = null;
+  const self: Presented = {
+    ...order,
+    answers,
+    servedMs: null,
+    isUnpaid: false,
+    present: async () => {
+      firstMs ??= performance.now();
+      const answer = await present(origin(), order.path, order);
+      answers.push(answer);
+      if (answer.status !== 200) return answer;
+      self.servedMs ??= performance.now() - firstMs;
+      if (!(await order.hasMoved())) self.isUnpaid = true;
+      return answer;
+    },
+  };
+  return self;
+}
+
+async function judge(attacks: readonly Presented[], honest: readonly Presented[]): Promise<Omit<Verdict, 'broken'>> {
   const sold = (one: Presented) => one.answers.some(({ status }) => status === 200);
-  const all = await Promise.all(
-    [...attacks, ...honest].map(async (one) => ({ one, hasPaid: (await transfersOf(network, one.payment)) > 0 })),
-  );
+  const all = await Promise.all([...attacks, ...honest].map(async (one) => ({ one, hasPaid: await one.hasMoved() })));
   const paid = all.filter(({ hasPaid }) => hasPaid).map(({ one }) => one);
   return {
-    soldForNothing: all.filter(({ one, hasPaid }) => !hasPaid && sold(one)).length,
+    soldForNothing: all.filter(({ one }) => one.isUnpaid).length,
     lost: paid.filter((one) => !sold(one)).length,
     falseDenials: paid.filter(({ answers }) => answers.some(({ status }) => status === 402)).length,
     unserved: honest.filter((one) => !sold(one)).length,
@@ -209,8 +214,9 @@ async function judge(
 }
 
 /** An answer in a few words. */
-function summary({ status, body }: Answer): string {
+function summary({ status, headers, body }: Answer): string {
   if (status === 200) return '200';
   const { code, hint } = JSON.parse(body) as { code?: string; hint?: string };
-  return `${status} ${code ?? hint?.split('. ')[0]}`;
+  const asked = headers['payment-required'] ? decoded({ status, headers, body }, 'payment-required').error : null;
+  return `${status} ${code ?? asked ?? hint}`;
 }
