@@ -120,7 +120,9 @@ export const deniedPayment = (terms: Terms): Lie => ({
 /** Hash of a transaction that never was, for one authorization. */
 const neverWas = ({ nonce }: Terms): Hex => keccak256(bytesToHex(nonce) as Hex);
 
-/** The authorization is used, and the logs name a transaction that did it: it paid, or it cancelled the authorization. */
+/**
+ * The authorization is used, and the logs name a transaction that did it: it paid, or it cancelled the authorization.
+ */
 export function inventedLogs(terms: Terms, how: 'paid' | 'cancelled'): Lie {
   const hash = neverWas(terms);
   const canceled = {

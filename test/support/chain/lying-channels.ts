@@ -38,7 +38,8 @@ async function openChannel(stage: Stage) {
   await untilServed(stage, stage.honest(order));
   let charged = PRICE;
   return {
-    ...{ buyer, privateKey },
+    buyer,
+    privateKey,
     charged: (): bigint => charged,
     /** Buys a call by the next voucher. */
     buy: async (): Promise<void> => {
@@ -51,7 +52,9 @@ async function openChannel(stage: Stage) {
 
 type Channel = Awaited<ReturnType<typeof openChannel>>;
 
-/** Vouchers of a channel that nobody has put money into. What was believed once must not sell after a restart either. */
+/**
+ * Vouchers of a channel that nobody has put money into. What was believed once must not sell after a restart either.
+ */
 async function unfunded(stage: Stage, at: Lie): Promise<void> {
   const { buyer } = await newChannel(stage, 0n);
   stage.liar.lie(together(channelIs(buyer.id, { balance: DEPOSIT }), at));
@@ -125,6 +128,30 @@ async function goesOn(stage: Stage, lie: Lie): Promise<void> {
   await channel.buy();
 }
 
+/**
+ * The chain takes the deposit back, and no provider lies. The channel must stop selling, once its deposit was looked
+ * at again.
+ */
+async function reorganised(stage: Stage): Promise<void> {
+  const { network, path } = stage;
+  const { buyer } = await newChannel(stage, DEPOSIT);
+  const before = Number(await network.rpc<string>('eth_blockNumber', []));
+  const { salt: _, ...order } = depositOrder(stage, buyer);
+  await untilServed(stage, stage.honest({ ...order, hasMoved: async () => true }));
+  await network.pauseMining();
+  await network.rpc('anvil_rollback', [Number(await network.rpc<string>('eth_blockNumber', [])) - before]);
+  await network.resumeMining();
+  if ((await channelOnChain(network, buyer.id)).balance > 0n) throw new Error('the deposit is still there');
+  let charged = PRICE;
+  const isRefused = async (): Promise<boolean> => {
+    const headers = { 'payment-signature': buyer.voucher(charged + PRICE) };
+    const { status } = await call(stage.origin(), `${path}?tag=${charged}`, { headers });
+    if (status === 200) charged += PRICE;
+    return status !== 200;
+  };
+  if (!(await isSoon(stage, isRefused))) stage.breaks('a channel sells on although the chain took its deposit back');
+}
+
 /** Begins a lie about heads. A provider that falls behind has what was there before. */
 async function fallBehind({ network, liar }: Stage, lie: Lie): Promise<void> {
   if (lie === behind) await network.mine(BEHIND_BLOCKS + 20);
@@ -181,6 +208,7 @@ export const VOUCHERS: Lies = {
   'a lower balance an hour ahead': (stage) => lower(stage, hourAhead),
   'hidden withdrawal': hidden,
   'invented withdrawal': invented,
+  reorganised,
   'two minutes behind': (stage) => goesOn(stage, behind),
   'head of 2^52': (stage) => goesOn(stage, farAhead),
 };

@@ -27,7 +27,10 @@ export interface TrueBlock {
   readonly hash: string;
 }
 
-/** A transaction whose receipt is asked for. `raw`: what it carries; null when nobody knows it. `truth`: the chain's receipt. */
+/**
+ * A transaction whose receipt is asked for. `raw`: what it carries; null when nobody knows it. `truth`: the chain's
+ * receipt.
+ */
 export interface AskedReceipt {
   readonly hash: string;
   readonly raw: string | null;
@@ -46,11 +49,17 @@ export interface AskedLogs {
 
 /** What a provider says instead of the truth. Where a member is missing, it tells the truth. */
 export interface Lie {
-  /** Storage of contracts over which its calls run: address, slot, value. It is asked at every call, so a lie may change. */
+  /**
+   * Storage of contracts over which its calls run: address, slot, value. It is asked at every call, so a lie may
+   * change.
+   */
   storage?(): Record<string, Record<string, string>>;
   receipt?(asked: AskedReceipt): ShownReceipt | null;
   logs?(filter: AskedLogs, truth: readonly object[], block: TrueBlock): readonly object[];
-  /** The number of its newest block, from the true one. Below it: the provider is behind, and has nothing of the newer blocks. */
+  /**
+   * The number of its newest block, from the true one. Below it: the provider is behind, and has nothing of the newer
+   * blocks.
+   */
   head?(truth: number): number;
   /** Seconds by which the times of its blocks are ahead of the truth. */
   readonly secondsAhead?: number;
@@ -84,7 +93,8 @@ const TAG_AT: Readonly<Record<string, number>> = {
 };
 
 /**
- * A provider of the true chain on 127.0.0.1, over HTTP with batches. It is honest until it is given a lie, and then answers consistently with it. It counts
+ * A provider of the true chain on 127.0.0.1, over HTTP with batches. It is honest until it is given a lie, and then
+ * answers consistently with it. It counts
  * the calls of each method, and may accept only some requests a second, as Arc's public endpoint does.
  */
 export async function startLyingProvider(target: string, seen: Seen = new Map()) {
@@ -197,7 +207,10 @@ function openSession(lie: Lie, ask: Ask, seen: Seen) {
     return block;
   }
 
-  /** The block of a read on the true chain, and the number that the reader is told. Null when the provider is behind it. */
+  /**
+   * The block of a read on the true chain, and the number that the reader is told. Null when the provider is behind
+   * it.
+   */
   async function place(tag: unknown): Promise<{ at: string; told: number } | { refusal: Outcome }> {
     const { truth, shown } = await heads();
     const asked = typeof tag === 'string' && tag.startsWith('0x') ? Number(tag) : shown;

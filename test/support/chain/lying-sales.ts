@@ -24,7 +24,8 @@ import {
 import type { Lie } from './lying-provider.ts';
 import { drain, type Order, type Presented, presentTimes, type Stage, untilSent, untilServed } from './lying-world.ts';
 
-// What a lying provider may try with payments that use an authorization: plain ones and deposits. Each step acts as buyers and liar.
+// What a lying provider may try with payments that use an authorization: plain ones and deposits. Each step acts as
+// buyers and liar.
 
 /** Price of a call, and what a deposit holds, in base units. */
 export const PRICE = 1000n;
@@ -103,7 +104,9 @@ async function buyHonestly(stage: Stage, make: MakeSale): Promise<void> {
   await untilServed(stage, stage.honest((await make(stage, true)).order));
 }
 
-/** Sells what follows an attack. Then the lie ends, and the last answer must be as the chain is, also after a restart. */
+/**
+ * Sells what follows an attack. Then the lie ends, and the last answer must be as the chain is, also after a restart.
+ */
 async function afterwards(stage: Stage, attack: Presented, later: readonly Order[]): Promise<void> {
   const calls = later.map(stage.attack);
   for (const call of calls) await presentTimes(call, 2);
@@ -136,7 +139,7 @@ async function poor(stage: Stage, make: MakeSale, lie: (terms: Terms, more: Lie)
   const { order, terms, units, aftermath, later } = await make(stage, false);
   const attack = stage.attack(order);
   stage.liar.lie(together(inventedBalance(terms.from, units), lie(terms, aftermath)));
-  await presentTimes(attack, 3 * TRIES);
+  await presentTimes(attack, 2 * TRIES);
   await buyHonestly(stage, make);
   await afterwards(stage, attack, later);
 }
@@ -172,7 +175,10 @@ async function sentByAnother(stage: Stage, make: MakeSale): Promise<void> {
   await untilServed(stage, one);
 }
 
-/** The payment waits for its block while the liar says that it has expired. A restart makes the service read the evidence. */
+/**
+ * The payment waits for its block while the liar says that it has expired. A restart makes the service read the
+ * evidence.
+ */
 async function expires(stage: Stage, make: MakeSale): Promise<void> {
   const { network, liar } = stage;
   const { order, terms } = await make(stage, true);
@@ -202,8 +208,13 @@ async function isAhead(stage: Stage, make: MakeSale, lie: Lie): Promise<void> {
   await sentByAnother(stage, make);
 }
 
+/** Calls where nobody lies, with whose times the others are compared. */
+const COMPARED = 9;
+
 const STEPS: Readonly<Record<string, Step>> = {
-  nothing: buyHonestly,
+  nothing: async (stage, make) => {
+    for (let calls = 0; calls < COMPARED; calls++) await buyHonestly(stage, make);
+  },
   'receipt of a drained payer': (stage, make) => drained(stage, make, inventedPayment),
   'receipt of a poor payer': (stage, make) => poor(stage, make, inventedPayment),
   'logs of a transaction that never was': (stage, make) =>
@@ -228,7 +239,10 @@ export const EXACT: Lies = liesOf(plain);
 /** The lies about deposits. In an invented one, a channel has money. */
 export const DEPOSITS: Lies = liesOf(deposit);
 
-/** The lies about payments that a facilitator settles. It also names a transaction that never was, which the liar then shows. */
+/**
+ * The lies about payments that a facilitator settles. It also names a transaction that never was, which the liar then
+ * shows.
+ */
 export const FACILITATED: Lies = {
   ...EXACT,
   'hash of a transaction that never was': async (stage) => {

@@ -23,13 +23,16 @@ const AGAIN_MS = 150;
 /** Short waits: the tests present again and again. Claims and the watch run every half second. */
 const ENV = {
   COLLECTOR: 'off',
-  SETTLE_WAIT_MS: '1500',
+  SETTLE_WAIT_MS: '800',
   RPC_TIMEOUT_MS: '5000',
   RECONCILE_INTERVAL_MS: '500',
   RELAYER_GATHER_MS: '0',
 };
 
-/** A real chain with four providers, of which one may lie. Services follow one another on it, each with a ledger of its own. */
+/**
+ * A real chain with four providers, of which one may lie. Services follow one another on it, each with a ledger of its
+ * own.
+ */
 export async function openLyingWorld() {
   const network = await startEmbeddedNetwork({ blockTimeMs: 150 });
   const seen: Seen = new Map();
@@ -38,7 +41,10 @@ export async function openLyingWorld() {
   const facilitator = await startLocalFacilitator(network);
 
   return {
-    ...{ network, providers, facilitator, seen },
+    network,
+    providers,
+    facilitator,
+    seen,
     /** The providers tell the truth again, and limit nobody. */
     honest: (): void => {
       facilitator.fault(null);
@@ -118,7 +124,13 @@ export async function openStage(
   };
 
   return {
-    ...{ network, providers, facilitator, liar, latch, seen: world.seen, path: latch.path },
+    network,
+    providers,
+    facilitator,
+    liar,
+    latch,
+    seen: world.seen,
+    path: latch.path,
     patienceMs: pace === null ? PATIENCE_MS.rest : PATIENCE_MS.limited,
     origin: () => service.origin,
     attack: (order: Order): Presented => presentedTo(attacks, order),
@@ -145,7 +157,9 @@ export async function openStage(
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 
-/** Presentations after a first 402. It does not end a payment that may have moved, but it breaks the promise already. */
+/**
+ * Presentations after a first 402. It does not end a payment that may have moved, but it breaks the promise already.
+ */
 const AFTER_REFUSAL = 6;
 
 /** Presents until the answer is paid for, or the buyer's patience ends. */
