@@ -52,9 +52,8 @@ const MATRIX: readonly Case[] = Object.entries(RAILS).flatMap(([rail, lies]) =>
 );
 
 /**
- * Each lie about plain payments in the first place at rest, where everything is asked, and in one of the other places
- * in turn at Arc's pace. The lies about
- * the rest by turns in one of the two ways.
+ * Each lie about plain payments is told in the first place at rest, where everything is asked, and in one of the other
+ * places at Arc's pace. The lies about the rest are told in one of the two ways, by turns.
  */
 const LIES = [...new Set(MATRIX.map(({ rail, lie }) => `${rail}, ${lie}`))];
 const isInWalk = ({ rail, lie, place, pace }: Case): boolean => {
