@@ -42,7 +42,11 @@ async function withProviders<T>(count: number, work: (service: Service, down: Rp
   const latch = latchedEndpoint();
   const service = await startService(network, {
     catalogue: [latch.endpoint],
-    env: { RPC_URLS: proxies.map(({ url }) => url).join(), RPC_TIMEOUT_MS: '2000', METRICS_TOKEN: 'a-token-of-this-test' },
+    env: {
+      RPC_URLS: proxies.map(({ url }) => url).join(),
+      RPC_TIMEOUT_MS: '2000',
+      METRICS_TOKEN: 'a-token-of-this-test',
+    },
   });
   try {
     return await work(service, down);

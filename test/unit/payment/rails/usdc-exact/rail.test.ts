@@ -141,7 +141,7 @@ test('the plain rail accepts authorizations that outlast serving and settling, a
 
 describe('an unused authorization', () => {
   test('passes with the block at which it was read, less the blocks by which providers may differ', async () => {
-    node.server.methods.eth_blockNumber = () => '0x7d0';
+    node.server.methods.eth_getBlockByNumber = () => ({ number: '0x7d0', timestamp: '0x1' });
     expect(await verify(randomAuthorization())).toEqual({ checkedBlock: 800, hasCode: false });
   });
 
