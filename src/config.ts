@@ -27,6 +27,7 @@ import { assembleMarket, type MarketConfig, marketEnvironment } from './config/m
 import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
 import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
 import { assembleNetwork, type NetworkConfig, networkEnvironment, networkProblems } from './config/network.ts';
+import { assembleOffers, type OffersConfig, offersEnvironment } from './config/offers.ts';
 import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
 import { assembleProtocols, type ProtocolsConfig, protocolsEnvironment } from './config/protocols.ts';
 import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
@@ -70,6 +71,7 @@ const environment = z.object({
   ...marketsEnvironment,
   ...marketEnvironment,
   ...railsEnvironment,
+  ...offersEnvironment,
   ...protocolsEnvironment,
   ...ledgerEnvironment,
   ...webEnvironment,
@@ -126,6 +128,8 @@ export interface Config {
   readonly selfTest: SelfTestConfig;
   /** Which settlers settle USDC payments. */
   readonly rails: RailsConfig;
+  /** What the operator changes in the catalogue's prices and routes. */
+  readonly offers: OffersConfig;
   /** How payments are asked for and presented. */
   readonly protocols: ProtocolsConfig;
   /** Where the ledger is. */
@@ -224,6 +228,7 @@ function assemble(env: z.output<typeof environment>): Config {
     market: assembleMarket(env),
     ledger: assembleLedger(env),
     rails: assembleRails(env, env.NETWORK),
+    offers: assembleOffers(env),
     protocols: assembleProtocols(env),
     web: assembleWeb(env),
     site: assembleSite(env),

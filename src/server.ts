@@ -8,6 +8,7 @@ import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.
 import { createLogger } from './lib/log.ts';
 import { chainTitle } from './lib/named-chain.ts';
 import { createDeps } from './wiring/deps.ts';
+import { openCatalogue } from './wiring/open-catalogue.ts';
 
 // The process: environment, signals, exit codes. deps.ts and app.ts build everything else.
 
@@ -27,6 +28,8 @@ try {
 
 /** Throws ConfigError for a configuration that the ledger does not allow. */
 async function run(config: Config): Promise<void> {
+  // What only the catalogue can judge is refused here too, before any process is started.
+  openCatalogue(config);
   if (cluster.isWorker) return runWorker(config, exit);
   announce(config);
   return config.workers > 1 ? lead(config) : serve(config);

@@ -1,3 +1,6 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn, pathOn } from '../catalogue/paths.ts';
+
 /** The network and token of payments in the examples. */
 export interface ExampleTerms {
   /** Scheme, host and port; or a `${…}` expression that reads them from the environment. */
@@ -27,11 +30,29 @@ interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
   readonly init?: string;
 }
 
-/** The dearest of our routes, in base units. */
-const CEILING = '5000';
+/** The call that the examples buy. */
+export interface ExampleCall {
+  /** The path below the origin, with its query. */
+  readonly path: string;
+  /** The price of the dearest route, in base units: with it as ceiling a client can buy any route. */
+  readonly ceiling: string;
+}
 
-/** The path of a request that every one of our chains can answer: the wallet of the USDC contract. */
-const walletPath = (asset: string) => `/v1/paid/chain/wallet?address=${asset}`;
+/** A request that each of our chains can answer: the wallet of the USDC contract. */
+const WALLET = '/chain/wallet';
+
+/**
+ * The call of the examples among the routes that are sold in USDC: the wallet of the USDC contract, else the first
+ * route with its own example. Null where no route is.
+ */
+export function exampleCall(catalogue: readonly Endpoint<never>[], asset: string): ExampleCall | null {
+  const sold = entriesOn(catalogue, 'paid');
+  const shown = sold.find(({ path }) => path === WALLET) ?? sold[0];
+  if (!shown) return null;
+  const query = new URLSearchParams(shown.path === WALLET ? { address: asset } : shown.example.params);
+  const dearest = sold.reduce((most, { price }) => (price && price.units > most ? price.units : most), 0n);
+  return { path: `${pathOn(shown, 'paid')}${query.size > 0 ? `?${query}` : ''}`, ceiling: String(dearest) };
+}
 
 /** Text as a quoted string of the shell. A third party's text cannot end it. */
 export function quoteShell(text: string): string {
@@ -52,8 +73,8 @@ export function quoteScript(text: string): string {
 }
 
 /** Ten lines that pay for a call with the stock client and print the answer and the transaction. The README shows the same lines. */
-export function payInTypeScript({ origin, network, asset }: ExampleTerms): string {
-  return buyInTypeScript({ network, asset, target: `\`${origin}${walletPath(asset)}\``, maxAmount: CEILING });
+export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path, ceiling }: ExampleCall): string {
+  return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
 }
 
 /** The same ten lines for any call. */
@@ -72,8 +93,8 @@ console.log(await answer.json(), JSON.parse(atob(String(answer.headers.get('PAYM
 }
 
 /** One line of shell that prints the terms of a 402. */
-export function askWithCurl({ origin, asset }: ExampleTerms): string {
-  return askAtWithCurl(`${origin}${walletPath(asset)}`);
+export function askWithCurl({ origin }: ExampleTerms, { path }: ExampleCall): string {
+  return askAtWithCurl(`${origin}${path}`);
 }
 
 /** The same for any call. `more` are further arguments, with the space before them. */

@@ -4,7 +4,15 @@ import type { Answers } from './answers.ts';
 import { renderFeeChart, renderLatencyChart } from './charts/live-charts.ts';
 import { LIVE_SWITCH } from './charts/live-switch.ts';
 import { renderCode } from './code-block.ts';
-import { askWithCurl, payInTypeScript, readInPython, termsOf } from './examples.ts';
+import {
+  askWithCurl,
+  type ExampleCall,
+  type ExampleTerms,
+  exampleCall,
+  payInTypeScript,
+  readInPython,
+  termsOf,
+} from './examples.ts';
 import { showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
@@ -78,25 +86,33 @@ function renderNow(
 </dl>`;
 }
 
-function renderPaying({ config }: PageParts): Html {
+function renderPaying({ config, catalogue }: PageParts): Html {
   const { protocols } = config;
   const byMpp = protocols.mpp
     ? html`Clients of MPP’s method <code>evm</code> pay the same routes under <code>/v1/mpp</code>. `
     : '';
   const terms = termsOf(config);
+  const call = exampleCall(catalogue, terms.asset);
   return html`<section class="part" aria-labelledby="pay-title" id="pay">
 <header class="head"><h2 id="pay-title">Pay for a call</h2></header>
 <p>A priced route answers 402 until it is paid; any x402 v2 client pays it. These ten lines do, and print the answer with the hash of its USDC transfer:</p>
-${renderCode({ id: 'pay-typescript', title: 'TypeScript', note: 'with the stock client and a wallet that holds USDC', code: payInTypeScript(terms) })}
-${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: askWithCurl(terms) })}
+${call && renderBuying(terms, call)}
 ${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
 <p>${byMpp}In bitcoin a wallet for L402 or MPP pays <code>/v1/lightning</code> without further settings. Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
 </section>`;
+}
+
+function renderBuying(terms: ExampleTerms, call: ExampleCall): Html {
+  const note = 'with the stock client and a wallet that holds USDC';
+  const [typescript, curl] = [payInTypeScript(terms, call), askWithCurl(terms, call)];
+  return html`${renderCode({ id: 'pay-typescript', title: 'TypeScript', note, code: typescript })}
+${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: curl })}`;
 }
 
 /** The lowest and the highest price of the catalogue. */
 function priceRange(catalogue: readonly Endpoint<never>[]): string {
   const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
   const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
-  return `${sorted[0]?.usd ?? '0'} to ${sorted.at(-1)?.usd ?? '0'}`;
+  const [least, most] = [sorted[0]?.usd ?? '0', sorted.at(-1)?.usd ?? '0'];
+  return least === most ? least : `${least} to ${most}`;
 }

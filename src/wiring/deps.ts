@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
-import { catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Rank } from '../chain/rpc/rank.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
@@ -30,21 +29,26 @@ import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
 import { openListings } from './listings.ts';
 import { createMounts } from './mounts.ts';
+import { openCatalogue } from './open-catalogue.ts';
 import { openChain } from './open-chain.ts';
 import { openCollecting } from './open-collecting.ts';
 import { type OpenLedger, openLedger } from './open-ledger.ts';
 import { openSources } from './open-sources.ts';
 import { createReadiness } from './readiness.ts';
 
-/** Creates all parts of the service from the configuration and connects them. */
+/**
+ * Creates all parts of the service from the configuration and connects them. `declared`: the catalogue, by default the
+ * whole one. Throws ConfigError when the configuration does not fit it.
+ */
 export async function createDeps(
   config: Config,
   log: Logger,
-  catalogue: readonly Endpoint<Sources>[] = everything,
+  declared?: readonly Endpoint<Sources>[],
   clock: Clock = systemClock,
   part: Part = WHOLE,
   railList: RailList = RAILS,
 ) {
+  const { catalogue } = openCatalogue(config, declared);
   const worker = part.kind === 'worker' ? part : null;
   const link = worker?.link ?? null;
   const lockFile = join(config.dataDir, 'ledger.lock');

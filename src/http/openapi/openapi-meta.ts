@@ -17,7 +17,7 @@ const CHECKS = {
 const PRICED_ROUTE = {
   type: 'object',
   properties: {
-    route: { type: 'string', examples: ['GET /v1/paid/fees/estimate'] },
+    route: { type: 'string', examples: ['GET /v1/paid/selftest/fail'] },
     priceUsd: { type: 'string', description: 'Decimal USD' },
     amount: { type: 'string', description: 'The same in base units of the asset' },
     label: { type: 'string' },
