@@ -66,6 +66,7 @@ export async function benchSearch(): Promise<void> {
     publicOrigin: origin,
     lightning: null,
     describeParams,
+    railOf: () => 'direct',
   });
   const others = Array.from({ length: ENTRIES - own.length }, (_, n) => listing(n));
   const discovery = createDiscovery({

@@ -44,6 +44,8 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
 export interface Endpoint<S>
   extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
+  /** Whether the operator does not sell it any more (ROUTES_OFF). Only payments from before are answered. */
+  readonly isOff?: true;
   readonly example: { params: Record<string, string>; result: Json };
   checkParams(params: unknown, sources: S): void;
   run(params: unknown, sources: S, signal: AbortSignal): Promise<unknown>;

@@ -23,7 +23,7 @@ export interface Changes {
 /** The catalogue with the changes. */
 export interface Offered<E> {
   readonly catalogue: readonly E[];
-  /** The priced entries that were taken out, in the catalogue's order. */
+  /** The priced entries that were taken out, in the catalogue's order. They answer payments from before. */
   readonly off: readonly E[];
   /** What is wrong with the changes, one line each. Each names the key and the entry. */
   readonly problems: readonly string[];
@@ -61,7 +61,8 @@ export function offeredCatalogue<S>(declared: readonly Endpoint<S>[], changes: C
       : withDetail(endpoint, prices, away),
   );
   const isOff = ({ access, path }: Endpoint<S>): boolean => access === 'paid' && away.has(path.slice(1));
-  return { catalogue: priced.filter((endpoint) => !isOff(endpoint)), off: priced.filter(isOff), problems };
+  const off = priced.filter(isOff).map((endpoint) => Object.freeze({ ...endpoint, isOff: true as const }));
+  return { catalogue: priced.filter((endpoint) => !isOff(endpoint)), off, problems };
 }
 
 interface Named {

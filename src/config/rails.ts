@@ -51,6 +51,8 @@ export interface RailsConfig {
   readonly gateway: GatewayConfig | null;
   /** Null: payment channels are not offered. */
   readonly channels: ChannelsConfig | null;
+  /** The plain rail is offered on routes of at least this price, in USDC base units. Null: on none. */
+  readonly exactFrom: bigint | null;
 }
 
 // It is sent in a header unchanged.
@@ -69,6 +71,8 @@ export const railsEnvironment = {
   REMOTE_FACILITATOR_TOKEN: token.optional(),
   REMOTE_FACILITATOR_SELLER_KEY: privateKey.optional(),
   REMOTE_FACILITATOR_TIMEOUT_MS: whole(15_000, 1, 600_000),
+  EXACT: z.enum(['on', 'off'], 'on or off').default('on'),
+  EXACT_FROM_USD: usdc('0'),
   GATEWAY: z.enum(['on', 'off'], 'on or off').default('off'),
   GATEWAY_URL: baseUrl.optional(),
   GATEWAY_WALLET_ADDRESS: address.optional(),
@@ -162,6 +166,7 @@ export function assembleRails(env: Environment, network: string): RailsConfig {
     remote: env.SETTLER === 'facilitator' ? remote : null,
     gateway: env.GATEWAY === 'on' ? gateway : null,
     channels: env.CHANNELS === 'on' ? channelsOf(env) : null,
+    exactFrom: env.EXACT === 'on' ? env.EXACT_FROM_USD : null,
   };
 }
 

@@ -29,6 +29,8 @@ interface OwnEntriesOptions {
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
+  /** How an endpoint that is sold in USDC is paid: plainly, from a deposit with the Gateway, or over a channel. */
+  railOf(endpoint: Endpoint<never>): 'direct' | 'gateway' | 'channel';
   /** Where the routes are paid that are sold in bitcoin alone. Null while no node can be paid; then they are not listed. */
   readonly lightning: { readonly network: string; readonly payTo: string } | null;
   /** The function that describes parameters in the documents, so that the search describes the same ones. */
@@ -42,7 +44,7 @@ export function createOwnListings(options: OwnEntriesOptions): Listing[] {
     if (endpoint.price === null || endpoint.path === NOT_OFFERED) return [];
     const keywords = Object.hasOwn(OWN_TAGS, endpoint.path) ? (OWN_TAGS[endpoint.path] ?? '') : '';
     if (surfacesOf(endpoint).includes('paid')) {
-      const place = { mount: 'paid', network, payTo, rail: 'direct' } as const;
+      const place = { mount: 'paid', network, payTo, rail: options.railOf(endpoint) } as const;
       return [{ entry: describeEntry(endpoint, place, options), keywords }];
     }
     if (lightning === null) return [];
@@ -55,7 +57,7 @@ interface Place {
   readonly mount: 'paid' | 'lightning';
   readonly network: string;
   readonly payTo: string;
-  readonly rail: 'direct' | 'lightning';
+  readonly rail: Listing['entry']['rail'];
 }
 
 function describeEntry(
@@ -82,7 +84,7 @@ function describeEntry(
     category: FAMILY[first] ?? first,
     site: publicOrigin,
     networks: [network],
-    plainNetworks: [network],
+    plainNetworks: rail === 'gateway' ? [] : [network],
   };
 }
 

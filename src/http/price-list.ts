@@ -15,15 +15,18 @@ interface PriceListOptions {
 }
 
 /**
- * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's order, and where there are
- * several ways to pay, the entries of its 402.
+ * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's
+ * order, and the entries of its 402 where they are others than the plain one that the list's head describes.
  */
 export function createPriceList(options: PriceListOptions) {
   const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
     endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
   );
-  const terms = priced[0] && requirementOf(priced[0].endpoint);
+  const isPlain = (endpoint: Endpoint<never>) => acceptsOf(endpoint).includes(requirementOf(endpoint));
+  const [first] = priced;
+  const plain = priced.find(({ endpoint }) => isPlain(endpoint)) ?? null;
+  const terms = plain ? requirementOf(plain.endpoint) : first && acceptsOf(first.endpoint)[0];
   return {
     scheme: terms?.scheme ?? null,
     network: terms?.network ?? null,
@@ -36,7 +39,7 @@ export function createPriceList(options: PriceListOptions) {
       route: `GET ${pathOn(endpoint, 'paid')}`,
       priceUsd: price.usd,
       amount: price.units.toString(),
-      ...severalOf(acceptsOf(endpoint)),
+      ...(acceptsOf(endpoint).length === 1 && isPlain(endpoint) ? {} : { accepts: acceptsOf(endpoint) }),
       label: endpoint.label,
       summary: endpoint.summary,
       freeSummary: endpoint.freeSummary ?? null,
@@ -44,9 +47,4 @@ export function createPriceList(options: PriceListOptions) {
     })),
     source: { name: 'the price list of this service', url: `${publicOrigin}/v1/paid`, retrievedAt: nowSeconds },
   };
-}
-
-/** The ways to pay, where there is another one than the plain entry that the list's head describes. */
-function severalOf(accepts: readonly Requirement[]): { readonly accepts?: readonly Requirement[] } {
-  return accepts.length > 1 ? { accepts } : {};
 }

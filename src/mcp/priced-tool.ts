@@ -8,7 +8,7 @@ import type { QuotedTools, Sold, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
 import type { Purchase } from '../payment/prepared-counter.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
-import { corrected, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
+import { corrected, NOT_OFFERED, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
 import { listPriced } from './listing.ts';
 import { PAYMENT } from './meta.ts';
@@ -39,8 +39,6 @@ interface Order {
   readonly params: unknown;
 }
 
-const WRONG_RAIL = 'No matching payment requirements';
-
 /**
  * Makes a tool of a priced entry. A call takes these steps:
  * 1. The arguments are parsed, before the call is paid or an offer is made.
@@ -66,14 +64,14 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
 
   async function sellForUsdc({ call, query }: Order, payment: unknown): Promise<CallToolResult> {
     const offer = offerNow();
-    if (!offer) throw new PaymentRefused(WRONG_RAIL);
+    if (!offer) throw new PaymentRefused(NOT_OFFERED);
     const { client, identity, signal } = call;
     const presentation = { credential: protocol.read(payment), query, client, identity, signal };
     return handOut(call, await purchase(endpoint, offer.requirement, presentation));
   }
 
   async function sellForSats(order: Order, payment: unknown): Promise<CallToolResult> {
-    if (!rails.includes('lightning')) throw new PaymentRefused(WRONG_RAIL);
+    if (!rails.includes('lightning')) throw new PaymentRefused(NOT_OFFERED);
     return handOut(order.call, await lightning.sell(bind(order), protocol.read(payment)));
   }
 

@@ -92,15 +92,20 @@ function renderPaying({ config, catalogue }: PageParts): Html {
     ? html`Clients of MPP’s method <code>evm</code> pay the same routes under <code>/v1/mpp</code>. `
     : '';
   const terms = termsOf(config);
-  const call = exampleCall(catalogue, terms.asset);
+  // The stock client of the example pays plainly.
+  const { exactFrom } = config.rails;
+  const plain = catalogue.filter(({ price }) => price && exactFrom !== null && price.units >= exactFrom);
+  const call = exampleCall(plain, terms.asset);
   return html`<section class="part" aria-labelledby="pay-title" id="pay">
 <header class="head"><h2 id="pay-title">Pay for a call</h2></header>
-<p>A priced route answers 402 until it is paid; any x402 v2 client pays it. These ten lines do, and print the answer with the hash of its USDC transfer:</p>
+<p>A priced route answers 402 until it is paid; any x402 v2 client pays it. ${call && TEN_LINES}</p>
 ${call && renderBuying(terms, call)}
 ${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
 <p>${byMpp}In bitcoin a wallet for L402 or MPP pays <code>/v1/lightning</code> without further settings. Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
 </section>`;
 }
+
+const TEN_LINES = 'These ten lines do, and print the answer with the hash of its USDC transfer:';
 
 function renderBuying(terms: ExampleTerms, call: ExampleCall): Html {
   const note = 'with the stock client and a wallet that holds USDC';

@@ -29,8 +29,8 @@ export interface PagesDeps<S> {
     };
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };
-    /** Null where a payment through Circle's Gateway is not offered. */
-    readonly rails: { readonly gateway: unknown };
+    /** `gateway`: null where it is not offered. `exactFrom`: the least price of a plain payment; null: none. */
+    readonly rails: { readonly gateway: unknown; readonly exactFrom: bigint | null };
     readonly seller: string;
     readonly trustedProxies: readonly string[];
   };

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
+import { NotFound } from '../errors.ts';
 import type { Credential, Demand, Quote, Receipt, RequestMessage } from './protocol.ts';
 import type { PaymentRefused } from './refusal.ts';
 
@@ -41,6 +42,27 @@ export interface Counter<Order> {
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
   /** Returns what the client must pay after a refusal of the payment in `message`. Throws when no offer can be made and the payment's protocol needs one. */
   demandAgain(order: Order, refusal: PaymentRefused, message: RequestMessage): Demand | Promise<Demand>;
+}
+
+const NOT_SOLD =
+  'This route is not sold here. GET /v1/paid lists those that are sold in USDC, GET /v1/lightning those in bitcoin.';
+
+/**
+ * The counter of a route that is not sold any more. It offers nothing: an unpaid request gets 404. A payment from
+ * before is judged by its row or its invoice, so that a buyer who paid gets the answer; a refused one gets 404 too.
+ */
+export function onlyKnown<Order>(counter: Counter<Order>): Counter<Ask> {
+  const refuse = (): never => {
+    throw new NotFound(NOT_SOLD, 'no_such_route');
+  };
+  return {
+    // What cannot be sold need not be read.
+    read: (ask) => ask,
+    sell: (ask, credential) => counter.sell(counter.read(ask), credential),
+    demand: refuse,
+    refusalReceipt: counter.refusalReceipt,
+    demandAgain: refuse,
+  };
 }
 
 /** A call of a priced tool with parsed arguments. */

@@ -7,6 +7,7 @@ import type { PaidRequest, Presentation } from './order.ts';
 import { hashIdentifier } from './payment-identifier.ts';
 import type { PaidProof, PaymentCommand } from './rail.ts';
 import type { Delivery } from './receipt.ts';
+import { NOT_OFFERED, PaymentRefused } from './refusal.ts';
 import { runEndpoint } from './run-endpoint.ts';
 
 interface DirectSaleOptions<S> {
@@ -41,6 +42,7 @@ export function createDirectSale<S>({ admission, failures, sources, handlerTimeo
         },
         asker: admission.asker(request, signal),
         admit: () => {
+          if (endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
           admission.checkFailures(proof.signer, client);
           admission.checkRoom();
         },

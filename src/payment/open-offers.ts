@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import { usdcProtocol } from './open-protocols.ts';
-import { RAILS, type RailList, railsUnder } from './open-rails.ts';
+import { RAILS, type RailList, railsSelling } from './open-rails.ts';
 import { wordsOfRefusal } from './open-refusal-words.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import type { Place, PreparedProtocol } from './protocol.ts';
@@ -26,12 +26,13 @@ export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
 
 /**
- * Prepares the offer of a priced endpoint in USDC. `infos`: the rails in it, by default those that are on. Throws for an endpoint without a price.
+ * Prepares the offer of a priced endpoint in USDC. `infos`: the rails in it, by default those that sell it. Throws for
+ * an endpoint without a price.
  */
 export function createOffer(
   endpoint: Endpoint<never>,
   terms: Terms,
-  infos = railsUnder(terms.rails),
+  infos = railsSelling(endpoint.price?.units ?? 0n, terms.rails),
   protocol: PreparedProtocol = usdcProtocol,
 ): Offer {
   const { price } = endpoint;
@@ -59,7 +60,6 @@ export function offersUnder(
   { railList = RAILS, probes = () => ({}), protocol }: Offered = {},
 ): OfferOf {
   const terms = termsOf(config);
-  const all = railsUnder(terms.rails, railList);
   const proven = new Set<string>();
   const isOffered = ({ isOfferedOnceProven, service, name }: RailInfo): boolean => {
     const probe = probes()[service(terms.rails)?.name ?? ''];
@@ -69,7 +69,7 @@ export function offersUnder(
   };
   const offers = new WeakMap<Endpoint<never>, Map<string, Offer>>();
   return (endpoint) => {
-    const infos = all.filter(isOffered);
+    const infos = railsSelling(endpoint.price?.units ?? 0n, terms.rails, railList).filter(isOffered);
     const variant = infos.map(({ name }) => name).join();
     const variants = offers.get(endpoint) ?? new Map<string, Offer>();
     const offer = variants.get(variant) ?? createOffer(endpoint, terms, infos, protocol);
@@ -79,6 +79,11 @@ export function offersUnder(
 }
 
 type OfferOf = (endpoint: Endpoint<never>) => Offer;
+
+/** Whether the plain rail sells a priced endpoint. MPP and our self-test pay by this rail alone. */
+export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{ info }]: RailList = RAILS): boolean {
+  return price !== null && (info.sells?.(price.units, rails) ?? true);
+}
 
 /** The counters of the endpoints that are sold in USDC for these offers. `sources` are those that judge a request's parameters. */
 export function usdcCounters<S>(
@@ -90,7 +95,10 @@ export function usdcCounters<S>(
   return (endpoint) => createPreparedCounter(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
 }
 
-/** The offers of the plain rail alone, in a protocol that knows no other one. */
+/**
+ * The offers of the plain rail alone, in a protocol that knows no other one. They are made at any price: a route that
+ * the plain rail does not sell has a counter that offers nothing (`onlyKnown`).
+ */
 export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
-  return offersUnder(config, { railList: [plain], protocol });
+  return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }

@@ -111,6 +111,11 @@ export function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly
   return list.filter(isOn(rails)).map(({ info }) => info);
 }
 
+/** The rails of a list that sell a route of this price, in USDC base units, under a configuration. */
+export function railsSelling(price: bigint, rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+  return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
+}
+
 /** Opens the rails of a list that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
 export function openRails(
   kit: RailKit,

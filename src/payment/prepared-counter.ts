@@ -1,4 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { Unavailable } from '../errors.ts';
 import type { Ask, Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import type { Presentation } from './order.ts';
@@ -35,7 +36,13 @@ export function createPreparedCounter<S>(
     ...{ method, target, refusal },
     fault: faultOf(query),
   });
-  const demand = (ask: Ask, error?: string): Demand => offer().demand(requested(ask, null), error);
+  const demand = (ask: Ask, error?: string): Demand => {
+    const { accepts, demand: prepared } = offer();
+    // A 402 that offers nothing is no demand: the rails that sell this route are not proven yet.
+    if (accepts.length === 0)
+      throw new Unavailable('settlement_unavailable', 'no way to pay for this can be offered now');
+    return prepared(requested(ask, null), error);
+  };
 
   return {
     read: (ask) => ask,

@@ -18,7 +18,7 @@ import { intentOf, reservationOf } from './order-rows.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
 import { type Delivery, goneOf, handOut, refusedSettlement } from './receipt.ts';
-import { PaymentRefused } from './refusal.ts';
+import { NOT_OFFERED, PaymentRefused } from './refusal.ts';
 import { createReuse } from './reuse.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
@@ -243,7 +243,12 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 }
 
 /** Throws PaymentRefused unless the payment is for this offer. `now` in Unix seconds. */
-function checkTerms({ rail, payment }: Order<never>, { credential, requirement }: Presented, now: number): void {
+function checkTerms(
+  { endpoint, rail, payment }: Order<never>,
+  { credential, requirement }: Presented,
+  now: number,
+): void {
+  if (endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
   rail.checkAccepted(credential.accepted ?? requirement, requirement);
   rail.check(payment, requirement, now);
 }

@@ -24,6 +24,8 @@ export interface RailInfo {
   readonly takesFromBalance?: boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
+  /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */
+  sells?(price: bigint, rails: RailsConfig): boolean;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
   readonly isOfferedOnceProven?: boolean;
   /** A sentence for each reason of its own for which it refuses a payment. */

@@ -12,6 +12,9 @@ export interface Correction {
   readonly isForgiven: boolean;
 }
 
+/** x402's word for a payment whose terms no entry of the offer has. */
+export const NOT_OFFERED = 'No matching payment requirements';
+
 /** The offer's entries with a correction in them. */
 export function corrected(
   accepts: readonly PaymentRequirements[],

@@ -48,7 +48,7 @@ export async function createDeps(
   part: Part = WHOLE,
   railList: RailList = RAILS,
 ) {
-  const { catalogue } = openCatalogue(config, declared);
+  const { catalogue, off } = openCatalogue(config, declared, railList);
   const worker = part.kind === 'worker' ? part : null;
   const link = worker?.link ?? null;
   const lockFile = join(config.dataDir, 'ledger.lock');
@@ -110,7 +110,7 @@ export async function createDeps(
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
-    ...{ protocols, offerOf, outgoing },
+    ...{ protocols, offerOf, outgoing, off },
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });

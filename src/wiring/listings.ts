@@ -11,6 +11,7 @@ import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { describeParams } from '../http/openapi/param-docs.ts';
 import type { Clock } from '../lib/clock.ts';
+import { isSoldPlainly } from '../payment/open-offers.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
@@ -60,7 +61,11 @@ export function openListings(parts: ListingsParts) {
           clock,
           log,
         });
-  const described = { catalogue, network, payTo, publicOrigin, describeParams };
+  const railOf = (endpoint: Endpoint<never>) => {
+    if (isSoldPlainly(endpoint, config.rails)) return 'direct';
+    return config.rails.gateway ? 'gateway' : 'channel';
+  };
+  const described = { catalogue, network, payTo, publicOrigin, describeParams, railOf };
   const options = {
     ...{ own: ownListings(lightning, described), market, catalogue: copy, readsCatalogue: leads, network },
     ...{ isReady, sellsInBitcoin: () => lightning.status().ok, clock, log },

@@ -10,9 +10,10 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
 import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
+import { type Counter, onlyKnown } from '../payment/counter.ts';
 import { createGate } from '../payment/gate.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
-import { type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
+import { isSoldPlainly, type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-protocols.ts';
 import { waysIn } from '../payment/open-rails.ts';
@@ -30,6 +31,8 @@ import type { createReadiness } from './readiness.ts';
 interface MountsParts {
   config: Config;
   catalogue: readonly Endpoint<Sources>[];
+  /** Priced routes that are off: only payments from before are answered. */
+  off: readonly Endpoint<Sources>[];
   sources: Sources;
   purchase: Payments['purchase'];
   offerOf: ReturnType<typeof offersUnder>;
@@ -109,18 +112,27 @@ async function documentOf({ config, catalogue, offerOf }: MountsParts): Promise<
   return (await createOpenApi(described)) as unknown as Document;
 }
 
-/** Makes each priced mount with its gate. */
-function openSurfaces({ config, catalogue, sources, purchase, offerOf, lightning, protocols, log }: MountsParts) {
+type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;
+
+/** Makes each priced mount with its gate. A route that is not sold there any more has one for payments from before. */
+function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
   const { segment: chainSegment } = config.network;
-  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf'], protocol: HttpProtocol) =>
-    createGate<Sources>({ counterOf, protocol, log });
+  const catalogue = [...parts.catalogue, ...off];
+  const gateOf = (counterOf: CounterOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
+    createGate<Sources>({
+      counterOf: (endpoint) =>
+        endpoint.isOff || !sells(endpoint) ? onlyKnown(counterOf(endpoint)) : counterOf(endpoint),
+      protocol,
+      log,
+    });
   const surfaces: PricedSurface<Sources>[] = [
     { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase, sources), usdcProtocol), catalogue, chainSegment },
     { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
   ];
   if (protocols.mpp) {
     const counters = usdcCounters(plainOffers(config, protocols.mpp), purchase, sources);
-    surfaces.push({ surface: 'mpp', gate: gateOf(counters, protocols.mpp), catalogue, chainSegment });
+    const gate = gateOf(counters, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
+    surfaces.push({ surface: 'mpp', gate, catalogue, chainSegment });
   }
   return surfaces;
 }

@@ -1,18 +1,66 @@
 import { catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { type Offered, offeredCatalogue } from '../catalogue/offered.ts';
+import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
+import { isSoldPlainly } from '../payment/open-offers.ts';
+import { RAILS, type RailList, railsSelling } from '../payment/open-rails.ts';
+
+// What this configuration sells, and why it cannot be started with:
+// 1. PRICES and ROUTES_OFF change the declared catalogue (catalogue/offered.ts);
+// 2. each route that is left for USDC must have a rail that sells it at its price;
+// 3. the self-test pays plainly, so its two routes must be sold plainly.
+
+type Settings = Pick<Config, 'offers' | 'rails' | 'selfTest' | 'network'>;
+
+/** With this route the self-test checks that a failing call costs nothing. */
+const FAILING = '/selftest/fail';
 
 /**
- * Returns the catalogue as this configuration offers it: the one list that every surface is made of. Throws
- * ConfigError with every fault of PRICES and ROUTES_OFF.
+ * Returns the catalogue as this configuration offers it: the one list that every surface is made of. Throws ConfigError
+ * with every reason why nothing can be sold by it.
  */
 export function openCatalogue(
-  config: Pick<Config, 'offers'>,
+  config: Settings,
   declared: readonly Endpoint<Sources>[] = everything,
+  railList: RailList = RAILS,
 ): Offered<Endpoint<Sources>> {
   const offered = offeredCatalogue(declared, config.offers);
-  if (offered.problems.length > 0) throw new ConfigError(offered.problems);
+  const sold = entriesOn(offered.catalogue, 'paid');
+  const problems = [...offered.problems, ...unsold(sold, config, railList), ...selfTestFaults(sold, config, railList)];
+  if (problems.length > 0) throw new ConfigError(problems);
   return offered;
+}
+
+/** Names the routes that no rail sells. Lightning is no rail of `/v1/paid`. */
+function unsold(sold: readonly Endpoint<never>[], { rails }: Settings, railList: RailList): string[] {
+  const without = sold.filter(({ price }) => price && railsSelling(price.units, rails, railList).length === 0);
+  if (without.length === 0) return [];
+  const names = without.map(({ path, price }) => `${path.slice(1)} (${price?.usd})`).join(', ');
+  const key = rails.exactFrom === null ? 'EXACT=off' : 'EXACT_FROM_USD';
+  return [
+    `${key} leaves routes that no rail sells for USDC: ${names} (turn CHANNELS or GATEWAY on, change EXACT or ` +
+      'EXACT_FROM_USD, give these routes higher PRICES, or name them in ROUTES_OFF; selftest/fail needs a price)',
+  ];
+}
+
+function selfTestFaults(sold: readonly Endpoint<never>[], config: Settings, railList: RailList): string[] {
+  const { selfTest, rails, network } = config;
+  if (selfTest.privateKey === null) return [];
+  const [asked = ''] = selfTest.path.split('?');
+  const bought = sold.find((endpoint) => servedPaths(endpoint, 'paid', network.segment).includes(asked));
+  const failing = sold.find(({ path }) => path === FAILING);
+  const faultOf = (endpoint: Endpoint<never>): string[] =>
+    isSoldPlainly(endpoint, rails, railList)
+      ? []
+      : [
+          'SELFTEST_PRIVATE_KEY is set, but the self-test pays by usdc-exact, which does not sell ' +
+            `${endpoint.path.slice(1)} at ${endpoint.price?.usd} (EXACT, EXACT_FROM_USD, PRICES; or another ` +
+            'SELFTEST_PATH, or no self-test)',
+        ];
+  return [
+    ...(bought ? faultOf(bought) : [`SELFTEST_PATH: ${asked} is not sold for USDC here`]),
+    ...(failing ? faultOf(failing) : []),
+  ];
 }

@@ -31,8 +31,11 @@ export const ENTRY = object({
   host: text,
   network: described('string', 'CAIP-2; where it is paid here'),
   rail: {
-    ...described('string', '`gateway`: the buyer needs a gateway deposit on the chain; `lightning`: paid in bitcoin'),
-    enum: ['direct', 'gateway', 'lightning'],
+    ...described(
+      'string',
+      '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel; `lightning`: paid in bitcoin',
+    ),
+    enum: ['direct', 'gateway', 'channel', 'lightning'],
   },
   direct: {
     ...object({ url: text, priceUsd: PRICE }),

@@ -72,7 +72,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   // `security` are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
-  const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, mpp).map((mount) => ({ endpoint, mount })));
+  const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, options).map((mount) => ({ endpoint, mount })));
   for (const { endpoint, mount } of sold) {
     const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
     add({ method: 'GET', url: pathOn(endpoint, mount), schema });
@@ -111,9 +111,12 @@ function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<
   }
 }
 
-/** Every mount of an entry. What is sold in USDC may stand under two. */
-function mountsOf(endpoint: Endpoint<never>, mpp: boolean): Mount[] {
-  return surfacesOf(endpoint).flatMap((surface): Mount[] => (surface === 'paid' && mpp ? ['paid', 'mpp'] : [surface]));
+/** Every mount of an entry. What is sold in USDC may stand under two: MPP asks for the plain entry alone. */
+function mountsOf(endpoint: Endpoint<never>, { mpp = false, requirementOf, acceptsOf }: OpenApiOptions): Mount[] {
+  const isPlain = (): boolean => acceptsOf?.(endpoint).includes(requirementOf(endpoint)) ?? true;
+  return surfacesOf(endpoint).flatMap((surface): Mount[] =>
+    surface === 'paid' && mpp && isPlain() ? ['paid', 'mpp'] : [surface],
+  );
 }
 
 function describeOperation(

@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Accepted } from '../protocol.ts';
-import { PaymentRefused } from '../refusal.ts';
+import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 
 const SAME = ['scheme', 'network', 'amount', 'maxTimeoutSeconds'] as const;
 const SAME_ADDRESS = ['asset', 'payTo'] as const;
@@ -20,8 +20,7 @@ export function checkAccepted(accepted: Accepted, requirement: PaymentRequiremen
     ...SAME_ADDRESS.filter((key) => lower(accepted[key]) !== lower(requirement[key])),
     ...(extraHolds ? [] : ['extra']),
   ];
-  if (differing.length > 0)
-    throw new PaymentRefused('No matching payment requirements', { detail: otherTerms(differing) });
+  if (differing.length > 0) throw new PaymentRefused(NOT_OFFERED, { detail: otherTerms(differing) });
 }
 
 function otherTerms(differing: readonly string[]): string {

@@ -1,6 +1,9 @@
 import type { RailsConfig } from '../../../src/config/rails.ts';
 import type { Terms } from '../../../src/payment/open-offers.ts';
 
+/** The plain rail alone, settled by our relayer. */
+export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels: null, exactFrom: 0n };
+
 /** Terms with both ways to pay in USDC, so that a 402 has all its parts. */
 export const TERMS: Terms = {
   network: 'eip155:5042',
@@ -11,10 +14,7 @@ export const TERMS: Terms = {
   rails: withGateway(`0x${'77'.repeat(20)}`),
 };
 
-/** The plain rail alone, settled by our relayer. */
-export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels: null };
-
 /** The Gateway beside it. */
 export function withGateway(wallet: `0x${string}`): RailsConfig {
-  return { remote: null, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 }, channels: null };
+  return { ...PLAIN_RAILS, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 } };
 }

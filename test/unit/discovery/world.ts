@@ -12,7 +12,15 @@ export const LIGHTNING = { network: 'lnbtc:000000000019d6689c085ae165831e93', pa
 
 /** Our own listings, from the real catalogue. By default nothing is sold in bitcoin. */
 export const ownListings = (lightning: typeof LIGHTNING | null = null) =>
-  createOwnListings({ catalogue, network: NETWORK, payTo: SELLER, publicOrigin: ORIGIN, lightning, describeParams });
+  createOwnListings({
+    catalogue,
+    network: NETWORK,
+    payTo: SELLER,
+    publicOrigin: ORIGIN,
+    lightning,
+    describeParams,
+    railOf: () => 'direct',
+  });
 
 /** A listing with only the members that a test needs. */
 export function listing(entry: Partial<Listing['entry']> & { url: string }, keywords = ''): Listing {

@@ -28,7 +28,8 @@ function open(change: (endpoint: Endpoint<object>) => Partial<Endpoint<object>>)
 describe('an answer of a free route', () => {
   test('has all members that the landing page shows', async () => {
     const { read, lines } = open(({ example }) => ({ run: async () => example.result }));
-    const parts = { config, read, catalogue, clock: createManualClock(0) };
+    const rails = { gateway: null, exactFrom: 0n };
+    const parts = { config: { ...config, rails }, read, catalogue, clock: createManualClock(0) };
     const page = await renderLanding({
       ...parts,
       charts: { feeSteps: () => [], probes: () => [] },

@@ -31,7 +31,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
         explorerUrl: null,
       },
       protocols: { mpp: false },
-      rails: { gateway: null },
+      rails: { gateway: null, exactFrom: 0n },
       web: { contactUrl: null },
       site: { sourceUrl: null, termsUrl: null },
       ...{ seller: `0x${'5e'.repeat(20)}`, trustedProxies: [] },

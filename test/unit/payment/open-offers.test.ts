@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
 import { createOffer, offersUnder, termsOf } from '../../../src/payment/open-offers.ts';
+import { createPreparedCounter } from '../../../src/payment/prepared-counter.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
@@ -17,6 +18,9 @@ const PLAIN = {
   // Seven days and a hundred seconds.
   maxTimeoutSeconds: 604_900,
   extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+};
+const fail = (): never => {
+  throw new Error('this is not asked for');
 };
 const probe = (ok: boolean): RailProbes => ({ channels: { ok, detail: '' } });
 const decoded = (header: string) => JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
@@ -51,6 +55,36 @@ describe('an offer', () => {
     }
     const both = ['exact', 'batch-settlement'];
     expect(seen).toEqual([['exact'], both, both, ['exact'], ['exact']]);
+  });
+
+  test('leaves the plain entry out below the price from which it is sold, and without another way the 402 is a 503', () => {
+    const { network, usdc, payTo: seller, publicOrigin, chain } = TERMS;
+    const schemesFrom = (exactFrom: bigint | null, rails = TERMS.rails) => {
+      const settings = { network: { ...chain, caip2: network, usdc } as never, seller, publicOrigin };
+      const offers = offersUnder({ ...settings, rails: { ...rails, exactFrom } });
+      const asked = { offer: () => offers(endpoint as never), purchase: fail, sources: {}, words: () => '' };
+      const counter = createPreparedCounter(endpoint as never, asked);
+      const ask = {
+        method: 'GET',
+        target: path,
+        query: {},
+        hasBody: false,
+        client: fail,
+        identity: fail,
+        signal: fail,
+      };
+      return {
+        names: offers(endpoint as never).accepts.map(({ extra }) => extra.name),
+        demand: () => counter.demand(ask),
+      };
+    };
+    expect(schemesFrom(1000n).names).toEqual(['USDC', 'GatewayWalletBatched']);
+    expect(schemesFrom(1001n).names).toEqual(['GatewayWalletBatched']);
+    expect(schemesFrom(null).names).toEqual(['GatewayWalletBatched']);
+    expect(schemesFrom(null).demand).not.toThrow();
+    const bare = schemesFrom(1001n, PLAIN_RAILS);
+    expect(bare.names).toEqual([]);
+    expect(bare.demand).toThrow(expect.objectContaining({ status: 503, code: 'settlement_unavailable' }));
   });
 
   test('is not made for a route without a price', () => {

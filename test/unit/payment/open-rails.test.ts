@@ -49,7 +49,7 @@ const problemsOf = (env: Record<string, string>): readonly string[] => {
 
 describe('the configuration of the rails', () => {
   test('is our own relayer and no Gateway unless it says otherwise', () => {
-    expect(loadConfig(MINIMUM).rails).toEqual({ remote: null, gateway: null, channels: null });
+    expect(loadConfig(MINIMUM).rails).toEqual({ remote: null, gateway: null, channels: null, exactFrom: 0n });
   });
 
   test('knows Circle’s services for Arc and its test network, and asks a custom network for what it cannot know', () => {

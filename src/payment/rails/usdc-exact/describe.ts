@@ -26,12 +26,16 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
-/** The plain rail. It is always on. Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on. */
+/**
+ * The plain rail. It is always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on.
+ * Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on.
+ */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,
   contract: ({ network }) => network.usdc,
   takesFromBalance: true,
   entry: (plain) => plain,
+  sells: (price, { exactFrom }) => exactFrom !== null && price >= exactFrom,
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };

@@ -47,5 +47,6 @@ function openPurchase(needs: ExactNeeds, status: RailStatus): PurchaseRail {
   const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
   const parts = { ledger, balanceContracts, check, evidence, status, checkSignature };
-  return createExactRail({ ...parts, validity, network, usdc, clock });
+  const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;
+  return createExactRail({ ...parts, isSoldAt, validity, network, usdc, clock });
 }

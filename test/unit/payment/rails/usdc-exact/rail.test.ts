@@ -52,6 +52,7 @@ beforeEach(async () => {
   const evidence = createEvidence(chain, USDC);
   const check = createChainCheck(chain, USDC, () => USDC);
   rail = createExactRail({
+    isSoldAt: () => true,
     ledger: {
       openBefore: async (key, id, contracts) => {
         asked.push({ key, id, contracts });
