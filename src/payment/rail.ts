@@ -26,6 +26,8 @@ export interface RailInfo {
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */
   sells?(price: bigint, rails: RailsConfig): boolean;
+  /** Gas that the seller pays for a call, where nothing better is known. By default none: a service of others pays. */
+  gasOfCall?(rails: RailsConfig): bigint;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
   readonly isOfferedOnceProven?: boolean;
   /** A sentence for each reason of its own for which it refuses a payment. */

@@ -13,6 +13,7 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
+import { warnOfLosses } from '../payment/open-losses.ts';
 import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
 import { openProtocols } from '../payment/open-protocols.ts';
@@ -115,6 +116,7 @@ export async function createDeps(
     feeSteps: collecting.feeSteps,
   });
   await chain.watchHeads();
+  if (!worker) void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
   await payments.start();
   await lightning.start();
   await listings.start();
@@ -135,8 +137,7 @@ export async function createDeps(
     ...mounts,
     offerOf,
     readiness,
-    ...{ market: listings.market, discovery: listings.discovery },
-    selfTest,
+    ...{ market: listings.market, discovery: listings.discovery, selfTest },
     ledgerSyncFailed: stores.syncFailed,
     close: async () => {
       await selfTest?.stop();

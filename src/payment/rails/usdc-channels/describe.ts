@@ -29,6 +29,9 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
   });
 }
 
+/** Gas of a call, of 50 in a channel whose claim and refund go alone (README.md, "What a call costs the seller"). */
+const CALL_GAS = 5700n;
+
 /** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */
 export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
@@ -40,6 +43,7 @@ export const channelsInfo: RailInfo = {
     if (!channels) throw new Error('payment channels are off');
     return channelEntry(channels)(plain);
   },
+  gasOfCall: () => CALL_GAS,
   isOfferedOnceProven: true,
   refusals: CHANNEL_REFUSALS,
   service: ({ channels }) => channels && { name: 'channels', isVital: false },

@@ -26,6 +26,9 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
+/** Gas of a lone payment, as it was seen on Arc (README.md, "What a call costs the seller"). */
+const LONE_PAYMENT_GAS = 112_519n;
+
 /**
  * The plain rail. It is always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on.
  * Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on.
@@ -37,5 +40,6 @@ export const exactInfo: RailInfo = {
   takesFromBalance: true,
   entry: (plain) => plain,
   sells: (price, { exactFrom }) => exactFrom !== null && price >= exactFrom,
+  gasOfCall: ({ remote }) => (remote ? 0n : LONE_PAYMENT_GAS),
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };
