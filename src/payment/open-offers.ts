@@ -67,13 +67,17 @@ export function offersUnder(
     else if (probe) proven.delete(name);
     return !isOfferedOnceProven || proven.has(name);
   };
-  const offers = new WeakMap<Endpoint<never>, Map<string, Offer>>();
+  const offers = new WeakMap<Endpoint<never>, { selling: readonly RailInfo[]; variants: Map<string, Offer> }>();
   return (endpoint) => {
-    const infos = railsSelling(endpoint.price?.units ?? 0n, terms.rails, railList).filter(isOffered);
+    const made = offers.get(endpoint) ?? {
+      selling: railsSelling(endpoint.price?.units ?? 0n, terms.rails, railList),
+      variants: new Map<string, Offer>(),
+    };
+    const infos = made.selling.filter(isOffered);
     const variant = infos.map(({ name }) => name).join();
-    const variants = offers.get(endpoint) ?? new Map<string, Offer>();
-    const offer = variants.get(variant) ?? createOffer(endpoint, terms, infos, protocol);
-    offers.set(endpoint, variants.set(variant, offer));
+    const offer = made.variants.get(variant) ?? createOffer(endpoint, terms, infos, protocol);
+    made.variants.set(variant, offer);
+    offers.set(endpoint, made);
     return offer;
   };
 }
