@@ -71,6 +71,22 @@ describe('the process', () => {
     expect(stdout).not.toContain('0xsecret');
   });
 
+  it('stops in the same way, before any process is started, for prices and routes that the catalogue does not have', async () => {
+    const least = {
+      NETWORK: 'arc',
+      SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+      RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+    };
+    const offers = { PRICES: 'chain/walet=0.004', ROUTES_OFF: 'selftest/fail', EXACT_FROM_USD: '0.001' };
+    const { code, stdout, stderr } = await run({ ...least, ...offers, WORKERS: '2' });
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('has 3 problem(s)');
+    expect(stderr).toContain('PRICES: "chain/walet=0.004"');
+    expect(stderr).toContain('ROUTES_OFF: "selftest/fail"');
+    expect(stderr).toContain('fees/estimate (0.0005), rpc/health (0.0005)');
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+
   it('does not fall back to play money in production', async () => {
     const { code, stdout, stderr } = await run({ NODE_ENV: 'production' });
     expect(code).toBe(1);
