@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { type Mount, PREFIX, pathOn, surfacesOf } from '../catalogue/paths.ts';
+import { entriesOn, type Mount, PREFIX, pathOn, servedPaths, surfacesOf } from '../catalogue/paths.ts';
 import { editDistance } from '../lib/edit-distance.ts';
 import { pathAndQuery } from '../lib/request-target.ts';
 import { pathOf } from './problem.ts';
@@ -40,7 +40,9 @@ export function createRouteAdvice(options: AdviceOptions): (target: string) => s
   return (target) => {
     const path = pathOf(pathAndQuery(target) ?? target);
     if (path.length > MAX_PATH) return NO_SUCH_ROUTE;
-    served ??= new Set(routes.flatMap(({ url }) => (/[:*]/.test(url) || url === HIDDEN ? [] : [url])));
+    served ??= new Set(
+      routes.map(({ url }) => url).filter((url) => !/[:*]/.test(url) && url !== HIDDEN && !isOff(url, options)),
+    );
     const tidy = tidied(path);
     if (tidy !== path && served.has(tidy)) return `There is no such route: ${misspelt(path)}. Ask for ${tidy}.`;
     const listed = tidy.replace(`/${chainSegment}/`, '/chain/');
@@ -49,6 +51,14 @@ export function createRouteAdvice(options: AdviceOptions): (target: string) => s
     const near = nearest(listed, served);
     return near === null ? NO_SUCH_ROUTE : `There is no such route; did you mean ${near}?`;
   };
+}
+
+/** Whether a path is mounted below a priced prefix for payments from before alone (ROUTES_OFF). */
+function isOff(url: string, { catalogue, chainSegment }: AdviceOptions): boolean {
+  const mount = MOUNTS.find((one) => url.startsWith(`${PREFIX[one]}/`));
+  if (mount === undefined || mount === 'free') return false;
+  const surface = mount === 'mpp' ? 'paid' : mount;
+  return !entriesOn(catalogue, surface).some((entry) => servedPaths(entry, mount, chainSegment).includes(url));
 }
 
 /** In lower case, with single slashes, and without one at the end. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { offeredCatalogue } from '../../../src/catalogue/offered.ts';
 import { servedPaths, surfacesOf } from '../../../src/catalogue/paths.ts';
 import { createRouteAdvice, NO_SUCH_ROUTE } from '../../../src/http/route-advice.ts';
 
@@ -69,4 +70,13 @@ test.each([
   '/v1/payments/',
 ])('a path that is near no public route, %j, gets the lists of all routes', (path) => {
   expect(advice(path)).toBe(NO_SUCH_ROUTE);
+});
+
+test('a route that is mounted for payments from before alone is not suggested', () => {
+  const { catalogue: offered } = offeredCatalogue(catalogue, { prices: [], routesOff: ['web/check'] });
+  const told = createRouteAdvice({ catalogue: offered, chainSegment: 'arc', isMppOn: false, routes });
+  expect(advice('/v1/paid/web/chek')).toBe('There is no such route; did you mean /v1/paid/web/check?');
+  expect(told('/v1/paid/web/chek')).toBe(NO_SUCH_ROUTE);
+  expect(told('/V1/paid/web/check')).not.toContain('/v1/paid/web/check');
+  expect(told('/v1/paid/web/extrac')).toContain('did you mean /v1/paid/web/extract?');
 });
