@@ -59,7 +59,6 @@ export async function createDeps(
   const collecting = openCollecting({ config, chain, link, clock, log });
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
-  chain.trust.keepIn(stores.providers);
   const { payments: store, selfTests } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
@@ -115,7 +114,7 @@ export async function createDeps(
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });
-  await chain.watchHeads();
+  await chain.watch(stores.providers);
   if (!worker) void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
   await payments.start();
   await lightning.start();

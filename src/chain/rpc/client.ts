@@ -9,7 +9,7 @@ import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
 import { createProviderPool } from './provider-pool.ts';
 import type { Rank } from './rank.ts';
-import { createTrust, type Trust } from './trust.ts';
+import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import type { RpcOutcome } from './wire.ts';
 import { type AskWitnesses, createWitnesses } from './witnesses.ts';
 
@@ -67,8 +67,8 @@ export interface OpenChainClient extends ChainClient {
   readonly allowances: readonly Allowance[];
   /** Which providers are believed. */
   readonly trust: Trust;
-  /** Begins to watch the heads of the providers, until `close`. Resolves after the first round. Never rejects. */
-  watchHeads(): Promise<void>;
+  /** Begins to watch the providers, until `close`, and keeps in `notes` who is believed. Resolves after the first round. Never rejects. */
+  watch(notes?: ProviderNotes): Promise<void>;
   /** Rejects unless at least one provider serves the chain. */
   check(): Promise<void>;
   /** Ends every connection. */
@@ -109,7 +109,10 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
     allowances: pool.entries.map(({ allowance }) => allowance),
     trust,
     agreed,
-    watchHeads: agreed.start,
+    watch(notes) {
+      if (notes) trust.keepIn(notes);
+      return agreed.start();
+    },
     request,
     async batch(calls, rpc = {}) {
       if (calls.length === 0) return [];

@@ -88,7 +88,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     outgoing: createTestOutgoing(),
     log,
   });
-  await chain.watchHeads();
+  await chain.watch();
   await payments.start();
   const latch = latchedEndpoint();
   const terms = { ...termsOf(config), publicOrigin: 'http://here' };

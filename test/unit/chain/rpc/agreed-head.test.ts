@@ -47,7 +47,7 @@ describe('the agreed head', () => {
     ['not moved by a provider that is two minutes behind', [760, 1000, 1001], 1000],
   ])('is %s', async (_, heads, expected) => {
     const { chain } = await world(...heads);
-    await chain.watchHeads();
+    await chain.watch();
     expect(chain.agreed.lastHead()).toBe(expected);
     expect(await chain.agreed.head()).toBe(expected);
   });
@@ -57,7 +57,7 @@ describe('the agreed head', () => {
     ['behind', 760],
   ])('holds a provider back that is far %s, says so once, and takes it back when it agrees', async (_, far) => {
     const { chain, nodes, warnings, heads } = await world(far, 1000, 1001);
-    await chain.watchHeads();
+    await chain.watch();
     expect(await chain.request('say', [])).toBe(1);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toContain(`"provider":"${nodes[0]?.url}","head":${far},"agreed":100`);
@@ -98,7 +98,7 @@ describe('a sale over the chain begins', () => {
   test('only while two providers have answered within ten seconds', async () => {
     const { chain, nodes, clock } = await world(1000, 1000, 1000);
     expect(chain.agreed.whyUnconfirmed()).toBe('0 of 3 RPC providers can confirm a payment, 2 must');
-    await chain.watchHeads();
+    await chain.watch();
     expect(chain.agreed.whyUnconfirmed()).toBeNull();
     for (const node of nodes.slice(0, 2)) node.fault = '500';
     await clock.advance(10_000);
@@ -110,13 +110,13 @@ describe('a sale over the chain begins', () => {
 
   test('with two providers, not while one is far from the other', async () => {
     const { chain } = await world(1000, 760);
-    await chain.watchHeads();
+    await chain.watch();
     expect(chain.agreed.whyUnconfirmed()).toBe('1 of 2 RPC providers can confirm a payment, 2 must');
   });
 
   test('with two providers, not while one is set apart', async () => {
     const { chain, nodes } = await world(1000, 1000);
-    await chain.watchHeads();
+    await chain.watch();
     const said = { about: '0xaa', says: 'no' };
     chain.trust.setApart('question', { ...said, host: new URL(nodes[1]?.url ?? '').host }, { ...said, host: 'others' });
     expect(chain.agreed.whyUnconfirmed()).toBe('1 of 2 RPC providers can confirm a payment, 2 must');
@@ -125,7 +125,7 @@ describe('a sale over the chain begins', () => {
 
 test('at rest each provider is asked for its head once in four seconds: 0.25 requests a second', async () => {
   const { chain, nodes, clock } = await world(1000, 1000, 1000);
-  await chain.watchHeads();
+  await chain.watch();
   const before = nodes.map(({ bodies }) => bodies.length);
   for (let round = 1; round <= 15; round++) {
     await clock.advance(3999);

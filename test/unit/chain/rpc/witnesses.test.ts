@@ -196,7 +196,7 @@ describe('two providers that contradict each other', () => {
   test('stop sales until they agree about it, and each is named with what it said', async () => {
     let said = LIE_ABOUT_A;
     const { chain, nodes, errors } = await world(A, () => said);
-    await chain.watchHeads();
+    await chain.watch();
     expect(chain.agreed.whyUnconfirmed()).toBeNull();
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     const why = chain.agreed.whyUnconfirmed() ?? '';
@@ -217,7 +217,7 @@ describe('two providers that contradict each other', () => {
       return A;
     };
     const { chain, nodes, clock } = await world(LIE_ABOUT_A, A, limited);
-    await chain.watchHeads();
+    await chain.watch();
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     expect(chain.agreed.whyUnconfirmed()).toContain('contradict');
     isLimited = false;
@@ -229,7 +229,7 @@ describe('two providers that contradict each other', () => {
 
   test('do not stop the sales that two others can confirm', async () => {
     const { chain, nodes, clock } = await world(LIE_ABOUT_A, A, null, null);
-    await chain.watchHeads();
+    await chain.watch();
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     expect(chain.trust.notes().map(({ host }) => host)).toEqual([hostOf(nodes[0]), hostOf(nodes[1])]);
     expect(chain.agreed.whyUnconfirmed()).toBeNull();
@@ -239,7 +239,7 @@ describe('two providers that contradict each other', () => {
 
   test('about different blocks stop sales for a minute: that proves nothing against either', async () => {
     const { chain, nodes, clock } = await world(A, OTHER_BLOCK);
-    await chain.watchHeads();
+    await chain.watch();
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     expect(chain.agreed.whyUnconfirmed()).toContain('contradict');
     for (const node of nodes) node.fault = '500';
