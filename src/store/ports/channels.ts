@@ -83,6 +83,10 @@ export interface ChannelStore {
     limit: number,
     after?: { readonly unclaimedSince: number; readonly id: Uint8Array },
   ): Promise<Channel[]>;
+  /** Channels of which the ledger says that something was claimed, in the order of their ids. With `after`: only greater ids. */
+  listClaimed(network: string, limit: number, after?: Uint8Array): Promise<Channel[]>;
+  /** Claims that ended as `done` from `from` (inclusive) to `to` (exclusive), in Unix milliseconds, oldest first. */
+  listDoneClaims(network: string, from: number, to: number): Promise<ChannelOperation[]>;
   /** Writes off what can never be claimed. `upTo`: what is charged now. False when the charges have risen since. */
   writeOff(id: Uint8Array, amount: bigint, upTo: bigint): Promise<boolean>;
   /** Whether there is a row of any channel. */

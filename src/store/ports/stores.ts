@@ -1,3 +1,4 @@
+import type { BookStore } from './books.ts';
 import type { CatalogueStore } from './catalogue.ts';
 import type { ChannelStore } from './channels.ts';
 import type { MarketStore } from './market.ts';
@@ -23,6 +24,7 @@ export interface LedgerStores {
   readonly settled: SettledReads;
   readonly keys: ServiceKeyStore;
   readonly providers: ProviderNotes;
+  readonly books: BookStore;
   /** Rejects when the ledger cannot be read, and when its database accepts no writes. */
   ping(): Promise<void>;
   /** Resolves with the reason when the stores will take no more writes before the service is started again; else never. */

@@ -15,11 +15,19 @@ export interface TransferNote {
   readonly nextCheckAt: number | null;
 }
 
+/** A transfer as the last check left it. */
+export interface KnownTransfer extends Omit<TransferNote, 'nextCheckAt'> {
+  /** Whether it will be checked again. */
+  readonly isOpen: boolean;
+}
+
 /** The Gateway's transfers of settled payments. A row is inserted in the same transaction as the payment's move to `settled`. */
 export interface GatewayTransferStore {
   /** Transfers whose check is due at `now`, the longest due first. */
   due(now: number, limit: number): Promise<DueTransfer[]>;
   note(paymentId: string, note: TransferNote): Promise<void>;
+  /** What is known of a payment's transfer; null for a payment without one. */
+  get(paymentId: string): Promise<KnownTransfer | null>;
   /** The batch's transaction behind a payment, or null while it is not known. */
   batchOf(paymentId: string): Promise<Uint8Array | null>;
   /** Ids of the payments that a batch's transaction holds, at most `limit`. */

@@ -19,6 +19,12 @@ const TOTALS = statement<{ network: string }>(`
   SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS "writtenOff"
     FROM channels WHERE network = @network`);
 const ANY = statement<{ network: string }>('SELECT 1 AS one FROM channels WHERE network = @network LIMIT 1');
+const CLAIMED = statement<{ network: string; limit: number; after: Uint8Array }>(
+  'SELECT * FROM channels WHERE network = @network AND total_claimed > 0 AND id > @after::bytea ORDER BY id LIMIT @limit',
+);
+const DONE_CLAIMS = statement<{ network: string; from: number; to: number }>(`
+  SELECT * FROM channel_operations
+   WHERE network = @network AND kind = 'claim' AND state = 'done' AND ended_at >= @from AND ended_at < @to ORDER BY ended_at, id`);
 const OPERATION = statement<{ id: string }>('SELECT * FROM channel_operations WHERE id = @id');
 const OPEN_OPERATIONS = statement<{ limit: number }>(
   "SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT @limit",
@@ -64,6 +70,8 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
       const { unclaimedSince: since, id } = after ?? { unclaimedSince: -1, id: Buffer.alloc(0) };
       return channels(UNCLAIMED({ network, limit, since, id }));
     },
+    listClaimed: (network, limit, after = Buffer.alloc(0)) => channels(CLAIMED({ network, limit, after })),
+    listDoneClaims: (network, from, to) => operations(DONE_CLAIMS({ network, from, to })),
     writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
     hasAny: async (network) => (await pools.read(ANY({ network }))).length > 0,
     totals: async (network) => {

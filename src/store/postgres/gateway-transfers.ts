@@ -1,4 +1,4 @@
-import type { DueTransfer, GatewayTransferStore, TransferNote } from '../ports/transfers.ts';
+import type { DueTransfer, GatewayTransferStore, KnownTransfer, TransferNote } from '../ports/transfers.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 import type { WriteQueue } from './write-queue.ts';
@@ -9,6 +9,10 @@ const DUE = statement<{ now: number; limit: number }>(
 );
 const NOTE = statement<TransferNote & { paymentId: string }>(
   `UPDATE gateway_transfers SET status = @status, transaction_hash = @transaction, next_check_at = @nextCheckAt, checks = checks + 1
+    WHERE payment_id = @paymentId`,
+);
+const GET = statement<{ paymentId: string }>(
+  `SELECT status, transaction_hash AS "transaction", next_check_at IS NOT NULL AS "isOpen" FROM gateway_transfers
     WHERE payment_id = @paymentId`,
 );
 const BATCH_OF = statement<{ paymentId: string }>(
@@ -23,6 +27,7 @@ export function createGatewayTransferStore({ read }: Pools, queue: WriteQueue): 
   return {
     due: (now, limit) => read<DueTransfer>(DUE({ now, limit })),
     note: (paymentId, note) => queue.write({ statements: [NOTE({ ...note, paymentId })], read: () => {} }),
+    get: async (paymentId) => (await read<KnownTransfer>(GET({ paymentId })))[0] ?? null,
     batchOf: async (paymentId) => (await read<{ hash: Uint8Array | null }>(BATCH_OF({ paymentId })))[0]?.hash ?? null,
     paymentsIn: async (transaction, limit) =>
       (await read<{ id: string }>(PAYMENTS_IN({ transaction, limit }))).map(({ id }) => id),

@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/in-time.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
+import { createBookStore } from './books.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
 import { createChannelStore } from './channel-store.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
@@ -81,6 +82,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     settled: createSettledReads(pools),
     keys: createServiceKeys(pools, queues.others),
     providers: createProviderNotes(pools, queues.others),
+    books: createBookStore(pools, queues.others),
     ping,
     // A database that is lost for a while comes back.
     syncFailed: new Promise(() => {}),

@@ -5,9 +5,15 @@ import type { Sqlite } from './database.ts';
 import { createPaymentRows } from './payment-reads.ts';
 import { createStatements } from './statements.ts';
 
-type OperationReads = Pick<ChannelStore, 'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone'>;
+type OperationReads = Pick<
+  ChannelStore,
+  'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone' | 'listDoneClaims'
+>;
 type ChannelReads = OperationReads &
-  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'hasAny' | 'totals' | 'totalsOverdue'>;
+  Pick<
+    ChannelStore,
+    'findSale' | 'findOpen' | 'listUnclaimed' | 'listClaimed' | 'hasAny' | 'totals' | 'totalsOverdue'
+  >;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
@@ -43,6 +49,12 @@ function createOperationReads(db: Sqlite): OperationReads {
     operation: async (id) => operations('SELECT * FROM channel_operations WHERE id = ?', id)[0] ?? null,
     openOperations: async (limit) =>
       operations("SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT ?", limit),
+    listDoneClaims: async (network, from, to) =>
+      operations(
+        `SELECT * FROM channel_operations WHERE network = ? AND kind = 'claim' AND state = 'done' AND ended_at >= ? AND ended_at < ?
+          ORDER BY ended_at, id`,
+        ...[network, from, to],
+      ),
     lastRefund: async (channelId) =>
       operations(
         `SELECT * FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'
@@ -82,6 +94,11 @@ export function createChannelReads(db: Sqlite): ChannelReads {
         ...[network, after?.unclaimedSince ?? -1, after?.id ?? new Uint8Array(), limit],
       ),
     hasAny: async (network) => sql('SELECT 1 FROM channels WHERE network = ? LIMIT 1').get(network) !== undefined,
+    listClaimed: async (network, limit, after = new Uint8Array()) =>
+      channels(
+        'SELECT * FROM channels WHERE network = ? AND total_claimed > 0 AND id > ? ORDER BY id LIMIT ?',
+        ...[network, after, limit],
+      ),
     totals: async (network) =>
       sql(
         `SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS writtenOff

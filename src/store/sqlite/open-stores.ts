@@ -1,5 +1,6 @@
 import type { LedgerStores } from '../ports/stores.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
+import { createBookStore } from './books.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
 import { createChannelStore } from './channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from './database.ts';
@@ -35,6 +36,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     settled: createSettledReads(db),
     keys: createServiceKeys(db),
     providers: createProviderNotes(db),
+    books: createBookStore(db),
     ping: payments.ping,
     syncFailed: syncFailureOf(db),
     close: payments.close,

@@ -87,7 +87,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       opened.push(stores);
       const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled, keys } =
         stores;
-      const { providers } = stores;
+      const { providers, books } = stores;
       const fenced: typeof payments = {
         ...payments,
         noteBroadcast: (entries, where, fencingToken) =>
@@ -110,6 +110,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         transfers: remote(transfers),
         keys: remote(keys),
         providers: remote(providers),
+        books: remote(books),
         spending: remote(spending),
         selfTests: remote(selfTests),
         market: remote(market),
@@ -153,7 +154,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
 
 /** What only reads goes over connections of its own, past the writes that wait. */
 const READS =
-  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|openBefore|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund)/;
+  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|openBefore|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund|checked$|entries$)/;
 
 /** The ledger of the seed that runs now: what the replaced PostgreSQL adapters open. */
 let current: SharedLedger | null = null;
