@@ -6,7 +6,7 @@ import type { LedgerReports } from '../src/store/ports/reports.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger/ledger-command.ts';
 import { incomeCsv } from './lib/ledger/ledger-csv.ts';
 import { dataDirectory } from './lib/ledger/ledger-file.ts';
-import { locateLedger, openReports, postgresUrl } from './lib/ledger/ledger-location.ts';
+import { type LedgerLocation, locateLedger, openReports, postgresUrl } from './lib/ledger/ledger-location.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-text.ts';
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
 import type { StoppedService } from './lib/ledger/stopped-service.ts';
@@ -21,6 +21,7 @@ const USAGE = `Shows the ledger and its notes, also while the service runs, brin
   npm run -s ledger -- copy [--from FILE] [--to URL]
   npm run -s ledger -- providers
   npm run -s ledger -- trust HOST
+  npm run -s ledger -- accept-mismatch
 
   status       payments and sums by rail and state, the oldest open payment, kept replies
   list         USDC payments with their routes, newest first (at most 50)
@@ -41,6 +42,7 @@ const USAGE = `Shows the ledger and its notes, also while the service runs, brin
     --to       postgres://… (default: LEDGER_URL, which hides the password from other users of this machine)
   providers    RPC providers that contradicted others: what they said, what the others said, and until when this counts
   trust        ends that for a host before its time; the running service sees it within seconds
+  accept-mismatch  accepts the money that the ledger has and the chain lacks, and prints it, so that it stops no rail any more
   --data-dir   the directory of ledger.db (default: the database of LEDGER_URL, from the environment or .env; else DATA_DIR, else data)
   --help       this text
 
@@ -49,7 +51,8 @@ Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
 
 const print = (line: string): void => console.log(line);
 
-type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'claim' | 'copy' | 'providers' | 'trust' }>;
+type BesideName = 'providers' | 'trust' | 'accept-mismatch';
+type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'claim' | 'copy' | BesideName }>;
 
 async function show(reports: LedgerReports, command: ReadCommand): Promise<void> {
   if (command.name === 'export') {
@@ -77,10 +80,8 @@ await runOperatorCommand(USAGE, async () => {
     const service = { env: process.env, location, timeoutMs: command.timeoutMs, print, say };
     return (await workFor(command.name)(service)) ? 0 : 1;
   }
-  if (command.name === 'providers' || command.name === 'trust') {
-    const { listProviders, trustProvider } = await import('./lib/ledger/beside-service.ts');
-    const beside = { location, clock: systemClock, print };
-    await (command.name === 'trust' ? trustProvider(beside, command.host) : listProviders(beside));
+  if (command.name === 'providers' || command.name === 'trust' || command.name === 'accept-mismatch') {
+    await workBeside(command, location);
     return 0;
   }
   const reports = openReports(location);
@@ -98,6 +99,14 @@ function workFor(name: 'reconcile' | 'claim') {
     if (name === 'claim') return (await import('./lib/ledger/ledger-claim.ts')).claimChannels(service);
     return (await import('./lib/ledger/ledger-reconcile.ts')).reconcileLedger(service);
   };
+}
+
+/** The commands that use the stores beside the service that may run. */
+async function workBeside(command: Extract<LedgerCommand, { name: BesideName }>, location: LedgerLocation) {
+  const { acceptMismatch, listProviders, trustProvider } = await import('./lib/ledger/beside-service.ts');
+  const beside = { location, clock: systemClock, print };
+  if (command.name === 'trust') return trustProvider(beside, command.host);
+  return command.name === 'providers' ? listProviders(beside) : acceptMismatch(beside);
 }
 
 async function copy({ dataDir, from, to }: Extract<LedgerCommand, { name: 'copy' }>): Promise<number> {

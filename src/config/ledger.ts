@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { whole } from './fields.ts';
+import { usdc, whole } from './fields.ts';
 
 /** The place of the ledger, and the limits of its database's connections. */
 export interface LedgerConfig {
@@ -10,6 +10,8 @@ export interface LedgerConfig {
   readonly connectTimeoutMs: number;
   /** Time-out of one statement, its wait for locks included. */
   readonly statementTimeoutMs: number;
+  /** A rail is stopped while the chain lacks more than this of what the ledger has on it, in USDC base units. */
+  readonly mismatchStopsBeyond: bigint;
 }
 
 /** The environment's keys of the ledger. */
@@ -18,6 +20,7 @@ export const ledgerEnvironment = {
   LEDGER_POOL_SIZE: whole(10, 4, 1000),
   LEDGER_CONNECT_TIMEOUT_MS: whole(3000, 1, 60_000),
   LEDGER_STATEMENT_TIMEOUT_MS: whole(5000, 100, 60_000),
+  LEDGER_MISMATCH_STOPS_USDC: usdc('1'),
 };
 
 /** Conflicting settings, one line each. */
@@ -35,5 +38,6 @@ export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironmen
     poolSize: env.LEDGER_POOL_SIZE,
     connectTimeoutMs: env.LEDGER_CONNECT_TIMEOUT_MS,
     statementTimeoutMs: env.LEDGER_STATEMENT_TIMEOUT_MS,
+    mismatchStopsBeyond: env.LEDGER_MISMATCH_STOPS_USDC,
   };
 }

@@ -1,15 +1,20 @@
 import { ranked } from '../chain/rpc/ranked.ts';
+import { allTried } from '../lib/all-tried.ts';
+import type { BookStore } from '../store/ports/books.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import type { CountedSurplus } from './books.ts';
 import { createChainCheck } from './evm/chain-check.ts';
 import { createEvidence } from './evm/evidence.ts';
 import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
+import { createMismatchWatch, type MismatchWatch } from './mismatch.ts';
+import { openBooks } from './open-books.ts';
 import { balanceContracts, openRails, RAILS, type RailKit, type RailList } from './open-rails.ts';
 import { createPaymentsReadiness } from './open-readiness.ts';
-import { openSettling } from './open-settling.ts';
+import { openSettling, type SettlingParts } from './open-settling.ts';
 import { createPurchase } from './purchase.ts';
 import type { OpenRail, RailFor, RailName } from './rail.ts';
 import { createServe } from './serve.ts';
@@ -31,6 +36,10 @@ interface PaymentsOptions<S>
   > {
   store: LedgerStore;
   channels: ChannelStore;
+  /** The books against the chain. Without them nothing is compared, and no difference stops a rail. */
+  books?: BookStore;
+  /** Counts what came in beyond the ledger, for the metrics. */
+  onSurplus?: (surplus: CountedSurplus) => void;
   sources: S;
   bootId: string;
   /** The rails that may be opened: by default all. */
@@ -46,15 +55,16 @@ interface PaymentsOptions<S>
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
-  const rails = openRails(
-    kit,
-    (name) => statusNow(() => settling, name, options.chain.agreed.whyUnconfirmed),
-    railList,
+  const mismatch = watchMismatch(options);
+  const status = (name: RailName) => statusNow(() => settling, name, options.chain.agreed.whyUnconfirmed, mismatch);
+  const rails = openRails(kit, status, railList);
+  const settling: MaintainedSettling = openSettling(
+    { ...kit, rails, openBooks: bookOpener(options) },
+    { place, onLeft },
   );
-  const settling: MaintainedSettling = openSettling({ ...kit, rails }, { place, onLeft });
   const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
   const maintenance = createMaintenance({
-    settling,
+    settling: mismatch ? watched(settling, mismatch) : settling,
     isInUse: ({ id, bootId: holder }) => holder !== bootId || isServed(id),
     intervalMs: config.reconcileIntervalMs,
     log,
@@ -67,12 +77,51 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     probes: settling.probes,
     /** What this process does for the other processes of the service. */
     forOthers,
-    readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling, railList }),
+    readiness: createPaymentsReadiness({
+      config,
+      chain: options.chain,
+      ledger: kit.ledger,
+      settling: {
+        ...settling,
+        status: (name) =>
+          statusNow(
+            () => settling,
+            name,
+            () => null,
+            mismatch,
+          ),
+      },
+      railList,
+    }),
     ...maintenance,
   };
 }
 
 export type Payments = ReturnType<typeof createPayments<object>>;
+
+function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchWatch | null {
+  const { network, ledger } = config;
+  return books
+    ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
+    : null;
+}
+
+function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] {
+  const { books } = options;
+  return books && ((rails) => openBooks({ ...options, books }, rails));
+}
+
+/** Settlement whose maintenance also reads what the chain lacks: before the first sale, and in each round. */
+function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
+  return {
+    ...settling,
+    start: async (maintain) => {
+      await mismatch.refresh();
+      await settling.start(maintain);
+    },
+    refresh: () => allTried([settling.refresh(), mismatch.refresh()]),
+  };
+}
 
 /** What selling and settling share. `probes` reports the remote services. */
 function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
@@ -148,12 +197,17 @@ function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
   return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
 }
 
-/** A rail's status. Each call reads it again, because another process may settle by then. */
-function statusNow(settling: () => Settling, rail: RailName, whyUnconfirmed: () => string | null): RailStatus {
+/** A rail's status. Each call reads it again, because another process may settle by then. Money that the chain lacks stops the rail in every process. */
+function statusNow(
+  settling: () => Settling,
+  rail: RailName,
+  whyUnconfirmed: () => string | null,
+  mismatch: MismatchWatch | null,
+): RailStatus {
   const status = () => settling().status(rail);
   return {
     // Without two providers nobody could confirm that this payment moved money.
-    unavailable: () => status().unavailable() ?? whyUnconfirmed(),
+    unavailable: () => status().unavailable() ?? whyUnconfirmed() ?? mismatch?.why(rail) ?? null,
     cannotSend: () => status().cannotSend(),
     refuses: (payer) => status().refuses(payer),
     refusesCode: () => status().refusesCode(),

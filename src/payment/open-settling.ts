@@ -1,6 +1,7 @@
 import type { RailsConfig } from '../config/rails.ts';
 import { allTried } from '../lib/all-tried.ts';
 import type { Payment } from '../store/ports/sales.ts';
+import type { BookRail, Books } from './books.ts';
 import type { RailKit } from './open-rails.ts';
 import type { OpenRail } from './rail.ts';
 import { createRailWatch } from './rail-watch.ts';
@@ -19,6 +20,8 @@ export interface SettlingParts
   extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
     Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
   rails: readonly OpenRail[];
+  /** Opens the books against the chain. Absent in a command that works in the service's place. */
+  openBooks?: ((rails: readonly BookRail[]) => Books) | undefined;
 }
 
 interface OpenSettlingOptions {
@@ -63,6 +66,13 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
   const relayer = createSharedRelayer(parts, noteBroadcast);
   const terms: SettlingTerms = { noteBroadcast, fencingToken, relaying: relayer.open };
   const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
+  const books = parts.openBooks?.(
+    rails.map(({ rail, settling }) => ({
+      name: rail.info.name,
+      contract: rail.purchase.contract,
+      books: settling.books,
+    })),
+  );
   // The relayer is maintained once, and not by each rail that uses it.
   const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
   /** Null for a rail that is off. Its rows stay as they are, because no other rail can read their evidence. */
@@ -81,10 +91,14 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     load: async () => {
       for (const part of all) await part.load?.();
     },
-    /** Tries all parts. Then rejects with the first failure. */
-    refresh: () => allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]),
+    /** Tries all parts. Then rejects with the first failure. A comparison of the books may be long, and nothing waits for it. */
+    refresh: () => {
+      void books?.due();
+      return allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]);
+    },
     /** The relayer stops after the rails, because a rail that stops may still send something: channels send their last claims. */
     stopSettlers: async () => {
+      await books?.stop();
       await Promise.all(rails.map(({ settling }) => settling.settler.stop()));
       await Promise.all(relayer.opened().map(({ settler }) => settler.stop()));
     },

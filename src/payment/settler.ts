@@ -1,3 +1,4 @@
+import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
 import type { ContractCall, Operation, OperationOutcome } from './operation.ts';
 
@@ -68,6 +69,32 @@ export interface SettlingRail {
    * payments too.
    */
   readonly ownOnly: boolean;
+  /** Absent where the chain shows nothing of the rail's payments. */
+  readonly books?: RailBooks;
+}
+
+/** What the chain shows of something that the ledger has. `missing`: what it lacks. `surplus`: what it has beyond. Amounts in USDC base units. */
+export type BookVerdict =
+  | { readonly kind: 'shown' }
+  | { readonly kind: 'missing' | 'surplus'; readonly amount: bigint; readonly detail: string }
+  | { readonly kind: 'unread'; readonly detail: string };
+
+/**
+ * Compares what the ledger has of one rail with the chain. `head` is a block that the chain has reached. What cannot be read now is `unread`. The methods
+ * reject only when the ledger cannot be read.
+ */
+export interface RailBooks {
+  /** One verdict for each of these settled rows, in their order. No two rows share what the chain shows. */
+  compare(rows: readonly Payment[], head: number): Promise<readonly BookVerdict[]>;
+  /**
+   * Verdicts about what the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is in Unix milliseconds, `to`
+   * exclusive. `again`: the names that an earlier round left open.
+   */
+  compareRest?(
+    span: { readonly from: number; readonly to: number },
+    again: ReadonlySet<string>,
+    head: number,
+  ): Promise<ReadonlyMap<string, BookVerdict>>;
 }
 
 /** The result of the last probe of a rail's remote service. `/readyz` shows it. */

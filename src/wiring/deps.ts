@@ -13,6 +13,7 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
+import { createBookMetrics } from '../payment/mismatch.ts';
 import { warnOfLosses } from '../payment/open-losses.ts';
 import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
@@ -26,6 +27,7 @@ import { createRelayerMetrics } from '../payment/settlers/relayer/metrics.ts';
 import type { SettlingPlace } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
 import { countSelfTests } from '../selftest/self-test-metrics.ts';
+import type { BookStore } from '../store/ports/books.ts';
 import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
 import { openListings } from './listings.ts';
@@ -59,7 +61,7 @@ export async function createDeps(
   const collecting = openCollecting({ config, chain, link, clock, log });
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
-  const { payments: store, selfTests } = stores;
+  const { payments: store, selfTests, books } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
@@ -72,7 +74,7 @@ export async function createDeps(
   const payments = createPayments<Sources>({
     ...{ ...stores, config, chain, store, sources, bootId, railList, outgoing, clock, log },
     onMove: watched.onMove,
-    ...(!worker && { metrics: createRelayerMetrics(metrics) }),
+    ...(!worker && settlingMetrics(config, metrics, books, named.rails)),
     place: instance?.place ?? placeOf(part),
     onLeft: watched.onLeft,
   });
@@ -151,6 +153,12 @@ export async function createDeps(
       await chain.close();
     },
   };
+}
+
+/** The metrics of the process that settles. */
+function settlingMetrics({ network }: Config, metrics: Registry, store: BookStore, rails: readonly string[]) {
+  const { onSurplus } = createBookMetrics(metrics, { store, network: network.caip2, rails });
+  return { metrics: createRelayerMetrics(metrics), onSurplus };
 }
 
 function openLookup({ network }: Config, { payments, transfers, lightning: claims }: OpenLedger['stores']) {

@@ -8,7 +8,7 @@ import { readMigrations } from '../../../src/store/schema-version.ts';
 import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { existingDatabase } from './ledger-file.ts';
 import type { LedgerLocation } from './ledger-location.ts';
-import { providersText } from './ledger-text.ts';
+import { mismatchText, providersText } from './ledger-text.ts';
 
 const SQLITE_MIGRATIONS = join(import.meta.dirname, '../../../src/store/sqlite/migrations');
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -38,6 +38,13 @@ export function trustProvider(beside: BesideService, host: string): Promise<void
     const ended = await providers.trust(host);
     if (ended === 0) throw new Error(`there is no note on ${host}: npm run ledger -- providers lists the hosts`);
     beside.print(`${host}: ${ended} ${ended === 1 ? 'note' : 'notes'} ended`);
+  });
+}
+
+/** Accepts what the chain lacks of the ledger, so that it stops no rail any more, and prints it. What grows later counts again. */
+export function acceptMismatch(beside: BesideService): Promise<void> {
+  return withStores(beside, async ({ books }) => {
+    for (const line of mismatchText(await books.accept(beside.clock.nowMs()))) beside.print(line);
   });
 }
 

@@ -12,7 +12,7 @@ export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'export'; readonly from: number; readonly to: number }
   /** `from` is a file, and `to` a database. Undefined means the service's own. */
   | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
-  | { readonly name: 'providers' }
+  | { readonly name: 'providers' | 'accept-mismatch' }
   /** `host` as `providers` lists it. */
   | { readonly name: 'trust'; readonly host: string }
 );
@@ -42,7 +42,8 @@ export function readLedgerCommand(args: readonly string[]): LedgerCommand | null
     case 'copy':
       return readCopy(rest);
     case 'providers':
-      return readProviders(rest);
+    case 'accept-mismatch':
+      return readPlain(name, rest);
     case 'trust':
       return readTrust(rest);
     default:
@@ -95,9 +96,9 @@ function readCopy(args: string[]): LedgerCommand | null {
   return { name: 'copy', dataDir: values['data-dir'], from: values.from, to: values.to };
 }
 
-function readProviders(args: string[]): LedgerCommand | null {
+function readPlain(name: 'providers' | 'accept-mismatch', args: string[]): LedgerCommand | null {
   const values = parse(args, COMMON);
-  return values.help ? null : { name: 'providers', dataDir: values['data-dir'] };
+  return values.help ? null : { name, dataDir: values['data-dir'] };
 }
 
 function readTrust([host, ...args]: string[]): LedgerCommand | null {

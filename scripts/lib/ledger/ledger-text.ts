@@ -1,6 +1,7 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import type { ClaimReport } from '../../../src/payment/rails/usdc-channels/claims.ts';
+import type { BookEntry } from '../../../src/store/ports/books.ts';
 import type { ProviderNote } from '../../../src/store/ports/providers.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
 import { textTable } from '../text-table.ts';
@@ -106,6 +107,23 @@ export function providersText(notes: readonly ProviderNote[]): string[] {
     question,
   ]);
   return textTable([['host', 'kind', 'since', 'until', 'it said', 'others said', 'question'], ...cells]);
+}
+
+/** The differences that were accepted, one a line, and their sum. Amounts in base units of USDC. */
+export function mismatchText(accepted: readonly BookEntry[]): string[] {
+  if (accepted.length === 0) return ['the books have no difference that waits to be accepted'];
+  const cells = accepted.map(({ rail, item, amount, notedMs, detail }) => [
+    rail,
+    item,
+    formatUnits(amount, USDC_DECIMALS),
+    iso(notedMs),
+    detail,
+  ]);
+  const sum = accepted.reduce((total, { amount }) => total + amount, 0n);
+  return [
+    ...textTable([['rail', 'payment', 'usdc', 'found', 'why'], ...cells]),
+    `accepted ${formatUnits(sum, USDC_DECIMALS)} USDC`,
+  ];
 }
 
 /** What a claim did, one fact a line. `report` is null when the claim did not end in time. Amounts in base units of USDC. */

@@ -27,7 +27,7 @@ export async function newOutsider(network: EmbeddedNetwork) {
     throw new Error('the outsider’s transaction was not mined');
   }
 
-  return { send, submit: (authorization: Authorization) => send(transferCalldata(authorization)) };
+  return { address, send, submit: (authorization: Authorization) => send(transferCalldata(authorization)) };
 }
 
 /** Calldata with which a payer cancels its authorization. */

@@ -132,6 +132,7 @@ describe('the rails', () => {
   const transfers = {
     due: async () => [],
     note: async () => {},
+    get: async () => null,
     batchOf: async () => null,
     paymentsIn: async () => [],
   };

@@ -15,6 +15,7 @@ test.each([
   ['copy --to postgres://h/d', { name: 'copy', dataDir: undefined, from: undefined, to: 'postgres://h/d' }],
   ['copy --from x', { name: 'copy', dataDir: undefined, from: 'x', to: undefined }],
   ['providers', { name: 'providers', dataDir: undefined }],
+  ['accept-mismatch', { name: 'accept-mismatch', dataDir: undefined }],
   ['trust rpc.example:8545', { name: 'trust', dataDir: undefined, host: 'rpc.example:8545' }],
   ['trust rpc.example --data-dir x', { name: 'trust', dataDir: 'x', host: 'rpc.example' }],
   ['export --csv', { name: 'export', dataDir: undefined, from: 0, to: Number.MAX_SAFE_INTEGER }],
@@ -37,6 +38,7 @@ test.each([
   'export --help',
   'copy --help',
   'providers --help',
+  'accept-mismatch --help',
   'trust --help',
   'trust rpc.example --help',
 ])('%s asks for help', (line) => {
@@ -61,6 +63,7 @@ describe('wrong usage', () => {
     'claim all',
     'copy x',
     'providers x',
+    'accept-mismatch all',
     'trust',
     'trust --data-dir x',
     'trust a b',

@@ -2,12 +2,14 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { hexToBytes } from '../../../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { createTransferBooks } from '../../evm/books.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import { createRounds } from '../../rounds.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
+import { createChannelBooks } from './channel-books.ts';
 import { createChannelPruning } from './channel-pruning.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaimAlarm } from './claim-alarm.ts';
@@ -15,7 +17,7 @@ import { claimLimits } from './claim-rows.ts';
 import { createClaims } from './claims.ts';
 import { channelsInfo } from './describe.ts';
 import { createRefundOperations } from './refund-operations.ts';
-import type { Scheme } from './scheme.ts';
+import { type Scheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { publishUnclaimed } from './unclaimed-metrics.ts';
 import type { ChannelTerms } from './voucher.ts';
 import { createWithdrawalWatch } from './withdrawal-watch.ts';
@@ -79,6 +81,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     },
     evidence,
     ownOnly: false,
+    books: openChannelBooks(options),
     probe: async () => {
       const why = alarm.whyStopped();
       return why === null ? probe() : { ok: false, detail: why };
@@ -104,6 +107,14 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       if (!ok) throw new Error(`payment channels cannot be claimed: ${detail}`);
       return claims.run(true, signal);
     },
+  };
+}
+
+/** Deposits are compared as transfers that the contract passed on, and the claims with what the contract recorded. */
+function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelSettlingOptions) {
+  return {
+    ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
+    ...createChannelBooks({ chain, store, network, receiver, token }),
   };
 }
 

@@ -1,6 +1,8 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Config } from '../../../config.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
+import { createTransferBooks } from '../../evm/books.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
 import { authorizationDigest, MOST_VALIDITY_SECONDS, neededValidity } from '../../evm/eip3009.ts';
@@ -22,18 +24,24 @@ interface ExactNeeds extends FacilitatedNeeds {
   check: ChainCheck;
   evidence: Evidence;
   token: TokenWatch;
+  chain: ChainClient;
   balanceContracts: readonly Uint8Array[];
 }
 
 /** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
 export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
-  const { remote } = needs.config.rails;
+  const { rails, network } = needs.config;
+  const { remote } = rails;
+  const books = createTransferBooks({ chain: needs.chain, evidence: needs.evidence, usdc: network.usdc });
   return {
     info: exactInfo,
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
     purchase: openPurchase(needs, status),
-    openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
+    openSettling: (terms) => ({
+      ...(remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
+      books,
+    }),
   };
 }
 

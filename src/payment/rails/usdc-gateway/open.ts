@@ -1,3 +1,4 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Config } from '../../../config.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GatewayTransferStore } from '../../../store/ports/transfers.ts';
@@ -13,13 +14,16 @@ import { createServiceSettling } from '../../settlers/facilitator/service-settli
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
 import { gatewayInfo } from './describe.ts';
+import { createGatewayBooks } from './gateway-books.ts';
 import { createGatewayRail } from './rail.ts';
 import { isGatewayAccepted } from './requirement.ts';
 import { type OpenGateway, openGateway } from './service.ts';
 
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
-  ledger: Pick<Ledger, 'openBefore'>;
+  /** Reads the transactions of batches. */
+  chain: Pick<ChainClient, 'batch'>;
+  ledger: Pick<Ledger, 'openBefore' | 'get'>;
   token: Pick<TokenWatch, 'check'>;
   /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;
@@ -55,7 +59,7 @@ export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRa
 
 function openSettling(
   { client, evidence, extra, wallet }: OpenGateway,
-  { config, token, transfers: store, clock, log }: GatewayNeeds,
+  { config, chain, ledger, token, transfers: store, clock, log }: GatewayNeeds,
   { noteBroadcast }: SettlingTerms,
 ): RailSettling {
   const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
@@ -67,6 +71,7 @@ function openSettling(
       ...{ config, token, clock, log },
     }),
     refresh: batches.round,
+    books: createGatewayBooks({ chain, transfers: store, ledger, usdc: config.network.usdc, wallet }),
     probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),
   };
 }

@@ -1,0 +1,223 @@
+import type { Clock } from '../lib/clock.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import type { BookEntry, BookKey, BookStore } from '../store/ports/books.ts';
+import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import type { RailName } from './rail.ts';
+import { createRounds } from './rounds.ts';
+import type { BookVerdict, RailBooks } from './settler.ts';
+
+// The books against the chain, row by row. One round:
+// 1. A block that the chain has reached is asked for. Without an answer the round ends, and is tried again soon.
+// 2. Entries of earlier rounds are looked at again: a difference may be gone, and what could not be read may be read now.
+// 3. The settled rows of the span since the last round are compared, page by page. The first round of a process goes back a day.
+// 4. The rails compare what they keep beside their rows.
+// 5. What came in beyond the ledger is counted.
+// 6. The end of the span is kept.
+// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference (mismatch.ts stops the rail).
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How soon a round that failed is tried again. */
+const AGAIN_MS = 60_000;
+/** A row's end is written a moment after its time was taken, by a process with a clock of its own. */
+const OVERLAP_MS = 600_000;
+/** Rows of one page: their receipts are one request. */
+const PAGE = 100;
+/** Entries of each kind that one round looks at again, the oldest first. */
+const MOST_AGAIN = 1000;
+
+/** A rail that is on, and its books in the process that settles. */
+export interface BookRail {
+  readonly name: RailName;
+  readonly contract: Uint8Array;
+  readonly books?: RailBooks | undefined;
+}
+
+/** What came in beyond the ledger, in base units. */
+export interface CountedSurplus {
+  readonly transfers: number;
+  readonly amount: bigint;
+  readonly transactions: readonly string[];
+}
+
+export interface BooksOptions {
+  readonly store: BookStore;
+  readonly ledger: Pick<LedgerStore, 'get'>;
+  readonly rails: readonly BookRail[];
+  readonly network: string;
+  /** A block that the chain has reached. */
+  reachedBlock(): Promise<number>;
+  /** Counts what came in to the seller after a block and is in no row. `block` is the last block that was read. */
+  countSurplus(after: number, head: number): Promise<CountedSurplus & { readonly block: number }>;
+  onSurplus(surplus: CountedSurplus): void;
+  readonly clock: Clock;
+  readonly log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** The amounts of the entries that are open, by rail, kind and item. */
+type Known = Map<string, bigint>;
+const keyOf = ({ rail, kind, item }: BookKey): string => `${rail} ${kind} ${item}`;
+
+/** Compares the books with the chain in the process that settles. */
+export function createBooks(options: BooksOptions) {
+  const { store, network, clock, log, rails } = options;
+  const compareRows = createRowComparison(options);
+  let nextMs = Number.NEGATIVE_INFINITY;
+  let isFirst = true;
+  let isStopped = false;
+
+  async function compareSpan(span: { from: number; to: number }, head: number): Promise<void> {
+    for (let after: { endedAt: number; id: string } | undefined; !isStopped; ) {
+      const page = await store.settledBetween(network, span, PAGE, after);
+      await compareRows(page, head);
+      const last = page.at(-1);
+      if (page.length < PAGE || !last) return;
+      after = { endedAt: last.endedAt ?? 0, id: last.id };
+    }
+  }
+
+  async function round(): Promise<void> {
+    const to = clock.nowMs();
+    const head = await options.reachedBlock();
+    const checked = await store.checked(network);
+    const since = (checked?.endedMs ?? to - DAY_MS) - OVERLAP_MS;
+    const span = { from: isFirst ? Math.min(since, to - DAY_MS) : since, to };
+    await compareRows.again(head);
+    await compareSpan(span, head);
+    for (const rail of rails) await compareRows.rest(rail, span, head);
+    if (isStopped) return;
+    const block = checked?.block == null ? head : await countSurplus(options, checked.block, head);
+    await store.record(network, { found: [], ended: [], checked: { endedMs: to, block } });
+    isFirst = false;
+  }
+
+  const rounds = createRounds(async () => {
+    nextMs = clock.nowMs() + AGAIN_MS;
+    await round();
+    nextMs = clock.nowMs() + HOUR_MS;
+  }, log);
+
+  return {
+    /** Runs a round where one is due: at once, then an hour after the last, and a minute after one that failed. Never rejects. */
+    due: async (): Promise<void> => {
+      if (!isStopped && clock.nowMs() >= nextMs) await rounds();
+    },
+    /** Ends after the page that is compared now. */
+    stop: async (): Promise<void> => {
+      isStopped = true;
+      await rounds.idle();
+    },
+  };
+}
+
+/** Counts what came in beyond the ledger after this block. Returns the last block that was read. */
+async function countSurplus(
+  { countSurplus: count, onSurplus, log }: BooksOptions,
+  after: number,
+  head: number,
+): Promise<number> {
+  try {
+    const { block, ...counted } = await count(after, head);
+    if (counted.transfers > 0) onSurplus(counted);
+    return block;
+  } catch (err) {
+    log.warn({ err }, 'what came in beyond the ledger waits for the next round');
+    return after;
+  }
+}
+
+export type Books = ReturnType<typeof createBooks>;
+
+/** Compares rows, and keeps what is found of them. */
+function createRowComparison(options: BooksOptions) {
+  const { store, ledger, rails, network } = options;
+  const note = createNotes(options);
+  const railOf = ({ contract }: Payment) => rails.find((rail) => Buffer.compare(rail.contract, contract) === 0);
+
+  async function compare(rows: readonly Payment[], head: number): Promise<void> {
+    for (const rail of rails) {
+      const own = rows.filter((row) => railOf(row) === rail);
+      if (!rail.books || own.length === 0) continue;
+      const verdicts = await rail.books.compare(own, head);
+      await note(
+        rail.name,
+        own.flatMap(({ id }, at) => {
+          const verdict = verdicts[at];
+          return verdict ? [[id, verdict] as const] : [];
+        }),
+      );
+    }
+  }
+
+  /** The rows that earlier rounds left open. Each is compared once, whatever its entries. A row that is gone, or is not settled, lacks nothing. */
+  async function again(head: number): Promise<void> {
+    const open = (await openEntries(store, network)).filter(({ item }) => !isRest(item));
+    const ids = [...new Set(open.map(({ item }) => item))];
+    for (let start = 0; start < ids.length; start += PAGE) {
+      const some = ids.slice(start, start + PAGE);
+      const rows = await Promise.all(some.map((id) => ledger.get(id)));
+      const settled = rows.filter((row) => row !== null && row.state === 'settled');
+      const ended = open.filter(({ item }) => some.includes(item) && !settled.some(({ id }) => id === item));
+      if (ended.length > 0) await store.record(network, { found: [], ended });
+      await compare(settled, head);
+    }
+  }
+
+  async function rest({ name, books }: BookRail, span: { from: number; to: number }, head: number): Promise<void> {
+    if (!books?.compareRest) return;
+    const open = await openEntries(store, network);
+    const items = open.filter(({ rail, item }) => rail === name && isRest(item)).map(({ item }) => item);
+    await note(name, [...(await books.compareRest(span, new Set(items), head))]);
+  }
+
+  return Object.assign(compare, { again, rest });
+}
+
+const isRest = (item: string): boolean => item.includes(':');
+
+async function openEntries(store: BookStore, network: string): Promise<BookEntry[]> {
+  const [missing, unread] = await Promise.all([
+    store.entries(network, 'missing', MOST_AGAIN),
+    store.entries(network, 'unread', MOST_AGAIN),
+  ]);
+  return [...missing, ...unread];
+}
+
+/** Keeps verdicts: what is shown ends its entries, what is missing is an alert once, and what cannot be read changes no difference. */
+function createNotes({ store, network, clock, log, onSurplus }: BooksOptions) {
+  function alert(rail: RailName, item: string, verdict: Extract<BookVerdict, { amount: bigint }>): void {
+    const usdc = formatUnits(verdict.amount, USDC_DECIMALS);
+    const detail = { rail, payment: item, usdc, reason: verdict.detail };
+    log.error(detail, 'ALERT: the ledger has money that the chain lacks');
+  }
+
+  function changeOf(rail: RailName, [item, verdict]: readonly [string, BookVerdict], known: Known) {
+    const both = [{ rail, item, kind: 'missing' } as const, { rail, item, kind: 'unread' } as const];
+    const [missing, unread] = both as [BookKey, BookKey];
+    const open = both.filter((key) => known.has(keyOf(key)));
+    const entry = { detail: verdict.kind === 'shown' ? '' : verdict.detail, notedMs: clock.nowMs() };
+    switch (verdict.kind) {
+      case 'missing':
+        if (verdict.amount > (known.get(keyOf(missing)) ?? 0n)) alert(rail, item, verdict);
+        return { found: [{ ...missing, ...entry, amount: verdict.amount }], ended: [unread] };
+      case 'unread':
+        return { found: known.has(keyOf(missing)) ? [] : [{ ...unread, ...entry, amount: 0n }], ended: [] };
+      case 'surplus':
+        onSurplus({ transfers: 1, amount: verdict.amount, transactions: [item] });
+        return { found: [], ended: open };
+      default:
+        return { found: [], ended: open };
+    }
+  }
+
+  return async (rail: RailName, verdicts: readonly (readonly [string, BookVerdict])[]): Promise<void> => {
+    const known: Known = new Map((await openEntries(store, network)).map((entry) => [keyOf(entry), entry.amount]));
+    const changes = verdicts.map((verdict) => changeOf(rail, verdict, known));
+    const change = { found: changes.flatMap(({ found }) => found), ended: changes.flatMap(({ ended }) => ended) };
+    if (change.found.length + change.ended.length > 0) await store.record(network, change);
+  };
+}

@@ -1,0 +1,116 @@
+import type { RpcOptions } from '../../chain/rpc/call.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import type { RpcOutcome } from '../../chain/rpc/wire.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Payment } from '../../store/ports/sales.ts';
+import type { Authorization } from '../authorization.ts';
+import type { BookVerdict, RailBooks } from '../settler.ts';
+import { type Evidence, paymentsIn, type Receipt, readReceipt } from './evidence.ts';
+
+/** Nobody waits for these reads. They go to another provider than the one that settlements are polled from. */
+const READS: RpcOptions = { rank: 'collect', turn: 1 };
+/** Receipts of one request. */
+const MOST_AT_ONCE = 100;
+const HASH_BYTES = 32;
+/** Blocks by which a provider may be behind another: ten seconds on Arc. */
+const BEHIND_BLOCKS = 20;
+/** Blocks that are searched for the use of an authorization of which no block is noted: a day on Arc. */
+const SEARCHED_BLOCKS = 172_800;
+
+/** The transaction's receipt; `none` where the provider knows none; `unread` where it did not say. */
+export type ReceiptRead = Receipt | 'none' | 'unread';
+
+/** The same chain client, whose requests are the books' own. */
+export function forBooks(chain: ChainClient): ChainClient {
+  return {
+    ...chain,
+    request: (method, params, options) => chain.request(method, params, { ...READS, ...options }),
+    batch: (calls, options) => chain.batch(calls, { ...READS, ...options }),
+  };
+}
+
+/** Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. */
+export async function readReceipts(
+  chain: Pick<ChainClient, 'batch'>,
+  transactions: readonly Uint8Array[],
+): Promise<(transaction: Uint8Array) => ReceiptRead> {
+  const hashes = [...new Set(transactions.map(bytesToHex))];
+  const found = new Map<string, ReceiptRead>();
+  for (let start = 0; start < hashes.length; start += MOST_AT_ONCE) {
+    const some = hashes.slice(start, start + MOST_AT_ONCE);
+    const calls = some.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
+    const outcomes = await chain.batch(calls, READS).catch((): RpcOutcome[] => []);
+    for (const [at, hash] of some.entries()) found.set(hash, receiptIn(outcomes[at], hash));
+  }
+  return (transaction) => found.get(bytesToHex(transaction)) ?? 'unread';
+}
+
+function receiptIn(outcome: RpcOutcome | undefined, hash: string): ReceiptRead {
+  if (!outcome || !('result' in outcome)) return 'unread';
+  return outcome.result === null ? 'none' : (readReceipt(outcome.result, hash) ?? 'unread');
+}
+
+interface TransferBooksOptions {
+  readonly chain: Pick<ChainClient, 'batch'>;
+  readonly evidence: Pick<Evidence, 'lookup'>;
+  /** In lower case. */
+  readonly usdc: string;
+  /** The contract that passes the money on, where the rail's payments are calls of a contract. */
+  readonly passedTo?: Uint8Array;
+}
+
+/**
+ * The books of a rail whose rows are settled by a transfer of the token.
+ * 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is missing. An authorization is used once,
+ *    so no other row has this transfer.
+ * 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment. Another transaction may have paid.
+ * 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say, the row is unread.
+ */
+export function createTransferBooks({ chain, evidence, usdc, passedTo }: TransferBooksOptions): RailBooks {
+  const authorizationOf = ({ payer, payTo, amount, validAfter, validBefore, nonce }: Payment): Authorization => ({
+    ...{ from: payer, to: payTo, value: amount, validAfter, validBefore, nonce, signature: new Uint8Array() },
+    ...(passedTo && { passedTo }),
+  });
+
+  async function lookUp(row: Payment, head: number): Promise<BookVerdict> {
+    if (row.block !== null && row.block > head) return { kind: 'unread', detail: 'its block is not reached' };
+    const fromBlock = row.checkedBlock ?? row.block ?? head - SEARCHED_BLOCKS;
+    const atBlock = Math.max(row.block ?? 0, head - BEHIND_BLOCKS, 0);
+    const options = { atBlock, rank: 'collect' } as const;
+    const found = await evidence.lookup(authorizationOf(row), fromBlock, options).catch(() => null);
+    switch (found?.kind) {
+      case 'settled':
+        return overcharge(row);
+      case 'failed':
+        return { kind: 'missing', amount: row.amount, detail: `it has not paid: ${found.reason}` };
+      case 'open':
+        return { kind: 'missing', amount: row.amount, detail: 'it has not paid: its authorization is unused' };
+      default:
+        return { kind: 'unread', detail: 'the chain does not say what became of its authorization' };
+    }
+  }
+
+  return {
+    async compare(rows, head) {
+      const receiptOf = await readReceipts(chain, rows.flatMap(hashOf));
+      const verdicts: BookVerdict[] = [];
+      for (const row of rows) {
+        const [transaction] = hashOf(row);
+        const receipt = transaction ? receiptOf(transaction) : 'none';
+        if (receipt === 'unread') verdicts.push({ kind: 'unread', detail: 'its receipt cannot be read' });
+        else if (receipt !== 'none' && paymentsIn(receipt, usdc)(authorizationOf(row)) !== null)
+          verdicts.push(overcharge(row));
+        else verdicts.push(await lookUp(row, head));
+      }
+      return verdicts;
+    },
+  };
+}
+
+const hashOf = ({ transaction }: Payment): Uint8Array[] => (transaction?.length === HASH_BYTES ? [transaction] : []);
+
+/** A row whose payment is shown may still say that more was paid than was signed for. A sale in a channel charges its price out of the deposit. */
+function overcharge({ charged, amount }: Payment): BookVerdict {
+  if (charged === null || charged <= amount) return { kind: 'shown' };
+  return { kind: 'missing', amount: charged - amount, detail: 'the row says that more was paid than was signed for' };
+}
