@@ -90,6 +90,7 @@ export const LEDGER_QUERIES = {
   channels: `SELECT id, channels.charged, written_off AS writtenOff, balance, total_claimed AS claimed, channels.signature,
                     (SELECT coalesce(sum(price), 0) FROM usdc_payments
                       WHERE channel_id = channels.id AND state = 'settled' AND state <> 'failed') AS sold FROM channels`,
+  missing: `SELECT rail, item, detail FROM book_entries WHERE kind = 'missing'`,
   openOperations: `SELECT kind FROM channel_operations WHERE state = 'open'`,
 };
 

@@ -62,6 +62,8 @@ export interface LedgerRows {
   readonly claims: readonly ClaimRow[];
   /** Kinds of claims and refunds that have not ended. */
   readonly openOperations: readonly string[];
+  /** What its own books say that the chain lacks. */
+  readonly missing: readonly string[];
 }
 
 const TWIN = '/twin/';
@@ -82,11 +84,12 @@ export const readChannels = (world: World): ChannelRow[] =>
   filesOf(world).flatMap((file) => reading(file, (queries) => queries.channels.all().map(channelRowOf)));
 
 function readLedger(file: string): LedgerRows {
-  return reading(file, ({ sales, claims, openOperations }) => ({
+  return reading(file, ({ sales, claims, openOperations, missing }) => ({
     ...{ file, isTwin: file.includes(TWIN) },
     sales: sales.all().map(saleOf),
     claims: claims.all().map(claimOf),
     openOperations: openOperations.all().map(({ kind }) => kind as string),
+    missing: missing.all().map(({ rail, item, detail }) => `${rail} ${item}: ${detail}`),
   }));
 }
 
@@ -108,10 +111,10 @@ function queriesOf(db: RealDatabase.Database): Queries {
       },
     };
   };
-  const { sales, claims, channels, openOperations } = LEDGER_QUERIES;
+  const { sales, claims, channels, openOperations, missing } = LEDGER_QUERIES;
   const queries = {
     ...{ sales: lazy(sales), claims: lazy(claims) },
-    ...{ channels: lazy(channels), openOperations: lazy(openOperations) },
+    ...{ channels: lazy(channels), openOperations: lazy(openOperations), missing: lazy(missing) },
   };
   prepared.set(db, queries);
   return queries;

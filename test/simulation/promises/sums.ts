@@ -59,6 +59,9 @@ export function checkSums(world: World, tell: Tell): void {
     if (transfer.to === seller && transfer.by !== null && !byKey.has(key))
       tell('the ledger equals the chain', `the Gateway holds ${transfer.units} that the ledger knows nothing of`);
   }
+  // The service compares its books with the chain by itself, and must not stop a rail whose money came in.
+  for (const { missing } of ledgers)
+    for (const name of missing) tell('the ledger equals the chain', `the books say that the chain lacks ${name}`);
   for (const { claims } of ledgers)
     for (const { paymentHash, grants } of claims)
       if (grants && !lightning.invoices().some((one) => one.paymentHash === paymentHash && one.ours && one.paid))
