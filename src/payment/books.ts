@@ -84,7 +84,7 @@ export function createBooks(options: BooksOptions) {
     const to = clock.nowMs();
     const head = await options.reachedBlock();
     const checked = await store.checked(network);
-    const since = (checked?.endedMs ?? to - DAY_MS) - OVERLAP_MS;
+    const since = checked ? checked.endedMs - OVERLAP_MS : to - DAY_MS;
     const span = { from: isFirst ? Math.min(since, to - DAY_MS) : since, to };
     await compareRows.again(head);
     await compareSpan(span, head);
@@ -160,7 +160,7 @@ function createRowComparison(options: BooksOptions) {
     for (let start = 0; start < ids.length; start += PAGE) {
       const some = ids.slice(start, start + PAGE);
       const rows = await Promise.all(some.map((id) => ledger.get(id)));
-      const settled = rows.filter((row) => row !== null && row.state === 'settled');
+      const settled = rows.flatMap((row) => (row?.state === 'settled' ? [row] : []));
       const ended = open.filter(({ item }) => some.includes(item) && !settled.some(({ id }) => id === item));
       if (ended.length > 0) await store.record(network, { found: [], ended });
       await compare(settled, head);

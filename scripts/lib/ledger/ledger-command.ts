@@ -12,7 +12,8 @@ export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'export'; readonly from: number; readonly to: number }
   /** `from` is a file, and `to` a database. Undefined means the service's own. */
   | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
-  | { readonly name: 'providers' | 'accept-mismatch' }
+  | { readonly name: 'providers' }
+  | { readonly name: 'accept-mismatch' }
   /** `host` as `providers` lists it. */
   | { readonly name: 'trust'; readonly host: string }
 );

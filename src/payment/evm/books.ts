@@ -29,17 +29,23 @@ export function forBooks(chain: ChainClient): ChainClient {
   };
 }
 
-/** Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. */
+/**
+ * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. With `turn` 0 the provider is asked first
+ * that the books do not ask otherwise: what one provider says to be missing counts once another one says it.
+ */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
   transactions: readonly Uint8Array[],
+  turn = READS.turn,
 ): Promise<(transaction: Uint8Array) => ReceiptRead> {
   const hashes = [...new Set(transactions.map(bytesToHex))];
   const found = new Map<string, ReceiptRead>();
   for (let start = 0; start < hashes.length; start += MOST_AT_ONCE) {
     const some = hashes.slice(start, start + MOST_AT_ONCE);
     const calls = some.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
-    const outcomes = await chain.batch(calls, READS).catch((): RpcOutcome[] => []);
+    const outcomes = await chain
+      .batch(calls, { ...READS, ...(turn !== undefined && { turn }) })
+      .catch((): RpcOutcome[] => []);
     for (const [at, hash] of some.entries()) found.set(hash, receiptIn(outcomes[at], hash));
   }
   return (transaction) => found.get(bytesToHex(transaction)) ?? 'unread';

@@ -7,6 +7,8 @@ import { TRANSFER } from './token.ts';
 const LEFT_BLOCKS = 1200;
 /** Blocks that one round reads at the most. What is older than that is passed over: a surplus stops nothing. */
 const MOST_BLOCKS = 172_800;
+/** Hex digits of one word with its prefix. */
+const ONE_WORD = 66;
 /** Transactions that are named. */
 const MOST_NAMED = 5;
 
@@ -45,7 +47,8 @@ export function createSurplusCount({ chain, usdc, payTo, without, known }: Surpl
     if (logs === null) return null;
     const sums = new Map<string, bigint>();
     for (const { transactionHash: hash, topics, data } of logs)
-      if (topics[1] !== topicOf(without)) sums.set(hash, (sums.get(hash) ?? 0n) + BigInt(data));
+      if (topics[1] !== topicOf(without) && data.length === ONE_WORD)
+        sums.set(hash, (sums.get(hash) ?? 0n) + BigInt(data));
     return sums;
   }
 

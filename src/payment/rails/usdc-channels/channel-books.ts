@@ -1,16 +1,18 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { Channel, ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
+import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { forBooks, type ReceiptRead, readReceipts } from '../../evm/books.ts';
 import type { Receipt } from '../../evm/evidence.ts';
 import { TRANSFER } from '../../evm/token.ts';
 import type { BookVerdict, RailBooks } from '../../settler.ts';
 import { channelEvents } from './channel-events.ts';
-import { createChannelReader } from './channel-reader.ts';
+import { type ChannelReader, createChannelReader } from './channel-reader.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
 /** Channels that are listed and read at a time. */
 const PAGE = 500;
+/** Hex digits of one word with its prefix. */
+const ONE_WORD = 66;
 const [CLAIM, CHANNEL] = ['claim:', 'channel:'];
 
 interface ChannelBooksOptions {
@@ -24,57 +26,100 @@ interface ChannelBooksOptions {
 
 /**
  * Compares channels and claims with the contract. Unclaimed charges are no difference: the contract does not know them.
- * 1. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's own is not compared.
- * 2. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says it paid.
+ * 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says it paid.
+ * 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's own is not compared.
+ * What one provider says to be missing counts once another one says it.
  */
 export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<RailBooks, 'compareRest'>> {
   const { store, network } = options;
-  const chain = forBooks(options.chain);
-  const reader = createChannelReader(chain);
+  const verdictsOf = createComparison(options);
   /** What was claimed beyond all charges and is reported already, by channel. */
   const reported = new Map<string, bigint>();
 
+  function isReported(name: string, verdict: BookVerdict): boolean {
+    if (verdict.kind !== 'surplus') return false;
+    if (verdict.amount <= (reported.get(name) ?? 0n)) return true;
+    reported.set(name, verdict.amount);
+    return false;
+  }
+
   async function compareChannels(verdicts: Map<string, BookVerdict>, again: ReadonlySet<string>, head: number) {
+    // A channel of which nothing is claimed any more lacks nothing.
+    for (const name of again) if (name.startsWith(CHANNEL)) verdicts.set(name, { kind: 'shown' });
     for (let after: Uint8Array | undefined; ; ) {
       const page = await store.listClaimed(network, PAGE, after);
-      const ids = page.map(({ id }) => id);
-      const states = await reader.read(ids, { rank: 'collect' }).catch(() => []);
+      const found = await verdictsOf(page, head);
       for (const [at, channel] of page.entries()) {
-        const [name, state] = [`${CHANNEL}${bytesToHex(channel.id)}`, states[at]];
-        if (!state || state.block < Math.min(channel.state.block, head)) continue;
-        const verdict = verdictOf(channel, state.totalClaimed);
-        if (verdict.kind === 'missing' || again.has(name)) verdicts.set(name, verdict);
-        else if (verdict.kind === 'surplus' && verdict.amount > (reported.get(name) ?? 0n)) {
-          verdicts.set(name, verdict);
-          reported.set(name, verdict.amount);
-        }
+        const [name, verdict] = [`${CHANNEL}${bytesToHex(channel.id)}`, found[at]];
+        verdicts.delete(name);
+        if (!verdict || isReported(name, verdict)) continue;
+        if (verdict.kind !== 'shown' || again.has(name)) verdicts.set(name, verdict);
       }
-      after = ids.at(-1);
+      after = page.at(-1)?.id;
       if (page.length < PAGE || !after) return;
     }
   }
 
   return {
-    async compareRest({ from, to }, again, head) {
+    async compareRest(span, again, head) {
       const verdicts = new Map<string, BookVerdict>();
-      const claims = await store.listDoneClaims(network, from, to);
-      for (const name of [...again].filter((one) => one.startsWith(CLAIM))) {
-        const claim = await store.operation(name.slice(CLAIM.length));
-        if (claim && !claims.some(({ id }) => id === claim.id)) claims.push(claim);
-      }
-      const receiptOf = await readReceipts(
-        chain,
-        claims.flatMap(({ transaction }) => transaction ?? []),
-      );
-      for (const claim of claims)
-        verdicts.set(
-          `${CLAIM}${claim.id}`,
-          await compareClaim(claim, claim.transaction ? receiptOf(claim.transaction) : 'none', options),
-        );
+      await compareClaims(verdicts, span, again, options);
       await compareChannels(verdicts, again, head);
       return verdicts;
     },
   };
+}
+
+/** Compares channels with what the contract has recorded. Null for a channel that cannot be read, or only as it was before the ledger's own state. */
+function createComparison({ chain }: ChannelBooksOptions) {
+  const reader = createChannelReader(forBooks(chain));
+  const otherReader = createChannelReader(chain);
+
+  async function recorded(from: ChannelReader, channels: readonly Channel[], head: number): Promise<(bigint | null)[]> {
+    const ids = channels.map(({ id }) => id);
+    const states = await from.read(ids, { rank: 'collect' }).catch(() => []);
+    return channels.map(({ state: { block } }, at) => {
+      const state = states[at];
+      return state && state.block >= Math.min(block, head) ? state.totalClaimed : null;
+    });
+  }
+
+  return async (channels: readonly Channel[], head: number): Promise<(BookVerdict | null)[]> => {
+    const claimed = await recorded(reader, channels, head);
+    const lacking = channels.filter((channel, at) => isLess(claimed[at], channel));
+    const again = lacking.length === 0 ? [] : await recorded(otherReader, lacking, head);
+    return channels.map((channel, at) => {
+      const said = isLess(claimed[at], channel) ? again[lacking.indexOf(channel)] : claimed[at];
+      return said == null ? null : verdictOf(channel, said);
+    });
+  };
+}
+
+/** Compares the claims that ended in the span, and those that are open. An open one that the ledger no longer has lacks nothing. */
+async function compareClaims(
+  verdicts: Map<string, BookVerdict>,
+  { from, to }: { readonly from: number; readonly to: number },
+  again: ReadonlySet<string>,
+  options: ChannelBooksOptions,
+): Promise<void> {
+  const { store, network } = options;
+  const chain = forBooks(options.chain);
+  const claims = await store.listDoneClaims(network, from, to);
+  for (const name of [...again].filter((one) => one.startsWith(CLAIM))) {
+    const claim = await store.operation(name.slice(CLAIM.length));
+    if (!claim) verdicts.set(name, { kind: 'shown' });
+    else if (!claims.some(({ id }) => id === claim.id)) claims.push(claim);
+  }
+  const receiptOf = await readReceipts(
+    chain,
+    claims.flatMap(({ transaction }) => transaction ?? []),
+  );
+  for (const { id, amount, transaction } of claims) {
+    let verdict = await compareClaim(amount, transaction ? receiptOf(transaction) : 'none', options);
+    if (verdict.kind === 'missing' && transaction)
+      verdict = await compareClaim(amount, (await readReceipts(chain, [transaction], 0))(transaction), options);
+    verdicts.set(`${CLAIM}${id}`, verdict);
+  }
 }
 
 /** What a transaction records for channels of this ledger. */
@@ -85,11 +130,7 @@ async function recordedIn(receipt: Receipt, { store, network }: ChannelBooksOpti
   return recorded;
 }
 
-async function compareClaim(
-  { amount }: ChannelOperation,
-  receipt: ReceiptRead,
-  options: ChannelBooksOptions,
-): Promise<BookVerdict> {
+async function compareClaim(amount: bigint, receipt: ReceiptRead, options: ChannelBooksOptions): Promise<BookVerdict> {
   if (receipt === 'unread' || receipt === 'none') return { kind: 'unread', detail: 'its receipt cannot be read' };
   const lacks = amount - (await recordedIn(receipt, options));
   if (lacks > 0n) return { kind: 'missing', amount: lacks, detail: 'its transaction records less than was claimed' };
@@ -97,6 +138,9 @@ async function compareClaim(
   if (unpaid > 0n) return { kind: 'missing', amount: unpaid, detail: 'its sweep paid less than it says' };
   return { kind: 'shown' };
 }
+
+const isLess = (recorded: bigint | null | undefined, { state }: Channel): boolean =>
+  recorded != null && recorded < state.totalClaimed;
 
 function verdictOf({ charged, state: { totalClaimed } }: Channel, recorded: bigint): BookVerdict {
   const lacks = totalClaimed - recorded;
@@ -113,7 +157,9 @@ function unpaidIn(receipt: Receipt, { receiver, token }: Pick<ChannelBooksOption
   );
   const topics = [TRANSFER, topicOf(SETTLEMENT_BYTES), topicOf(receiver)].join();
   const paid = receipt.logs.flatMap((log) =>
-    log.address.toLowerCase() === bytesToHex(token) && log.topics.join() === topics ? [BigInt(log.data)] : [],
+    log.address.toLowerCase() === bytesToHex(token) && log.topics.join() === topics && log.data.length === ONE_WORD
+      ? [BigInt(log.data)]
+      : [],
   );
   return sumOf(said) - sumOf(paid);
 }
