@@ -14,7 +14,7 @@ const { event } = contract;
 const read = (logs: ReturnType<typeof event>[], status = '0x1') => channelEvents({ status, logs });
 
 describe('the contract’s events in a transaction', () => {
-  test('are read in their order where they are claims and refunds, each with what it says', () => {
+  test('are read in their order where they are claims, sweeps and refunds, each with what it says', () => {
     const logs = [
       event('Deposited', [ID, SENDER], [5n, 9n]),
       event('Claimed', [ID, SENDER], [3n, 4n]),
@@ -25,6 +25,7 @@ describe('the contract’s events in a transaction', () => {
     ];
     expect(read(logs)).toEqual([
       { kind: 'Claimed', channelId, amount: 3n, totalClaimed: 4n },
+      { kind: 'Settled', receiver: hexToBytes(RECEIVER), token: hexToBytes(TOKEN), amount: 7n },
       { kind: 'Refunded', channelId, amount: 2n },
     ]);
   });
