@@ -10,10 +10,7 @@ type OperationReads = Pick<
   'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone' | 'listDoneClaims'
 >;
 type ChannelReads = OperationReads &
-  Pick<
-    ChannelStore,
-    'findSale' | 'findOpen' | 'listUnclaimed' | 'listClaimed' | 'hasAny' | 'totals' | 'totalsOverdue'
-  >;
+  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'listClaimed' | 'hasAny' | 'totals' | 'totalsOverdue'>;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
