@@ -8,12 +8,15 @@ import type { BookVerdict, RailBooks } from './settler.ts';
 
 // The books against the chain, row by row. One round:
 // 1. A block that the chain has reached is asked for. Without an answer the round ends, and is tried again soon.
-// 2. Entries of earlier rounds are looked at again: a difference may be gone, and what could not be read may be read now.
-// 3. The settled rows of the span since the last round are compared, page by page. The first round of a process goes back a day.
+// 2. Entries of earlier rounds are looked at again: a difference may be gone, and what could not be read may be read
+//    now.
+// 3. The settled rows of the span since the last round are compared, page by page. The first round of a process goes
+//    back a day.
 // 4. The rails compare what they keep beside their rows.
 // 5. What came in beyond the ledger is counted.
 // 6. The end of the span is kept.
-// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference (mismatch.ts stops the rail).
+// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference
+// (mismatch.ts stops the rail).
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -102,7 +105,10 @@ export function createBooks(options: BooksOptions) {
   }, log);
 
   return {
-    /** Runs a round where one is due: at once, then an hour after the last, and a minute after one that failed. Never rejects. */
+    /**
+     * Runs a round where one is due: at once, then an hour after the last, and a minute after one that failed. Never
+     * rejects.
+     */
     due: async (): Promise<void> => {
       if (!isStopped && clock.nowMs() >= nextMs) await rounds();
     },
@@ -153,7 +159,10 @@ function createRowComparison(options: BooksOptions) {
     }
   }
 
-  /** The rows that earlier rounds left open. Each is compared once, whatever its entries. A row that is gone, or is not settled, lacks nothing. */
+  /**
+   * The rows that earlier rounds left open. Each is compared once, whatever its entries. A row that is gone, or is not
+   * settled, lacks nothing.
+   */
   async function again(head: number): Promise<void> {
     const open = (await openEntries(store, network)).filter(({ item }) => !isRest(item));
     const ids = [...new Set(open.map(({ item }) => item))];
@@ -187,7 +196,10 @@ async function openEntries(store: BookStore, network: string): Promise<BookEntry
   return [...missing, ...unread];
 }
 
-/** Keeps verdicts: what is shown ends its entries, what is missing is an alert once, and what cannot be read changes no difference. */
+/**
+ * Keeps verdicts: what is shown ends its entries, what is missing is an alert once, and what cannot be read changes no
+ * difference.
+ */
 function createNotes({ store, network, clock, log, onSurplus }: BooksOptions) {
   function alert(rail: RailName, item: string, verdict: Extract<BookVerdict, { amount: bigint }>): void {
     const usdc = formatUnits(verdict.amount, USDC_DECIMALS);

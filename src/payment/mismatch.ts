@@ -23,8 +23,8 @@ interface Missing {
 }
 
 /**
- * Stops a rail while the ledger has more money than the chain shows. Every process that sells reads the ledger's entries in each round of maintenance, so
- * it does not matter which process compares the books.
+ * Stops a rail while the ledger has more money than the chain shows. Every process that sells reads the ledger's
+ * entries in each round of maintenance, so it does not matter which process compares the books.
  */
 export function createMismatchWatch({ store, network, stopsBeyond, log }: MismatchWatchOptions) {
   let missing: ReadonlyMap<RailName, Missing> = new Map();
@@ -71,7 +71,10 @@ interface BookMetricsOptions extends Pick<MismatchWatchOptions, 'store' | 'netwo
   readonly rails: readonly RailName[];
 }
 
-/** Publishes what the chain lacks, read at each scrape, and counts what came in beyond the ledger. For the process that may settle. */
+/**
+ * Publishes what the chain lacks, read at each scrape, and counts what came in beyond the ledger. For the process that
+ * may settle.
+ */
 export function createBookMetrics(registry: Registry, { store, network, rails }: BookMetricsOptions) {
   const registers = [registry];
   new Gauge({

@@ -26,7 +26,10 @@ interface BooksNeeds {
   readonly log: BooksOptions['log'];
 }
 
-/** Opens the books for the process that settles, with the rails that are on. What comes out of the channels' contract is the channels' to compare. */
+/**
+ * Opens the books for the process that settles, with the rails that are on. What comes out of the channels' contract is
+ * the channels' to compare.
+ */
 export function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   const { config, store, clock, log } = needs;
   const { usdc, caip2: network } = config.network;

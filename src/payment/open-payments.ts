@@ -197,7 +197,10 @@ function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
   return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
 }
 
-/** A rail's status. Each call reads it again, because another process may settle by then. Money that the chain lacks stops the rail in every process. */
+/**
+ * A rail's status. Each call reads it again, because another process may settle by then. Money that the chain lacks
+ * stops the rail in every process.
+ */
 function statusNow(
   settling: () => Settling,
   rail: RailName,

@@ -91,7 +91,10 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     load: async () => {
       for (const part of all) await part.load?.();
     },
-    /** Tries all parts. Then rejects with the first failure. A comparison of the books may be long, and nothing waits for it. */
+    /**
+     * Tries all parts. Then rejects with the first failure. A comparison of the books may be long, and nothing waits
+     * for it.
+     */
     refresh: () => {
       void books?.due();
       return allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]);

@@ -73,22 +73,25 @@ export interface SettlingRail {
   readonly books?: RailBooks;
 }
 
-/** What the chain shows of something that the ledger has. `missing`: what it lacks. `surplus`: what it has beyond. Amounts in USDC base units. */
+/**
+ * What the chain shows of something that the ledger has. `missing`: what it lacks. `surplus`: what it has beyond.
+ * Amounts in USDC base units.
+ */
 export type BookVerdict =
   | { readonly kind: 'shown' }
   | { readonly kind: 'missing' | 'surplus'; readonly amount: bigint; readonly detail: string }
   | { readonly kind: 'unread'; readonly detail: string };
 
 /**
- * Compares what the ledger has of one rail with the chain. `head` is a block that the chain has reached. What cannot be read now is `unread`. The methods
- * reject only when the ledger cannot be read.
+ * Compares what the ledger has of one rail with the chain. `head` is a block that the chain has reached. What cannot be
+ * read now is `unread`. The methods reject only when the ledger cannot be read.
  */
 export interface RailBooks {
   /** One verdict for each of these settled rows, in their order. No two rows share what the chain shows. */
   compare(rows: readonly Payment[], head: number): Promise<readonly BookVerdict[]>;
   /**
-   * Verdicts about what the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is in Unix milliseconds, `to`
-   * exclusive. `again`: the names that an earlier round left open.
+   * Verdicts about what the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is
+   * in Unix milliseconds, `to` exclusive. `again`: the names that an earlier round left open.
    */
   compareRest?(
     span: { readonly from: number; readonly to: number },

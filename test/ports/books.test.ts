@@ -9,8 +9,13 @@ const NETWORK = 'eip155:5042';
 const AT = 1_795_262_400_000;
 
 const missing = (item: string, more: Partial<BookEntry> = {}): BookEntry => ({
-  ...{ rail: 'usdc-exact', kind: 'missing', item, amount: 500n, detail: 'no transfer' },
-  ...{ notedMs: AT, acceptedMs: null },
+  rail: 'usdc-exact',
+  kind: 'missing',
+  item,
+  amount: 500n,
+  detail: 'no transfer',
+  notedMs: AT,
+  acceptedMs: null,
   ...more,
 });
 const nothing = { found: [], ended: [] };
@@ -124,7 +129,9 @@ describeLedgers('the books', (adapter) => {
     expect(await transfers.get('g')).toEqual({ status: 'failed', transaction: null, isOpen: false });
     await transfers.note('g', { status: 'completed', transaction: hash32('batch'), nextCheckAt: 9 });
     expect(await transfers.get('g')).toEqual({
-      ...{ status: 'completed', transaction: Buffer.from(hash32('batch')), isOpen: true },
+      status: 'completed',
+      transaction: Buffer.from(hash32('batch')),
+      isOpen: true,
     });
     expect(await transfers.get('unknown')).toBeNull();
   });

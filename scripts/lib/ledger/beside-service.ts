@@ -41,7 +41,10 @@ export function trustProvider(beside: BesideService, host: string): Promise<void
   });
 }
 
-/** Accepts what the chain lacks of the ledger, so that it stops no rail any more, and prints it. What grows later counts again. */
+/**
+ * Accepts what the chain lacks of the ledger, so that it stops no rail any more, and prints it. What grows later counts
+ * again.
+ */
 export function acceptMismatch(beside: BesideService): Promise<void> {
   return withStores(beside, async ({ books }) => {
     for (const line of mismatchText(await books.accept(beside.clock.nowMs()))) beside.print(line);

@@ -30,8 +30,9 @@ export function forBooks(chain: ChainClient): ChainClient {
 }
 
 /**
- * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. With `turn` 0 the provider is asked first
- * that the books do not ask otherwise: what one provider says to be missing counts once another one says it.
+ * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. With
+ * `turn` 0 the provider is asked first that the books do not ask otherwise: what one provider says to be missing counts
+ * once another one says it.
  */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
@@ -67,14 +68,22 @@ interface TransferBooksOptions {
 
 /**
  * The books of a rail whose rows are settled by a transfer of the token.
- * 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is missing. An authorization is used once,
- *    so no other row has this transfer.
- * 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment. Another transaction may have paid.
- * 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say, the row is unread.
+ * 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is
+ *    missing. An authorization is used once, so no other row has this transfer.
+ * 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment.
+ *    Another transaction may have paid.
+ * 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say,
+ *    the row is unread.
  */
 export function createTransferBooks({ chain, evidence, usdc, passedTo }: TransferBooksOptions): RailBooks {
   const authorizationOf = ({ payer, payTo, amount, validAfter, validBefore, nonce }: Payment): Authorization => ({
-    ...{ from: payer, to: payTo, value: amount, validAfter, validBefore, nonce, signature: new Uint8Array() },
+    from: payer,
+    to: payTo,
+    value: amount,
+    validAfter,
+    validBefore,
+    nonce,
+    signature: new Uint8Array(),
     ...(passedTo && { passedTo }),
   });
 
@@ -115,7 +124,10 @@ export function createTransferBooks({ chain, evidence, usdc, passedTo }: Transfe
 
 const hashOf = ({ transaction }: Payment): Uint8Array[] => (transaction?.length === HASH_BYTES ? [transaction] : []);
 
-/** A row whose payment is shown may still say that more was paid than was signed for. A sale in a channel charges its price out of the deposit. */
+/**
+ * A row whose payment is shown may still say that more was paid than was signed for. A sale in a channel charges its
+ * price out of the deposit.
+ */
 function overcharge({ charged, amount }: Payment): BookVerdict {
   if (charged === null || charged <= amount) return { kind: 'shown' };
   return { kind: 'missing', amount: charged - amount, detail: 'the row says that more was paid than was signed for' };

@@ -3,7 +3,10 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { TRANSFER } from './token.ts';
 
-/** Blocks that are left for the next round. A payment that the chain shows may still be open in the ledger: ten minutes on Arc. */
+/**
+ * Blocks that are left for the next round. A payment that the chain shows may still be open in the ledger: ten minutes
+ * on Arc.
+ */
 const LEFT_BLOCKS = 1200;
 /** Blocks that one round reads at the most. What is older than that is passed over: a surplus stops nothing. */
 const MOST_BLOCKS = 172_800;
@@ -34,8 +37,8 @@ export interface Surplus {
 }
 
 /**
- * Counts what came in to the seller and is in no row: a gift, dust, or an authorization that a third party sent and that bought nothing here. Anybody can
- * send it, so it is reported and nothing more.
+ * Counts what came in to the seller and is in no row: a gift, dust, or an authorization that a third party sent and
+ * that bought nothing here. Anybody can send it, so it is reported and nothing more.
  */
 export function createSurplusCount({ chain, usdc, payTo, without, known }: SurplusOptions) {
   const query = { addresses: [usdc], topics: [TRANSFER as `0x${string}`, null, topicOf(payTo)] };
@@ -53,7 +56,10 @@ export function createSurplusCount({ chain, usdc, payTo, without, known }: Surpl
   }
 
   return {
-    /** Reads the blocks after `after` as far as the ledger has settled them by now. Rejects when the ledger or the chain cannot be read. */
+    /**
+     * Reads the blocks after `after` as far as the ledger has settled them by now. Rejects when the ledger or the chain
+     * cannot be read.
+     */
     async count(after: number, head: number): Promise<Surplus> {
       const last = head - LEFT_BLOCKS;
       let block = Math.max(after, last - MOST_BLOCKS);

@@ -29,8 +29,8 @@ export type BookKey = Pick<BookEntry, 'rail' | 'kind' | 'item'>;
 /** What one step of a comparison found. */
 export interface BookChange {
   /**
-   * Entries to keep. An entry of the same key keeps the older `notedMs`. It stays accepted unless `amount` has grown; `acceptedMs` of the given one is not
-   * read.
+   * Entries to keep. An entry of the same key keeps the older `notedMs`. It stays accepted unless `amount` has grown;
+   * `acceptedMs` of the given one is not read.
    */
   readonly found: readonly Omit<BookEntry, 'acceptedMs'>[];
   /** Entries that are over. */
@@ -38,7 +38,9 @@ export interface BookChange {
   readonly checked?: BookSpan;
 }
 
-/** The books against the chain: one state for all instances, and over restarts. When a write resolves, it is on disk. */
+/**
+ * The books against the chain: one state for all instances, and over restarts. When a write resolves, it is on disk.
+ */
 export interface BookStore {
   /** Null before the first comparison on this network. */
   checked(network: string): Promise<BookSpan | null>;
@@ -49,8 +51,8 @@ export interface BookStore {
   /** Accepts every `missing` entry of every network. Returns those that were not accepted before, oldest first. */
   accept(nowMs: number): Promise<BookEntry[]>;
   /**
-   * Settled payments that ended from `from` (inclusive) to `to` (exclusive), in the order of (endedAt, id), at most `limit`. With `after`: only later
-   * ones. Sales by vouchers are left out: they have no transaction.
+   * Settled payments that ended from `from` (inclusive) to `to` (exclusive), in the order of (endedAt, id), at most
+   * `limit`. With `after`: only later ones. Sales by vouchers are left out: they have no transaction.
    */
   settledBetween(
     network: string,

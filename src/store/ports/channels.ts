@@ -83,7 +83,10 @@ export interface ChannelStore {
     limit: number,
     after?: { readonly unclaimedSince: number; readonly id: Uint8Array },
   ): Promise<Channel[]>;
-  /** Channels of which the ledger says that something was claimed, in the order of their ids. With `after`: only greater ids. */
+  /**
+   * Channels of which the ledger says that something was claimed, in the order of their ids. With `after`: only greater
+   * ids.
+   */
   listClaimed(network: string, limit: number, after?: Uint8Array): Promise<Channel[]>;
   /** Claims that ended as `done` from `from` (inclusive) to `to` (exclusive), in Unix milliseconds, oldest first. */
   listDoneClaims(network: string, from: number, to: number): Promise<ChannelOperation[]>;

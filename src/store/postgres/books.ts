@@ -6,14 +6,16 @@ import type { WriteQueue } from './write-queue.ts';
 
 const ENTRY = 'rail, kind, item, amount, detail, noted_at AS "notedMs", accepted_at AS "acceptedMs"';
 const CHECKED = statement<{ network: string }>(
-  `SELECT noted_at AS "endedMs", block FROM book_entries WHERE network = @network AND kind = 'checked' AND rail = '' AND item = ''`,
+  `SELECT noted_at AS "endedMs", block FROM book_entries
+    WHERE network = @network AND kind = 'checked' AND rail = '' AND item = ''`,
 );
 const CHECK = statement<BookSpan & { network: string }>(`
   INSERT INTO book_entries (network, rail, kind, item, amount, detail, noted_at, block)
   VALUES (@network, '', 'checked', '', 0, '', @endedMs, @block)
   ON CONFLICT (network, kind, rail, item) DO UPDATE SET noted_at = excluded.noted_at, block = excluded.block`);
 const ENTRIES = statement<{ network: string; kind: string; limit: number }>(
-  `SELECT ${ENTRY} FROM book_entries WHERE network = @network AND kind = @kind ORDER BY noted_at, rail, item LIMIT @limit`,
+  `SELECT ${ENTRY} FROM book_entries WHERE network = @network AND kind = @kind
+    ORDER BY noted_at, rail, item LIMIT @limit`,
 );
 const FIND = statement<Omit<BookEntry, 'acceptedMs'> & { network: string }>(`
   INSERT INTO book_entries (network, rail, kind, item, amount, detail, noted_at)
@@ -29,7 +31,8 @@ const ACCEPT = statement<{ nowMs: number }>(
 );
 const SETTLED = statement<{ network: string; from: number; to: number; endedAt: number; id: string; limit: number }>(`
   ${SELECT_PAYMENT}
-   WHERE state = 'settled' AND network = @network AND ended_at >= @from AND ended_at < @to AND (ended_at, id) > (@endedAt::bigint, @id::text)
+   WHERE state = 'settled' AND network = @network AND ended_at >= @from AND ended_at < @to
+     AND (ended_at, id) > (@endedAt::bigint, @id::text)
      AND NOT (channel_id IS NOT NULL AND transaction_hash IS NULL)
    ORDER BY ended_at, id LIMIT @limit`);
 

@@ -20,11 +20,13 @@ const TOTALS = statement<{ network: string }>(`
     FROM channels WHERE network = @network`);
 const ANY = statement<{ network: string }>('SELECT 1 AS one FROM channels WHERE network = @network LIMIT 1');
 const CLAIMED = statement<{ network: string; limit: number; after: Uint8Array }>(
-  'SELECT * FROM channels WHERE network = @network AND total_claimed > 0 AND id > @after::bytea ORDER BY id LIMIT @limit',
+  `SELECT * FROM channels WHERE network = @network AND total_claimed > 0 AND id > @after::bytea
+    ORDER BY id LIMIT @limit`,
 );
 const DONE_CLAIMS = statement<{ network: string; from: number; to: number }>(`
   SELECT * FROM channel_operations
-   WHERE network = @network AND kind = 'claim' AND state = 'done' AND ended_at >= @from AND ended_at < @to ORDER BY ended_at, id`);
+   WHERE network = @network AND kind = 'claim' AND state = 'done' AND ended_at >= @from AND ended_at < @to
+   ORDER BY ended_at, id`);
 const OPERATION = statement<{ id: string }>('SELECT * FROM channel_operations WHERE id = @id');
 const OPEN_OPERATIONS = statement<{ limit: number }>(
   "SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT @limit",

@@ -16,7 +16,8 @@ export function createBookStore(db: Sqlite): BookStore {
   const commit = groupCommitOf(db);
   const payments = createPaymentRows(db);
   const checked = db.prepare<[string], BookSpan>(
-    "SELECT noted_at AS endedMs, block FROM book_entries WHERE network = ? AND kind = 'checked' AND rail = '' AND item = ''",
+    `SELECT noted_at AS endedMs, block FROM book_entries
+      WHERE network = ? AND kind = 'checked' AND rail = '' AND item = ''`,
   );
   const check = db.prepare(
     `INSERT INTO book_entries (network, rail, kind, item, amount, detail, noted_at, block)

@@ -48,7 +48,8 @@ function createOperationReads(db: Sqlite): OperationReads {
       operations("SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT ?", limit),
     listDoneClaims: async (network, from, to) =>
       operations(
-        `SELECT * FROM channel_operations WHERE network = ? AND kind = 'claim' AND state = 'done' AND ended_at >= ? AND ended_at < ?
+        `SELECT * FROM channel_operations
+          WHERE network = ? AND kind = 'claim' AND state = 'done' AND ended_at >= ? AND ended_at < ?
           ORDER BY ended_at, id`,
         ...[network, from, to],
       ),

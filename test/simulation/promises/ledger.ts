@@ -85,7 +85,8 @@ export const readChannels = (world: World): ChannelRow[] =>
 
 function readLedger(file: string): LedgerRows {
   return reading(file, ({ sales, claims, openOperations, missing }) => ({
-    ...{ file, isTwin: file.includes(TWIN) },
+    file,
+    isTwin: file.includes(TWIN),
     sales: sales.all().map(saleOf),
     claims: claims.all().map(claimOf),
     openOperations: openOperations.all().map(({ kind }) => kind as string),
@@ -113,8 +114,11 @@ function queriesOf(db: RealDatabase.Database): Queries {
   };
   const { sales, claims, channels, openOperations, missing } = LEDGER_QUERIES;
   const queries = {
-    ...{ sales: lazy(sales), claims: lazy(claims) },
-    ...{ channels: lazy(channels), openOperations: lazy(openOperations), missing: lazy(missing) },
+    sales: lazy(sales),
+    claims: lazy(claims),
+    channels: lazy(channels),
+    openOperations: lazy(openOperations),
+    missing: lazy(missing),
   };
   prepared.set(db, queries);
   return queries;
@@ -142,8 +146,12 @@ const railOf = (contract: Hex): SaleRow['rail'] =>
 function channelRowOf({ id, signature, ...amounts }: Row): ChannelRow {
   const big = (name: string): bigint => BigInt(amounts[name] as number);
   return {
-    ...{ id: toHex(id as Uint8Array), charged: big('charged'), writtenOff: big('writtenOff'), sold: big('sold') },
-    ...{ balance: big('balance'), claimed: big('claimed') },
+    id: toHex(id as Uint8Array),
+    charged: big('charged'),
+    writtenOff: big('writtenOff'),
+    sold: big('sold'),
+    balance: big('balance'),
+    claimed: big('claimed'),
     signature: signature as Uint8Array | null,
   };
 }
@@ -151,14 +159,17 @@ function channelRowOf({ id, signature, ...amounts }: Row): ChannelRow {
 function saleOf({ payer, nonce, contract, amount, payTo, validAfter, validBefore, ...rest }: Row): SaleRow {
   return {
     ...(rest as unknown as SaleRow),
-    ...{ payer: toHex(payer as Uint8Array), nonce: toHex(nonce as Uint8Array), payTo: toHex(payTo as Uint8Array) },
+    payer: toHex(payer as Uint8Array),
+    nonce: toHex(nonce as Uint8Array),
+    payTo: toHex(payTo as Uint8Array),
     ...{
       amount: BigInt(amount as number),
       validAfter: BigInt(validAfter as string),
       validBefore: BigInt(validBefore as string),
     },
     rail: railOf(toHex(contract as Uint8Array)),
-    ...{ price: bigOrNull(rest.price), max: bigOrNull(rest.max) },
+    price: bigOrNull(rest.price),
+    max: bigOrNull(rest.max),
     channelId: rest.channelId === null ? null : toHex(rest.channelId as Uint8Array),
   };
 }

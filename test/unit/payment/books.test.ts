@@ -41,10 +41,14 @@ const log = (level: string) => (detail: object, message: string) =>
 
 function open() {
   return createBooks({
-    ...{ store: stores.books, ledger: stores.payments, network: NETWORK, clock },
+    store: stores.books,
+    ledger: stores.payments,
+    network: NETWORK,
+    clock,
     rails: [
       {
-        ...{ name: 'usdc-exact', contract: CONTRACT },
+        name: 'usdc-exact',
+        contract: CONTRACT,
         books: {
           compare: async (rows) => {
             compared.push(rows.map(({ id }) => id));
@@ -143,7 +147,7 @@ describe('a row', () => {
     }
     expect([await entries('missing'), alerts()]).toEqual([[['row', 500n]], ['row']]);
     expect(logged.find(({ level }) => level === 'error')).toMatchObject({
-      ...{ message: 'ALERT: the ledger has money that the chain lacks' },
+      message: 'ALERT: the ledger has money that the chain lacks',
       detail: { rail: 'usdc-exact', payment: 'row', usdc: '0.0005', reason: 'it has not paid' },
     });
     verdicts.set('row', missing(700n));
@@ -223,7 +227,9 @@ describe('a rail', () => {
   });
   const watch = () =>
     createMismatchWatch({
-      ...{ store: stores.books, network: NETWORK, stopsBeyond: 1_000_000n },
+      store: stores.books,
+      network: NETWORK,
+      stopsBeyond: 1_000_000n,
       log: { info: log('info'), error: log('error') },
     });
 

@@ -26,8 +26,10 @@ interface ChannelBooksOptions {
 
 /**
  * Compares channels and claims with the contract. Unclaimed charges are no difference: the contract does not know them.
- * 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says it paid.
- * 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's own is not compared.
+ * 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says
+ *    it paid.
+ * 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's
+ *    own is not compared.
  * What one provider says to be missing counts once another one says it.
  */
 export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<RailBooks, 'compareRest'>> {
@@ -70,7 +72,10 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
   };
 }
 
-/** Compares channels with what the contract has recorded. Null for a channel that cannot be read, or only as it was before the ledger's own state. */
+/**
+ * Compares channels with what the contract has recorded. Null for a channel that cannot be read, or only as it was
+ * before the ledger's own state.
+ */
 function createComparison({ chain }: ChannelBooksOptions) {
   const reader = createChannelReader(forBooks(chain));
   const otherReader = createChannelReader(chain);
@@ -95,7 +100,10 @@ function createComparison({ chain }: ChannelBooksOptions) {
   };
 }
 
-/** Compares the claims that ended in the span, and those that are open. An open one that the ledger no longer has lacks nothing. */
+/**
+ * Compares the claims that ended in the span, and those that are open. An open one that the ledger no longer has lacks
+ * nothing.
+ */
 async function compareClaims(
   verdicts: Map<string, BookVerdict>,
   { from, to }: { readonly from: number; readonly to: number },

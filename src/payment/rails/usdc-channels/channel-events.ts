@@ -10,15 +10,19 @@ const abi = parseAbi([
   'event Refunded(bytes32 indexed channelId, address indexed sender, uint128 amount)',
 ]);
 
-/** What one event of the settlement contract says. Amounts in base units of the token. Ids have 32 bytes, addresses 20. `Settled` is a sweep. */
+/**
+ * What one event of the settlement contract says. Amounts in base units of the token. Ids have 32 bytes, addresses 20.
+ * `Settled` is a sweep.
+ */
 export type ChannelEvent =
   | { readonly kind: 'Claimed'; readonly channelId: Uint8Array; readonly amount: bigint; readonly totalClaimed: bigint }
   | { readonly kind: 'Settled'; readonly receiver: Uint8Array; readonly token: Uint8Array; readonly amount: bigint }
   | { readonly kind: 'Refunded'; readonly channelId: Uint8Array; readonly amount: bigint };
 
 /**
- * Reads the settlement contract's claims, sweeps and refunds in a mined transaction, in their order. A transaction that reverted has none. An event names only
- * the id of its channel, so the caller compares it with the ids of its own channels.
+ * Reads the settlement contract's claims, sweeps and refunds in a mined transaction, in their order. A transaction that
+ * reverted has none. An event names only the id of its channel, so the caller compares it with the ids of its own
+ * channels.
  */
 export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' | 'logs'>): ChannelEvent[] {
   if (status !== '0x1') return [];

@@ -24,9 +24,10 @@ interface GatewayBooksOptions {
 
 /**
  * The books of payments over the Gateway. A row has no transaction of ours. Its batch has one, which many rows share.
- * 1. No batch is known yet: unread, and looked at again. The Gateway failed the transfer after it had accepted it: the row's amount is missing.
- * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, the rows beyond the credit are missing, the
- *    first rows first. So no two rows share a credit.
+ * 1. No batch is known yet: unread, and looked at again. The Gateway failed the transfer after it had accepted it: the
+ *    row's amount is missing.
+ * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, the rows beyond
+ *    it are missing: it covers them in the order of their ids. So no two rows share a credit.
  * 3. The Gateway does not publish its events. A batch that succeeded and in which no credit can be read is unread.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
@@ -102,8 +103,9 @@ const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const missing = (amount: bigint, detail: string): BookVerdict => ({ kind: 'missing', amount, detail });
 
 /**
- * What a batch credits to an address: the token's transfers to it, or events of the Gateway's wallet that name it last and hold one amount, whichever is
- * more. Transfers by an authorization of the token are left out, because they pay rows of their own. Null without any.
+ * What a batch credits to an address: the token's transfers to it, or events of the Gateway's wallet that name it last
+ * and hold one amount, whichever is more. Transfers by an authorization of the token are left out, because they pay
+ * rows of their own. Null without any.
  */
 function creditIn(
   { logs }: Receipt,

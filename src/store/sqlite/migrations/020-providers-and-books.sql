@@ -11,11 +11,13 @@ CREATE TABLE provider_notes (
   PRIMARY KEY (host, kind, question)
 ) STRICT;
 
--- The books against the chain: how far they are checked, what could not be read, and what the ledger has and the chain lacks.
+-- The books against the chain: how far they are checked, what could not be read, and what the ledger has and the chain
+-- lacks.
 CREATE TABLE book_entries (
   network     TEXT    NOT NULL,
   rail        TEXT    NOT NULL,
-  -- checked: everything before `noted_at` and up to `block` was compared. unread: the item is to be looked at again. missing: the chain lacks `amount`.
+  -- checked: everything before `noted_at` and up to `block` was compared. unread: the item is to be looked at again.
+  -- missing: the chain lacks `amount`.
   kind        TEXT    NOT NULL CHECK (kind IN ('checked', 'unread', 'missing')),
   -- A payment's id, an operation's id or a channel's id in hex. Empty with `checked`.
   item        TEXT    NOT NULL,

@@ -34,14 +34,25 @@ function rowOf({ from, to, value, nonce }: Authorization, hash: string | null, m
   const { channel: _none, ...row } = reservation('id', 'nonce');
   return {
     ...row,
-    ...{ payer: from, payTo: to, amount: value, nonce, validBefore: 2n ** 60n, charged: value, state: 'settled' },
+    payer: from,
+    payTo: to,
+    amount: value,
+    nonce,
+    validBefore: 2n ** 60n,
+    charged: value,
+    state: 'settled',
     ...{
       transaction: hash === null ? null : hexToBytes(hash as `0x${string}`),
       block: HEAD,
       checkedBlock: 1,
       endedAt: 1,
     },
-    ...{ signature: null, payerHasCode: false, reason: null, deliveries: 0, deliveredAt: null, channel: null },
+    signature: null,
+    payerHasCode: false,
+    reason: null,
+    deliveries: 0,
+    deliveredAt: null,
+    channel: null,
     calldata: null,
     ...more,
   };
@@ -136,8 +147,12 @@ describe('what came in beyond the ledger', () => {
   const topic = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
   const SWEEPER = Buffer.alloc(20, 7);
   const log = (block: number, transactionHash: string, units: bigint, from = Buffer.alloc(20, 9)) => ({
-    ...{ address: USDC, topics: [TRANSFER, topic(from), topic(payTo)], transactionHash },
-    ...{ blockNumber: `0x${block.toString(16)}`, logIndex: `0x${block.toString(16)}`, blockHash: null },
+    address: USDC,
+    topics: [TRANSFER, topic(from), topic(payTo)],
+    transactionHash,
+    blockNumber: `0x${block.toString(16)}`,
+    logIndex: `0x${block.toString(16)}`,
+    blockHash: null,
     data: `0x${units.toString(16).padStart(64, '0')}`,
   });
   type Log = ReturnType<typeof log>;
@@ -155,7 +170,10 @@ describe('what came in beyond the ledger', () => {
     });
     const client = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
     const surplus = createSurplusCount({
-      ...{ chain: client, usdc: USDC, payTo, without: SWEEPER },
+      chain: client,
+      usdc: USDC,
+      payTo,
+      without: SWEEPER,
       known: async (hash: Uint8Array) => (Buffer.from(hash).toString('hex') === known.slice(2) ? 500n : 0n),
     });
     const found = await surplus.count(after, head);

@@ -93,7 +93,8 @@ describe('a channel', () => {
 
   test('that the ledger no longer has, or has no claim of, lacks nothing', async () => {
     expect(await compare(['channel:0xab', 'claim:gone'])).toEqual({
-      ...{ 'channel:0xab': { kind: 'shown' }, 'claim:gone': { kind: 'shown' } },
+      'channel:0xab': { kind: 'shown' },
+      'claim:gone': { kind: 'shown' },
     });
   });
 

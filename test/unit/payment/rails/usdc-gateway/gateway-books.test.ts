@@ -35,7 +35,10 @@ const books = () =>
         return calls.map(() => ({ result: receipt }));
       },
     },
-    ...{ transfers: stores.transfers, ledger: stores.payments, usdc: USDC, wallet: WALLET },
+    transfers: stores.transfers,
+    ledger: stores.payments,
+    usdc: USDC,
+    wallet: WALLET,
   });
 
 /** A settled row of 500, and what is known of its transfer. */
@@ -52,10 +55,16 @@ async function compare(...ids: string[]) {
 }
 
 const transfer = (units: bigint, to: Uint8Array = SELLER, address: string = USDC) => ({
-  ...{ address, topics: [TRANSFER, topic(randomBytes(20)), topic(to)], data: word(units) },
+  address,
+  topics: [TRANSFER, topic(randomBytes(20)), topic(to)],
+  data: word(units),
 });
 const receiptOf = (logs: object[], status = '0x1') => ({
-  ...{ transactionHash: bytesToHex(BATCH), blockNumber: '0x5', gasUsed: '0x1', status, logs },
+  transactionHash: bytesToHex(BATCH),
+  blockNumber: '0x5',
+  gasUsed: '0x1',
+  status,
+  logs,
 });
 const both = (receipt: object | null) => {
   receipts.set(0, receipt).set(1, receipt);
