@@ -82,8 +82,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '4: what failures cost has no bound',
     file: 'src/payment/settlers/relayer/gas-budget.ts',
-    find: 'return dailyFailuresWei !== null && failedWei >= dailyFailuresWei',
-    replace: 'return dailyFailuresWei !== null && failedWei < 0n',
+    find: 'dailyFailuresWei !== null && today().failedWei >= dailyFailuresWei',
+    replace: 'dailyFailuresWei !== null && today().failedWei < 0n',
     breaks: ['the relayer keeps its bounds'],
   },
   {

@@ -85,8 +85,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'the day’s gas is no bound',
     file: 'src/payment/settlers/relayer/gas-budget.ts',
-    find: 'return dailyWei !== null && spentWei + expectedWei >= dailyWei',
-    replace: 'return dailyWei !== null && spentWei + expectedWei < 0n',
+    find: 'return dailyWei !== null && today().wei + expectedWei >= dailyWei',
+    replace: 'return dailyWei !== null && today().wei + expectedWei < 0n',
     breaks: ['the relayer keeps its bounds'],
   },
   {
