@@ -10,6 +10,17 @@ export const OPEN_REFUND = "EXISTS (SELECT 1 FROM channel_operations WHERE chann
 export const RECENT_REFUND =
   "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done' AND ended_at > @pausedSince)";
 
+/**
+ * Whether a voucher of the channel may be charged, in SQL over its row: two providers gave its state, and the contract has not refused its charges.
+ */
+export const IS_SOLD_ON = 'confirmed_block = state_block AND refused_at IS NULL';
+
+/**
+ * By how many blocks a noted state may be newer than one that providers confirm now: two minutes on Arc, because a read may end late. One that is further
+ * ahead is of no block of this chain, and is replaced.
+ */
+export const MOST_AHEAD = 240;
+
 /** What of a channel is open, in SQL over `@channelId`. */
 export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
 

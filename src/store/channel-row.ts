@@ -24,6 +24,8 @@ export interface ChannelRow {
   withdraw_at: Whole;
   refund_nonce: Whole;
   state_block: Whole;
+  confirmed_block: Whole | null;
+  refused_at: Whole | null;
   read_at: Whole;
   used_at: Whole;
   unclaimed_since: Whole | null;
@@ -74,6 +76,8 @@ export function channelFromRow(row: ChannelRow): Channel {
       refundNonce: BigInt(row.refund_nonce),
       block: Number(row.state_block),
     },
+    isConfirmed: row.confirmed_block !== null && Number(row.confirmed_block) === Number(row.state_block),
+    claimRefusedAt: row.refused_at === null ? null : Number(row.refused_at),
     readAt: Number(row.read_at),
     usedAt: Number(row.used_at),
     unclaimedSince: row.unclaimed_since === null ? null : Number(row.unclaimed_since),

@@ -30,7 +30,15 @@ describeLedgers('payment channels', (adapter) => {
       // What was claimed had been charged, by a ledger that is lost.
       const sums = { charged: state.totalClaimed, writtenOff: 0n, signature: null };
       const times = { readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince: null };
-      expect(noted).toEqual({ id: ID, ...TERMS, ...sums, state, ...times });
+      expect(noted).toEqual({
+        id: ID,
+        ...TERMS,
+        ...sums,
+        state,
+        isConfirmed: true,
+        claimRefusedAt: null,
+        ...times,
+      });
       expect(await channels.get(ID)).toEqual(noted);
       expect(await channels.get(hash32('no channel'))).toBeNull();
     });

@@ -15,6 +15,14 @@ const WHAT_IS_OPEN = statement<{ channelId: Uint8Array }>(FIND_OPEN);
 const UNCLAIMED = statement<{ network: string; limit: number; since: number; id: Uint8Array }>(`
   SELECT * FROM channels WHERE network = @network AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (@since::bigint, @id::bytea)
    ORDER BY unclaimed_since, id LIMIT @limit`);
+const UNCONFIRMED = statement<{ network: string; limit: number; after: Uint8Array }>(`
+  SELECT * FROM channels
+   WHERE network = @network AND id > @after::bytea AND confirmed_block IS DISTINCT FROM state_block
+     AND (balance > 0 OR unclaimed_since IS NOT NULL)
+   ORDER BY id LIMIT @limit`);
+const REFUSED = statement<{ network: string }>(
+  'SELECT count(*)::numeric AS sum FROM channels WHERE network = @network AND refused_at IS NOT NULL',
+);
 const TOTALS = statement<{ network: string }>(`
   SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS "writtenOff"
     FROM channels WHERE network = @network`);
@@ -74,12 +82,16 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
     },
     listClaimed: (network, limit, after = Buffer.alloc(0)) => channels(CLAIMED({ network, limit, after })),
     listDoneClaims: (network, from, to) => operations(DONE_CLAIMS({ network, from, to })),
+    listUnconfirmed: (network, limit, after) =>
+      channels(UNCONFIRMED({ network, limit, after: after ?? Buffer.alloc(0) })),
+    countRefused: async (network) => Number(await sum(REFUSED({ network }))),
     writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
     hasAny: async (network) => (await pools.read(ANY({ network }))).length > 0,
     totals: async (network) => {
       const [sums] = await pools.read<Awaited<ReturnType<ChannelStore['totals']>>>(TOTALS({ network }));
       return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };
     },
+    refuseClaim: (id, now) => queue.write(channelWrites.refuseClaim(id, now)),
     prune: (beforeMs, limit) => queue.write(channelWrites.prune(beforeMs, limit)),
     begin: (operation, terms) => queue.write(channelWrites.begin(operation, terms)),
     operation: async (id) => (await operations(OPERATION({ id })))[0] ?? null,

@@ -1,6 +1,8 @@
 import {
   channelValues,
   endValues,
+  IS_SOLD_ON,
+  MOST_AHEAD,
   OPEN_REFUND,
   OPEN_SALE,
   PRUNE,
@@ -37,7 +39,7 @@ const CHARGE = statement<
            @route::text, @protocol::text, @channelId::bytea, @voucherMax::numeric, ${afterWith('balance')}, 0
       FROM channels
      WHERE channels.id = @channelId::bytea AND charged = @voucherMax::numeric - @price::numeric
-       AND @voucherMax::numeric <= balance - withdraw_amount AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
+       AND @voucherMax::numeric <= balance - withdraw_amount AND ${IS_SOLD_ON} AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
     ON CONFLICT DO NOTHING
     RETURNING id, channel_after),
   charge AS (
@@ -50,25 +52,34 @@ const CHARGE = statement<
 // What was claimed was charged, by this ledger or by one that is lost: then no voucher over the whole sum is known.
 const NOTE_STATE = statement<ReturnType<typeof channelValues>>(`
   INSERT INTO channels (id, network, payer, payer_authorizer, receiver, receiver_authorizer, token, withdraw_delay, salt, charged, written_off,
-                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, read_at, used_at)
+                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, confirmed_block,
+                        read_at, used_at)
   VALUES (@id::bytea, @network, @payer, @payerAuthorizer, @receiver, @receiverAuthorizer, @token, @withdrawDelay, @salt,
-          @totalClaimed::numeric, 0, @balance, @totalClaimed::numeric, @withdrawAmount, @withdrawAt, @refundNonce, @block,
-          @now::bigint, @now::bigint)
+          @totalClaimed::numeric, 0, @balance, @totalClaimed::numeric, @withdrawAmount, @withdrawAt, @refundNonce,
+          @block::bigint, @block::bigint, @now::bigint, @now::bigint)
   ON CONFLICT (id) DO UPDATE
      SET charged = greatest(channels.charged, excluded.total_claimed),
          signature = CASE WHEN excluded.total_claimed > channels.charged THEN NULL ELSE channels.signature END,
          written_off = least(channels.written_off, greatest(channels.charged, excluded.total_claimed) - excluded.total_claimed),
          balance = excluded.balance, total_claimed = excluded.total_claimed, withdraw_amount = excluded.withdraw_amount,
          withdraw_at = excluded.withdraw_at, refund_nonce = excluded.refund_nonce, state_block = excluded.state_block, read_at = excluded.read_at,
+         confirmed_block = excluded.state_block,
+         deposit_block = CASE WHEN channels.deposit_block > excluded.state_block + ${MOST_AHEAD} THEN 0 ELSE channels.deposit_block END,
+         refused_at = CASE WHEN channels.charged - excluded.total_claimed > channels.written_off THEN channels.refused_at END,
          unclaimed_since = CASE WHEN channels.charged - excluded.total_claimed > channels.written_off THEN coalesce(
            (SELECT ended_at FROM usdc_payments
              WHERE channel_id = channels.id AND voucher_max > excluded.total_claimed AND state <> 'failed' AND ended_at IS NOT NULL
              ORDER BY voucher_max LIMIT 1), channels.unclaimed_since, excluded.read_at) END
-   WHERE excluded.state_block >= greatest(channels.state_block, channels.deposit_block)`);
+   WHERE excluded.state_block >= greatest(channels.state_block, channels.deposit_block)
+      OR greatest(channels.state_block, channels.deposit_block) > excluded.state_block + ${MOST_AHEAD}
+      OR channels.confirmed_block IS DISTINCT FROM channels.state_block`);
 const WRITE_OFF = statement<{ id: Uint8Array; amount: bigint; upTo: bigint }>(`
   UPDATE channels SET written_off = written_off + @amount::numeric,
+                      refused_at = CASE WHEN total_claimed + written_off + @amount::numeric < charged THEN refused_at END,
                       unclaimed_since = CASE WHEN total_claimed + written_off + @amount::numeric < charged THEN unclaimed_since END
    WHERE id = @id AND charged = @upTo::numeric AND @amount::numeric >= 0 AND total_claimed + written_off + @amount::numeric <= charged`);
+const REFUSE_CLAIM = statement<{ id: Uint8Array; now: number }>(`
+  UPDATE channels SET refused_at = coalesce(refused_at, @now::bigint) WHERE id = @id AND unclaimed_since IS NOT NULL`);
 
 const PRUNE_UNUSED = statement<{ beforeMs: number; limit: number }>(PRUNE);
 
@@ -108,6 +119,10 @@ export const channelWrites = {
   writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): Write<boolean> => ({
     statements: [WRITE_OFF({ id, amount, upTo })],
     read: changedOne,
+  }),
+  refuseClaim: (id: Uint8Array, now: number): Write<void> => ({
+    statements: [REFUSE_CLAIM({ id, now })],
+    read: () => {},
   }),
   prune: (beforeMs: number, limit: number): Write<number> => ({
     statements: [PRUNE_UNUSED({ beforeMs, limit })],

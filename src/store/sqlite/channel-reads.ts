@@ -10,7 +10,18 @@ type OperationReads = Pick<
   'operation' | 'openOperations' | 'lastRefund' | 'getRefunded' | 'findDone' | 'listDoneClaims'
 >;
 type ChannelReads = OperationReads &
-  Pick<ChannelStore, 'findSale' | 'findOpen' | 'listUnclaimed' | 'listClaimed' | 'hasAny' | 'totals' | 'totalsOverdue'>;
+  Pick<
+    ChannelStore,
+    | 'findSale'
+    | 'findOpen'
+    | 'listUnclaimed'
+    | 'listClaimed'
+    | 'hasAny'
+    | 'totals'
+    | 'totalsOverdue'
+    | 'listUnconfirmed'
+    | 'countRefused'
+  >;
 
 /** Reads rows of channels by a condition. */
 export function createChannelRows(db: Sqlite) {
@@ -97,6 +108,15 @@ export function createChannelReads(db: Sqlite): ChannelReads {
         'SELECT * FROM channels WHERE network = ? AND total_claimed > 0 AND id > ? ORDER BY id LIMIT ?',
         ...[network, after, limit],
       ),
+    listUnconfirmed: async (network, limit, after) =>
+      channels(
+        `SELECT * FROM channels
+          WHERE network = ? AND id > ? AND confirmed_block IS NOT state_block AND (balance > 0 OR unclaimed_since IS NOT NULL)
+          ORDER BY id LIMIT ?`,
+        ...[network, after ?? new Uint8Array(), limit],
+      ),
+    countRefused: async (network) =>
+      Number(sum('SELECT count(*) AS sum FROM channels WHERE network = ? AND refused_at IS NOT NULL', [network])),
     totals: async (network) =>
       sql(
         `SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS writtenOff

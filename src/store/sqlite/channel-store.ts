@@ -28,6 +28,7 @@ export function createChannelStore(db: Sqlite, waiting = createWaitingBytes()): 
     charge: (sale, reply, keepUntil) =>
       waiting.during(reply.length, () => commit(() => writes.charge(sale, reply, keepUntil))),
     writeOff: (id, amount, upTo) => commit(() => writes.writeOff(id, amount, upTo)),
+    refuseClaim: (id, now) => commit(() => writes.refuseClaim(id, now)),
     prune: (beforeMs, limit) => commit(() => writes.prune(beforeMs, limit)),
     begin: (operation, terms) => commit(() => writes.begin(operation, terms)),
     noteBroadcast: (entries) => commit(() => writes.noteBroadcast(entries)),

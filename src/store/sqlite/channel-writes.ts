@@ -1,6 +1,8 @@
 import {
   channelValues,
   endValues,
+  IS_SOLD_ON,
+  MOST_AHEAD,
   OPEN_REFUND,
   OPEN_SALE,
   PRUNE,
@@ -27,6 +29,7 @@ const INSERT_SALE = `
          @route, @protocol, @channelId, @voucherMax, ${AFTER}
     FROM channels
    WHERE id = @channelId AND charged = @voucherMax - @price AND @voucherMax <= balance - withdraw_amount
+     AND ${IS_SOLD_ON}
      AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
   ON CONFLICT DO NOTHING
   RETURNING channel_after`;
@@ -39,24 +42,32 @@ const KEEP_REPLY = 'INSERT INTO usdc_replies (payment_id, body, keep_until) VALU
 // What was claimed was charged, by this ledger or by one that is lost: then no voucher over the whole sum is known.
 const INSERT_CHANNEL = `
   INSERT INTO channels (id, network, payer, payer_authorizer, receiver, receiver_authorizer, token, withdraw_delay, salt, charged, written_off,
-                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, read_at, used_at)
+                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, confirmed_block,
+                        read_at, used_at)
   VALUES (@id, @network, @payer, @payerAuthorizer, @receiver, @receiverAuthorizer, @token, @withdrawDelay, @salt, @totalClaimed, 0,
-          @balance, @totalClaimed, @withdrawAmount, @withdrawAt, @refundNonce, @block, @now, @now)
+          @balance, @totalClaimed, @withdrawAmount, @withdrawAt, @refundNonce, @block, @block, @now, @now)
   ON CONFLICT (id) DO UPDATE
      SET charged = max(charged, @totalClaimed),
          signature = CASE WHEN @totalClaimed > charged THEN NULL ELSE signature END,
          written_off = min(written_off, max(charged, @totalClaimed) - @totalClaimed),
          balance = @balance, total_claimed = @totalClaimed, withdraw_amount = @withdrawAmount, withdraw_at = @withdrawAt,
-         refund_nonce = @refundNonce, state_block = @block, read_at = @now,
+         refund_nonce = @refundNonce, state_block = @block, confirmed_block = @block, read_at = @now,
+         deposit_block = CASE WHEN deposit_block > @block + ${MOST_AHEAD} THEN 0 ELSE deposit_block END,
+         refused_at = CASE WHEN charged - @totalClaimed > written_off THEN refused_at END,
          unclaimed_since = CASE WHEN charged - @totalClaimed > written_off THEN coalesce(
            (SELECT ended_at FROM usdc_payments
              WHERE channel_id = channels.id AND voucher_max > @totalClaimed AND state <> 'failed' AND ended_at IS NOT NULL
              ORDER BY voucher_max LIMIT 1), unclaimed_since, @now) END
-   WHERE @block >= max(state_block, deposit_block)`;
+   WHERE @block >= max(state_block, deposit_block) OR max(state_block, deposit_block) > @block + ${MOST_AHEAD}
+      OR confirmed_block IS NOT state_block`;
 const WRITE_OFF = `
   UPDATE channels SET written_off = written_off + @amount,
+                      refused_at = CASE WHEN total_claimed + written_off + @amount < charged THEN refused_at END,
                       unclaimed_since = CASE WHEN total_claimed + written_off + @amount < charged THEN unclaimed_since END
    WHERE id = @id AND charged = @upTo AND @amount >= 0 AND total_claimed + written_off + @amount <= charged`;
+
+const REFUSE_CLAIM = `
+  UPDATE channels SET refused_at = coalesce(refused_at, @now) WHERE id = @id AND unclaimed_since IS NOT NULL`;
 
 const BEGIN = `
   INSERT INTO channel_operations (id, network, kind, channel_id, amount, calldata, state, created_at)
@@ -92,6 +103,7 @@ export function createChannelWrites(db: Sqlite) {
     },
     writeOff: (id: Uint8Array, amount: bigint, upTo: bigint): boolean =>
       sql(WRITE_OFF).run({ id, amount, upTo }).changes === 1,
+    refuseClaim: (id: Uint8Array, now: number): void => void sql(REFUSE_CLAIM).run({ id, now }),
     prune: (beforeMs: number, limit: number): number => sql(PRUNE).run({ beforeMs, limit }).changes,
     begin: (operation: NewOperation, terms: RefundTerms | undefined): boolean =>
       sql(BEGIN).run({ ...operation, ...refundValues(terms) }).changes === 1,

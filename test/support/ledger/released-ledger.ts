@@ -129,7 +129,13 @@ async function expectChannel({ channels, payments }: LedgerStores, version: numb
   const { id } = rows.channelTerms;
   if (version < 16) return expect(await channels.get(id)).toBeNull();
   const { signature } = rows.voucher;
-  expect(await channels.get(id)).toMatchObject({ ...rows.channelTerms, charged: 700n, writtenOff: 0n, signature });
+  expect(await channels.get(id)).toMatchObject({
+    ...rows.channelTerms,
+    charged: 700n,
+    writtenOff: 0n,
+    signature,
+    isConfirmed: version >= 21,
+  });
   expect(await channels.findSale(id, 700n)).toMatchObject({ id: rows.VOUCHER_SALE, state: 'settled', price: 700n });
   expect(await payments.takeReply(rows.VOUCHER_SALE, 10, rows.AT)).toEqual(rows.replyOf(rows.VOUCHER_SALE));
   expect(await channels.listUnclaimed(rows.USDC, 5)).toHaveLength(1);

@@ -134,7 +134,7 @@ function seedChannels(put: Put, ended: (id: string, more: object) => void): void
       refund_nonce: 2n,
       state_block: 5,
     },
-    ...{ deposit_block: 6, read_at: 7, used_at: 8, unclaimed_since: 9 },
+    ...{ deposit_block: 6, confirmed_block: 5, refused_at: 10, read_at: 7, used_at: 8, unclaimed_since: 9 },
   });
   const after = { balance: String(most), totalClaimed: '0', withdrawAmount: '0', withdrawAt: 0, refundNonce: '0' };
   const snapshot = { channel_id: id, voucher_max: most, channel_after: JSON.stringify(after) };

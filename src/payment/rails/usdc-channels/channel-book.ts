@@ -15,7 +15,14 @@ const LEAST_AGE_MS = 2000;
 export type ReadChannel = (id: Uint8Array, asker: Asker) => Promise<ChannelState>;
 
 /** What a channel without a sale has. */
-const UNUSED = { charged: 0n, writtenOff: 0n, signature: null, unclaimedSince: null };
+const UNUSED = {
+  charged: 0n,
+  writtenOff: 0n,
+  signature: null,
+  unclaimedSince: null,
+  isConfirmed: true,
+  claimRefusedAt: null,
+};
 
 interface Looked {
   readonly channel: Channel;

@@ -20,6 +20,8 @@ const shown = (charged: string) => ({
 const channel: Channel = {
   ...channelTerms('a'),
   ...{ charged: 700n, writtenOff: 0n, signature: null, state, readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince: null },
+  isConfirmed: true,
+  claimRefusedAt: null,
 };
 
 test('a correction of a channel without a voucher tells its state alone, and that its payer has paid', () => {

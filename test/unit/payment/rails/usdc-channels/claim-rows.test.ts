@@ -15,6 +15,8 @@ function channelOf(
     ...channelTerms('a'),
     ...{ charged, writtenOff: 0n, signature: Buffer.alloc(65, 1), state: channelState(state) },
     ...{ readAt: SINCE, usedAt: SINCE, unclaimedSince: SINCE },
+    isConfirmed: true,
+    claimRefusedAt: null,
     ...more,
   };
 }

@@ -28,6 +28,8 @@ function channel(balance: bigint, charged: bigint, { refunds = 0n, payer = 1, wr
     writtenOff,
     signature: null,
     state,
+    isConfirmed: true,
+    claimRefusedAt: null,
     ...times,
   };
 }

@@ -7,6 +7,8 @@ const channelOf = (unclaimedSince: number | null, state: Parameters<typeof chann
   ...channelTerms('a'),
   ...{ charged: 100n, writtenOff: 0n, signature: Buffer.alloc(65, 1), state: channelState(state) },
   ...{ readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince },
+  isConfirmed: true,
+  claimRefusedAt: null,
 });
 
 test.each<[string, number | null, number, boolean, boolean]>([

@@ -1,0 +1,6 @@
+-- The block at which two RPC providers gave the channel's state. The state counts only where this is `state_block`: an older release notes a state without it.
+ALTER TABLE channels ADD COLUMN confirmed_block INTEGER;
+-- When the contract refused to record the channel's charges. Null while nothing is left to claim.
+ALTER TABLE channels ADD COLUMN refused_at INTEGER;
+CREATE INDEX channels_unconfirmed ON channels (network, id) WHERE confirmed_block IS NOT state_block;
+CREATE INDEX channels_refused ON channels (network) WHERE refused_at IS NOT NULL;
