@@ -68,6 +68,7 @@ export function withinBudget(
     ready: chain.ready,
     requestsPerSecond: chain.requestsPerSecond,
     agreed: chain.agreed,
+    each: () => Promise.reject(new Error('the collector asks one provider')),
     everywhere: () => Promise.reject(new Error('the collector only reads')),
   };
 }

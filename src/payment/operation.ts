@@ -10,6 +10,9 @@ export interface MinedTransaction {
   readonly blockNumber: string;
   /** `0x1` when the transaction did not revert. Then its logs still decide. */
   readonly status: string;
+  /** In units of gas and in wei a unit, as JSON-RPC quantities. Some nodes leave the price out. */
+  readonly gasUsed?: string;
+  readonly effectiveGasPrice?: string | undefined;
   readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
 }
 
@@ -44,6 +47,11 @@ export interface Operation extends ContractCall {
   readonly id: string;
   /** The gas limit of its transaction. */
   readonly gas: bigint;
+  /**
+   * The block that its simulation must not be older than, because it was decided on what stood there. It is simulated
+   * at that block or the agreed head, whichever is later. Without it at the newest block of the node that is asked.
+   */
+  readonly leastBlock?: number;
   /** Whether a transaction with it may have been sent to a node before. */
   readonly broadcast: boolean;
   /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */

@@ -11,13 +11,14 @@ export const RECENT_REFUND =
   "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done' AND ended_at > @pausedSince)";
 
 /**
- * Whether a voucher of the channel may be charged, in SQL over its row: two providers gave its state, and the contract has not refused its charges.
+ * Whether a voucher of the channel may be charged, in SQL over its row: two providers gave its state, and the contract
+ * has not refused its charges.
  */
 export const IS_SOLD_ON = 'confirmed_block = state_block AND refused_at IS NULL';
 
 /**
- * By how many blocks a noted state may be newer than one that providers confirm now: two minutes on Arc, because a read may end late. One that is further
- * ahead is of no block of this chain, and is replaced.
+ * By how many blocks a noted state may be newer than one that providers confirm now: two minutes on Arc, because a read
+ * may end late. One that is further ahead is of no block of this chain, and is replaced.
  */
 export const MOST_AHEAD = 240;
 

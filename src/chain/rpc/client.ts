@@ -2,16 +2,16 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import type { Allowance } from './allowance.ts';
-import { createRankQueue } from './allowed.ts';
+import { chainBusy, createRankQueue } from './allowed.ts';
 import type { RpcCall, RpcOptions } from './call.ts';
 import { type Ask, createAsk } from './failover.ts';
 import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
 import { createProviderPool } from './provider-pool.ts';
-import type { Rank } from './rank.ts';
+import { type Rank, WAIT_MS } from './rank.ts';
 import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import type { RpcOutcome } from './wire.ts';
-import { type AskWitnesses, createWitnesses } from './witnesses.ts';
+import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
 
 /**
  * JSON-RPC over the configured providers, tried in order. Each has the time-out, and is used only after its chain id was checked.
@@ -40,6 +40,11 @@ export interface ChainClient {
    * Resolves when all have been asked. It reports neither their answers nor their failures.
    */
   everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
+  /**
+   * Asks a provider of each host by one request, for at most 100 calls. Resolves with the outcomes of each provider
+   * that answers, for a caller to whom one provider's word is enough. Rejects as `batch` does when nobody answers.
+   */
+  each(calls: readonly RpcCall[], options?: RpcOptions): Promise<readonly (readonly RpcOutcome[])[]>;
   /** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
   readonly agreed: Agreed;
 }
@@ -124,6 +129,10 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
     },
     ready: (rank, signal) => queue.untilAllowed(rank, Number.POSITIVE_INFINITY, signal).then(() => {}),
     requestsPerSecond: () => pool.inOrder().reduce((sum, { allowance }) => sum + allowance.rate(), 0),
+    async each(calls, rpc = {}) {
+      const isLone = agreed.witnesses < 2;
+      return isLone ? [await ask(calls, { ...rpc, fromOneProvider: true })] : askEach({ pool, queue }, calls, rpc);
+    },
     async everywhere(calls, { signal } = {}) {
       await Promise.allSettled(pool.inOrder().map((entry) => pool.call(entry, calls, signal)));
     },
@@ -142,6 +151,21 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
   if (witnesses < 2) return askInOrder;
   return (calls, rpc) =>
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
+}
+
+/** A provider that is late, or whose allowance is used up, holds up no other answer than its own. */
+async function askEach(
+  { pool, queue }: Pick<WitnessParts, 'pool' | 'queue'>,
+  calls: readonly RpcCall[],
+  rpc: RpcOptions,
+): Promise<readonly (readonly RpcOutcome[])[]> {
+  const { rank = 'sale', signal } = rpc;
+  if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
+  const entries = oneAHost(pool.inOrder()).filter(({ allowance }) => rank === 'settle' || allowance.free() >= 1);
+  const heard = await Promise.all(entries.map((entry) => askOne(pool, entry, { calls, statements: () => [], rpc })));
+  const answers = heard.flatMap((one) => (one ? [one.outcomes] : []));
+  if (answers.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
+  return answers;
 }
 
 const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -7,6 +7,7 @@ export function ranked(chain: ChainClient, rank: Rank): ChainClient {
     ...chain,
     request: (method, params, options) => chain.request(method, params, { rank, ...options }),
     agreed: { ...chain.agreed, head: (options) => chain.agreed.head({ rank, ...options }) },
+    each: (calls, options) => chain.each(calls, { rank, ...options }),
     batch: (calls, options) => chain.batch(calls, { rank, ...options }),
   };
 }

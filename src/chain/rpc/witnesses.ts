@@ -43,7 +43,7 @@ export interface Question {
 /** Asks until two providers say the same. */
 export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
 
-interface WitnessParts {
+export interface WitnessParts {
   readonly pool: ProviderPool;
   readonly queue: RankQueue;
   readonly trust: Trust;
@@ -106,15 +106,15 @@ async function askUntilDecided(
   }
 }
 
-/** One provider of each host, in the pool's order. */
-function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
+/** Returns one provider of each host, in the pool's order. */
+export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
   const byHost = new Map<string, PooledProvider>();
   for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
   return [...byHost.values()];
 }
 
-/** Null when the provider gives no answer. */
-async function askOne(
+/** Asks one provider for all calls by one request. Null when it gives no answer, or limits one of the calls. */
+export async function askOne(
   pool: ProviderPool,
   entry: PooledProvider,
   { calls, statements, rpc }: Question,

@@ -14,9 +14,15 @@ export interface Channel extends ChannelConfig {
   readonly signature: Uint8Array | null;
   /** The chain's state as it was last read, raised by the deposits that were settled since. */
   readonly state: ChannelState;
-  /** Whether a release that asks two providers read the state. One that an older release noted may be one provider's lie. */
+  /**
+   * Whether a release that asks two providers read the state. One that an older release noted may be one provider's
+   * lie.
+   */
   readonly isConfirmed: boolean;
-  /** When the contract refused to record the channel's charges. Null where it has not, and once nothing is left to claim. */
+  /**
+   * When the contract refused to record the channel's charges. Null where it has not, and once nothing is left to
+   * claim.
+   */
   readonly claimRefusedAt: number | null;
   /** When the state was last read from the chain. */
   readonly readAt: number;
@@ -62,9 +68,9 @@ export type OperationEnd =
 export interface ChannelStore {
   get(id: Uint8Array): Promise<Channel | null>;
   /**
-   * Notes what the providers agree on of a channel, at a block that was named, and inserts the channel when it is new. A state of an older block than the
-   * noted one changes nothing, unless the noted one is not confirmed or is far ahead of the chain. Lowers `unclaimedSince` to null when nothing is left to
-   * claim. Returns the channel as it is now.
+   * Notes what the providers agree on of a channel, at a block that was named, and inserts the channel when it is new.
+   * A state of an older block than the noted one changes nothing, unless the noted one is not confirmed or is far ahead
+   * of the chain. Lowers `unclaimedSince` to null when nothing is left to claim. Returns the channel as it is now.
    */
   note(
     channel: ChannelConfig & { readonly id: Uint8Array; readonly network: string },
@@ -78,8 +84,8 @@ export interface ChannelStore {
   /**
    * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from `max - price` to `max`, and keeps
    * the voucher. Returns the channel's state as the sale's row shows it. Null, and nothing is changed, when the charges differ from `max - price`, a
-   * deposit or a refund of the channel is open, the same voucher or identifier has another row, `max` is more than the noted balance less the noted
-   * withdrawal, the noted state is not confirmed, or the contract has refused the charges.
+   * deposit or a refund of the channel is open, the same voucher or identifier has another row, `max` is more than the
+   * noted balance less the noted withdrawal, the noted state is not confirmed, or the contract has refused the charges.
    */
   charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<ChannelAfter | null>;
   /** Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater (unclaimedSince, id). */
@@ -95,9 +101,15 @@ export interface ChannelStore {
   listClaimed(network: string, limit: number, after?: Uint8Array): Promise<Channel[]>;
   /** Claims that ended as `done` from `from` (inclusive) to `to` (exclusive), in Unix milliseconds, oldest first. */
   listDoneClaims(network: string, from: number, to: number): Promise<ChannelOperation[]>;
-  /** Channels with money or unclaimed charges whose state is not confirmed, by id. With `after`: only channels with a greater id. */
+  /**
+   * Channels with money or unclaimed charges whose state is not confirmed, by id. With `after`: only channels with a
+   * greater id.
+   */
   listUnconfirmed(network: string, limit: number, after?: Uint8Array): Promise<Channel[]>;
-  /** Notes that the contract refuses to record the channel's charges. It takes no voucher until nothing is left to claim. */
+  /**
+   * Notes that the contract refuses to record the channel's charges. It takes no voucher until nothing is left to
+   * claim.
+   */
   refuseClaim(id: Uint8Array, now: number): Promise<void>;
   /** How many channels the contract has refused to record the charges of. */
   countRefused(network: string): Promise<number>;

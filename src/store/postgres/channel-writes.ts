@@ -39,7 +39,8 @@ const CHARGE = statement<
            @route::text, @protocol::text, @channelId::bytea, @voucherMax::numeric, ${afterWith('balance')}, 0
       FROM channels
      WHERE channels.id = @channelId::bytea AND charged = @voucherMax::numeric - @price::numeric
-       AND @voucherMax::numeric <= balance - withdraw_amount AND ${IS_SOLD_ON} AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
+       AND @voucherMax::numeric <= balance - withdraw_amount AND ${IS_SOLD_ON}
+       AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
     ON CONFLICT DO NOTHING
     RETURNING id, channel_after),
   charge AS (
@@ -52,8 +53,8 @@ const CHARGE = statement<
 // What was claimed was charged, by this ledger or by one that is lost: then no voucher over the whole sum is known.
 const NOTE_STATE = statement<ReturnType<typeof channelValues>>(`
   INSERT INTO channels (id, network, payer, payer_authorizer, receiver, receiver_authorizer, token, withdraw_delay, salt, charged, written_off,
-                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, confirmed_block,
-                        read_at, used_at)
+                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block,
+                        confirmed_block, read_at, used_at)
   VALUES (@id::bytea, @network, @payer, @payerAuthorizer, @receiver, @receiverAuthorizer, @token, @withdrawDelay, @salt,
           @totalClaimed::numeric, 0, @balance, @totalClaimed::numeric, @withdrawAmount, @withdrawAt, @refundNonce,
           @block::bigint, @block::bigint, @now::bigint, @now::bigint)
@@ -64,8 +65,10 @@ const NOTE_STATE = statement<ReturnType<typeof channelValues>>(`
          balance = excluded.balance, total_claimed = excluded.total_claimed, withdraw_amount = excluded.withdraw_amount,
          withdraw_at = excluded.withdraw_at, refund_nonce = excluded.refund_nonce, state_block = excluded.state_block, read_at = excluded.read_at,
          confirmed_block = excluded.state_block,
-         deposit_block = CASE WHEN channels.deposit_block > excluded.state_block + ${MOST_AHEAD} THEN 0 ELSE channels.deposit_block END,
-         refused_at = CASE WHEN channels.charged - excluded.total_claimed > channels.written_off THEN channels.refused_at END,
+         deposit_block = CASE WHEN channels.deposit_block > excluded.state_block + ${MOST_AHEAD} THEN 0
+                              ELSE channels.deposit_block END,
+         refused_at = CASE WHEN channels.charged - excluded.total_claimed > channels.written_off
+                           THEN channels.refused_at END,
          unclaimed_since = CASE WHEN channels.charged - excluded.total_claimed > channels.written_off THEN coalesce(
            (SELECT ended_at FROM usdc_payments
              WHERE channel_id = channels.id AND voucher_max > excluded.total_claimed AND state <> 'failed' AND ended_at IS NOT NULL
@@ -75,7 +78,8 @@ const NOTE_STATE = statement<ReturnType<typeof channelValues>>(`
       OR channels.confirmed_block IS DISTINCT FROM channels.state_block`);
 const WRITE_OFF = statement<{ id: Uint8Array; amount: bigint; upTo: bigint }>(`
   UPDATE channels SET written_off = written_off + @amount::numeric,
-                      refused_at = CASE WHEN total_claimed + written_off + @amount::numeric < charged THEN refused_at END,
+                      refused_at = CASE WHEN total_claimed + written_off + @amount::numeric < charged
+                                        THEN refused_at END,
                       unclaimed_since = CASE WHEN total_claimed + written_off + @amount::numeric < charged THEN unclaimed_since END
    WHERE id = @id AND charged = @upTo::numeric AND @amount::numeric >= 0 AND total_claimed + written_off + @amount::numeric <= charged`);
 const REFUSE_CLAIM = statement<{ id: Uint8Array; now: number }>(`

@@ -111,7 +111,8 @@ export function createChannelReads(db: Sqlite): ChannelReads {
     listUnconfirmed: async (network, limit, after) =>
       channels(
         `SELECT * FROM channels
-          WHERE network = ? AND id > ? AND confirmed_block IS NOT state_block AND (balance > 0 OR unclaimed_since IS NOT NULL)
+          WHERE network = ? AND id > ? AND confirmed_block IS NOT state_block
+            AND (balance > 0 OR unclaimed_since IS NOT NULL)
           ORDER BY id LIMIT ?`,
         ...[network, after ?? new Uint8Array(), limit],
       ),

@@ -42,8 +42,8 @@ const KEEP_REPLY = 'INSERT INTO usdc_replies (payment_id, body, keep_until) VALU
 // What was claimed was charged, by this ledger or by one that is lost: then no voucher over the whole sum is known.
 const INSERT_CHANNEL = `
   INSERT INTO channels (id, network, payer, payer_authorizer, receiver, receiver_authorizer, token, withdraw_delay, salt, charged, written_off,
-                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block, confirmed_block,
-                        read_at, used_at)
+                        balance, total_claimed, withdraw_amount, withdraw_at, refund_nonce, state_block,
+                        confirmed_block, read_at, used_at)
   VALUES (@id, @network, @payer, @payerAuthorizer, @receiver, @receiverAuthorizer, @token, @withdrawDelay, @salt, @totalClaimed, 0,
           @balance, @totalClaimed, @withdrawAmount, @withdrawAt, @refundNonce, @block, @block, @now, @now)
   ON CONFLICT (id) DO UPDATE

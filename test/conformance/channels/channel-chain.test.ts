@@ -46,9 +46,10 @@ test('the state of many channels is read by one request at one block, and an unk
   const ids = await Promise.all([rich, leaving, unknown].map(async (config) => hexToBytes(await stage.idOf(config))));
   let requests = 0;
   const counted = {
-    request: <T>(...args: Parameters<OpenChainClient['request']>) => {
+    ...chain,
+    batch: (...args: Parameters<OpenChainClient['batch']>) => {
       requests++;
-      return chain.request<T>(...args);
+      return chain.batch(...args);
     },
   };
   const [first, second, third] = await createChannelReader(counted).read(ids);

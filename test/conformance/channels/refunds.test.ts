@@ -74,10 +74,17 @@ afterEach(async () => {
 function open(
   reader = createChannelReader(bed.chain),
   relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer,
-  chain: Pick<typeof bed.chain, 'request' | 'batch'> = bed.chain,
+  chain: Pick<typeof bed.chain, 'batch' | 'each' | 'agreed'> = bed.chain,
 ) {
   const read = (id: Uint8Array) => stateOf(id);
-  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 900, clock });
+  const book = createChannelBook({
+    store,
+    read,
+    network: NETWORK,
+    withdrawDelaySeconds: 900,
+    lastHead: bed.chain.agreed.lastHead,
+    clock,
+  });
   const refund = createRefund({
     ...{ store, book, turns: createTurns(clock), scheme, onBegun: () => {}, network: NETWORK, waitMs: 1, clock },
     status: { cannotSend: () => null },
@@ -124,6 +131,7 @@ async function stateOf(id: Uint8Array): Promise<ChannelState> {
 function readerAfter(states: ChannelState[]) {
   const real = createChannelReader(bed.chain);
   return {
+    ...real,
     read: async (ids: readonly Uint8Array[]) => {
       const old = states.shift();
       return old ? [old] : real.read(ids);
@@ -187,10 +195,10 @@ describe('a refund', () => {
     const settle = '9db32a8f';
     const chain = {
       ...bed.chain,
-      request: async (method: string, params: readonly unknown[], options?: object) => {
-        if (method === 'eth_call' && JSON.stringify(params).includes(settle)) throw new RpcError(3, 'blocked');
-        return bed.chain.request(method, params, options) as never;
-      },
+      each: async (...[calls, options]: Parameters<typeof bed.chain.each>) =>
+        JSON.stringify(calls).includes(settle)
+          ? [[{ error: new RpcError(3, 'execution reverted: blocked') }]]
+          : bed.chain.each(calls, options),
     };
     const { begin, operations } = open(undefined, undefined, chain);
     const { id } = await begin(channel);

@@ -8,6 +8,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
 import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { openChannelSettling } from '../../../src/payment/rails/usdc-channels/settling.ts';
+import { createWithdrawalAlarms } from '../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
 import { createWithdrawalWatch } from '../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';
 import type { ChainChannel } from '../../support/channels/chain-channels.ts';
@@ -41,9 +42,13 @@ afterEach(() => bed.close());
 /** The chain, whose node the test lets refuse a request. */
 const chain = (): OpenChainClient => ({
   ...bed.chain,
-  request: async (method, params, options) => {
-    const answer = await fault?.(method, params);
-    return answer === undefined ? bed.chain.request(method, params, options) : (answer as never);
+  agreed: {
+    ...bed.chain.agreed,
+    head: async (options) => Number((await fault?.('eth_blockNumber', [])) ?? (await bed.chain.agreed.head(options))),
+  },
+  each: async ([call, ...more], options) => {
+    const answer = await fault?.(call?.method ?? '', call?.params ?? []);
+    return answer === undefined && call ? bed.chain.each([call, ...more], options) : [[{ result: answer }]];
   },
 });
 
@@ -83,6 +88,7 @@ function openWatch(clock = systemClock) {
       store,
       reader: createChannelReader(chain()),
       chain: chain(),
+      alarms: createWithdrawalAlarms(),
       network: NETWORK,
       withdrawDelaySeconds: DELAY,
       clock,

@@ -9,6 +9,7 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { MinedTransaction, Operation, OperationOutcome } from '../../../src/payment/operation.ts';
 import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
 import type { ChannelConfig, ChannelState } from '../../../src/store/ports/channel-state.ts';
+import { aloneAgreed } from '../chain/alone-agreed.ts';
 import { scheme } from './channel-payment.ts';
 
 const abi = artifacts.BatchSettlement.abi as Abi;
@@ -71,9 +72,9 @@ export function createContractStandIn() {
     mineLogs(made: readonly Made[], status = '0x1'): MinedTransaction {
       self.block += 1;
       const transactionHash = `0x${randomBytes(32).toString('hex')}`;
-      const own = made.map((log) => ({ ...log, block: self.block, transactionHash }));
-      logs.push(...own);
       const blockNumber = `0x${self.block.toString(16)}`;
+      const own = made.map((log) => ({ ...log, block: self.block, blockNumber, transactionHash }));
+      logs.push(...own);
       const receipt = { transactionHash, blockNumber, status, gasUsed: '0x5208', logs: own };
       mined.push(receipt);
       return receipt;
@@ -86,7 +87,10 @@ export function createContractStandIn() {
         self.before(method, params);
         return answer(method, params) as T;
       },
-      batch: async (calls: readonly { method: string; params: readonly unknown[] }[], options: RpcOptions = {}) =>
+      batch: async (
+        calls: readonly { method: string; params: readonly unknown[] }[],
+        options: RpcOptions = {},
+      ): Promise<RpcOutcome[]> =>
         calls.map(({ method, params }): RpcOutcome => {
           self.asked.push({ method, params, ...options });
           try {
@@ -97,7 +101,13 @@ export function createContractStandIn() {
             throw error;
           }
         }),
-    } satisfies Pick<ChainClient, 'request' | 'batch'>,
+      each: async (calls: Parameters<ChainClient['each']>[0], options: RpcOptions = {}): Promise<RpcOutcome[][]> => [
+        await self.chain.batch(calls, options),
+      ],
+      agreed: aloneAgreed(async (): Promise<number> => self.block),
+    } satisfies Pick<ChainClient, 'request' | 'batch' | 'each' | 'agreed'>,
+    /** What a node answers. Throws RpcError for a call that it refuses. */
+    answer: (method: string, params: readonly unknown[]): unknown => answer(method, params),
     /** The relayer's port: notes the transaction, mines it, and judges it by its receipt. */
     async operate(operation: Operation): Promise<OperationOutcome> {
       const receipt = self.mine(operation.data);
@@ -141,17 +151,25 @@ export function createContractStandIn() {
   }
 
   function answer(method: string, params: readonly unknown[]): unknown {
-    const [first] = params as [never];
+    const [first, second] = params as [never, string | undefined];
     if (method === 'eth_blockNumber') return `0x${self.block.toString(16)}`;
     if (method === 'eth_getTransactionReceipt')
       return mined.find(({ transactionHash }) => transactionHash === first) ?? null;
     if (method === 'eth_getLogs') return logs.filter((log) => isAskedFor(log, first));
-    if (method === 'eth_call') return called(first);
+    if (method === 'eth_getBlockByNumber') return headerOf(Number(first));
+    if (method === 'eth_call')
+      return called(first, second === undefined || second === 'latest' ? self.block : Number(second));
     throw new Error(`the stand-in has no ${method}`);
   }
 
-  function called({ to, data }: { to: string; data: Hex }): Hex {
-    if (to !== SETTLEMENT) return readAll(data);
+  function headerOf(number: number): object | null {
+    const hash = `0x${number.toString(16).padStart(64, 'b')}`;
+    return number > self.block ? null : { number: `0x${number.toString(16)}`, timestamp: '0x6b49d200', hash };
+  }
+
+  function called({ to, data }: { to: string; data: Hex }, at: number): Hex {
+    if (at > self.block) throw new RpcError(-32001, `request beyond head block: requested ${at}, head ${self.block}`);
+    if (to !== SETTLEMENT) return readAll(data, at);
     const saved = new Map(held);
     try {
       execute(data);
@@ -164,13 +182,12 @@ export function createContractStandIn() {
   }
 
   /** Answers reads through Multicall3. */
-  function readAll(data: Hex): Hex {
+  function readAll(data: Hex, at: number): Hex {
     const { args } = decodeFunctionData({ abi: multicall, data });
     const [calls] = args as unknown as [{ target: string; callData: Hex }[]];
     const result = calls.map(({ target, callData }) => ({
       success: true,
-      returnData:
-        target.toLowerCase() === SETTLEMENT ? view(callData) : `0x${self.block.toString(16).padStart(64, '0')}`,
+      returnData: target.toLowerCase() === SETTLEMENT ? view(callData) : `0x${at.toString(16).padStart(64, '0')}`,
     }));
     return encodeFunctionResult({ abi: multicall, functionName: 'aggregate3', result: result as never });
   }

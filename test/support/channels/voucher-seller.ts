@@ -42,7 +42,14 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
   return createSellVoucher({
     ...{ store, ledger: { ...real, ...changes.ledger?.(real) }, clock, log },
     ...{ network: NETWORK, limits: CLAIMED, turns: createTurns(clock) },
-    book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
+    book: createChannelBook({
+      store,
+      read,
+      network: NETWORK,
+      withdrawDelaySeconds: 86_400,
+      lastHead: () => null,
+      clock,
+    }),
     status: { cannotSend: changes.cannotSend ?? (() => null) },
     risk: createClaimRisk({ store: bed.store, network: NETWORK, limits: CLAIMED, clock }),
   });

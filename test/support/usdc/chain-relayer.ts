@@ -9,12 +9,16 @@ import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost
 import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 
+const YEAR_MS = 31_536_000_000;
+
 /** The real relayer with a key of its own over an embedded network. It notes in memory what it sends. */
 export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = systemClock) {
   const { usdc, chainId, rpcUrl } = network;
   const account = createAccount();
   await network.fundNative(account.address, 10n ** 20n);
-  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000 });
+  // Tests move the chain's clock ahead, and a lone provider's head is bounded by ours.
+  const late = { ...systemClock, nowMs: () => systemClock.nowMs() + YEAR_MS };
+  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000, clock: late });
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { warn: () => {} });
   const mined: MinedCost[] = [];

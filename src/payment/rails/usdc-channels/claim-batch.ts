@@ -1,5 +1,6 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { RpcError, toQuantity } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { signRecoverable } from '../../../lib/secp256k1.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
@@ -9,7 +10,7 @@ import { claimGas } from './claim-operations.ts';
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 
 export interface BatchOptions {
-  readonly chain: Pick<ChainClient, 'request'>;
+  readonly chain: Pick<ChainClient, 'each' | 'agreed'>;
   readonly scheme: Pick<Scheme, 'claimDigest'>;
   /** The key of `receiverAuthorizer`, 32 bytes. It signs claims and needs no funds. */
   readonly authorizerKey: Uint8Array;
@@ -31,6 +32,8 @@ export interface Due {
 export interface Batch {
   readonly due: readonly Due[];
   readonly calldata: Uint8Array;
+  /** The block at which they were simulated. It is not older than the states of the channels. */
+  readonly block: number;
 }
 
 interface Sorted {
@@ -40,14 +43,20 @@ interface Sorted {
 }
 
 /**
- * Simulates the claim of these rows. One row that the contract refuses reverts all. So rows that revert are split until each refused row is alone.
- * Without the sweep where the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money.
+ * Simulates the claim of these rows, at the agreed head or the block of the newest of their states. One row that the
+ * contract refuses reverts all. So rows that revert are split until each refused row is alone. Without the sweep where
+ * the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money.
  */
 export async function sortOut(options: BatchOptions, due: readonly Due[], signal: AbortSignal): Promise<Sorted> {
   const good: Due[] = [];
   const bad: { due: Due; reason: string }[] = [];
+  if (due.length === 0) return { good: null, bad };
+  const head = await options.chain.agreed.head({ rank: 'settle', signal });
+  const block = due.reduce((newest, { channel }) => Math.max(newest, channel.state.block), head);
+  const refusal = (calldata: Uint8Array, rows: number) =>
+    whyRefused(options, { calldata, gas: claimGas(rows), block }, signal);
   async function sort(some: readonly Due[]): Promise<void> {
-    const reason = some.length === 0 ? null : await refusal(options, claimOf(options, some), some.length, signal);
+    const reason = some.length === 0 ? null : await refusal(claimOf(options, some), some.length);
     if (reason === null) return void good.push(...some);
     const [only] = some;
     if (some.length === 1 && only) return void bad.push({ due: only, reason });
@@ -59,26 +68,40 @@ export async function sortOut(options: BatchOptions, due: readonly Due[], signal
   if (good.length === 0) return { good: null, bad };
   const claim = claimOf(options, good);
   const swept = multicallCalldata([claim, settleCalldata(options.receiver, options.token)]);
-  const reason = await refusal(options, swept, good.length, signal);
+  const reason = await refusal(swept, good.length);
   if (reason !== null) options.log.warn({ reason }, 'claims are not paid out: the sweep is refused');
-  return { good: { due: good, calldata: reason === null ? swept : claim }, bad };
+  return { good: { due: good, calldata: reason === null ? swept : claim, block }, bad };
 }
 
-/** Why the contract refuses the call; null when it takes it. Throws when no node simulates it. */
-async function refusal(
-  { chain, sender }: BatchOptions,
-  calldata: Uint8Array,
-  rows: number,
-  signal: AbortSignal,
+/** A call of the settlement contract, and the block at which it is simulated. */
+interface Simulated {
+  readonly calldata: Uint8Array;
+  readonly gas: bigint;
+  readonly block: number;
+}
+
+/**
+ * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. Two must say that it
+ * refuses, and more than say that it takes it, where two or more are configured: a refusal stops the sales of a
+ * channel. Rejects when too few answer.
+ */
+export async function whyRefused(
+  { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
+  { calldata, gas, block }: Simulated,
+  signal?: AbortSignal,
 ): Promise<string | null> {
-  const call = { from: sender, to: SETTLEMENT, data: bytesToHex(calldata), gas: toQuantity(claimGas(rows)) };
-  try {
-    await chain.request('eth_call', [call, 'latest'], { rank: 'settle', signal });
-    return null;
-  } catch (error) {
-    if (error instanceof RpcError && isRevert(error)) return error.message;
-    throw error;
-  }
+  const call = { from: sender, to: SETTLEMENT, data: bytesToHex(calldata), gas: toQuantity(gas) };
+  const calls = [{ method: 'eth_call', params: [call, toQuantity(block)] }];
+  const outcomes = (await chain.each(calls, { rank: 'settle', ...(signal && { signal }) })).map(([outcome]) => outcome);
+  const errors = outcomes.flatMap((outcome) => (outcome && 'error' in outcome ? [outcome.error] : []));
+  const refusals = errors.filter((error) => error instanceof RpcError && isRevert(error));
+  const taken = outcomes.filter((outcome) => outcome && 'result' in outcome).length;
+  if (taken > 0 && taken >= refusals.length) return null;
+  const [first] = refusals;
+  if (first && refusals.length >= Math.min(2, chain.agreed.witnesses)) return first.message;
+  throw (
+    errors.find((error) => !refusals.includes(error)) ?? new UpstreamFailed('chain', 'too few providers simulate it')
+  );
 }
 
 function claimOf({ scheme, authorizerKey }: BatchOptions, due: readonly Due[]): Uint8Array {

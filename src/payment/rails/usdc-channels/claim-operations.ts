@@ -24,8 +24,8 @@ const RECORDED = 'its rows are recorded by a transaction that the logs do not sh
 export interface ClaimOperationsOptions {
   readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations' | 'findDone'>;
   readonly relayer: Pick<Relaying, 'operate'>;
-  readonly reader: ChannelReader;
-  readonly chain: Pick<ChainClient, 'request' | 'batch'>;
+  readonly reader: Pick<ChannelReader, 'read'>;
+  readonly chain: Pick<ChainClient, 'batch'>;
   readonly scheme: Pick<Scheme, 'channelId'>;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
@@ -38,6 +38,14 @@ interface Recorded {
   readonly totalClaimed: bigint;
 }
 
+/**
+ * `leastBlock`: the block at which the claim was simulated. `onMined` hears of each transaction with it that was mined.
+ */
+interface CarryOut {
+  readonly leastBlock?: number;
+  readonly onMined?: (receipt: MinedTransaction) => void;
+}
+
 /** The gas limit of a transaction that claims this many rows and sweeps. */
 export function claimGas(rows: number): bigint {
   return CLAIM_GAS.base + BigInt(rows) * CLAIM_GAS.row;
@@ -47,12 +55,16 @@ export function claimGas(rows: number): bigint {
 export function createClaimOperations(options: ClaimOperationsOptions) {
   const { store, relayer, clock, fencingToken } = options;
 
-  function operationOf({ id, transaction }: ChannelOperation, calldata: Uint8Array): Operation {
+  function operationOf({ id, transaction }: ChannelOperation, calldata: Uint8Array, more: CarryOut): Operation {
     const rows = rowsOf(options, calldata);
     return {
       ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
       broadcast: transaction !== null,
-      readReceipt: (receipt) => claimedIn(receipt, rows),
+      leastBlock: more.leastBlock ?? 0,
+      readReceipt: (receipt) => {
+        more.onMined?.(receipt);
+        return claimedIn(receipt, rows);
+      },
       lookUp: async (signal) => {
         const found = await lookUp(options, rows, signal);
         return found === 'recorded' ? null : found;
@@ -62,10 +74,10 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
   }
 
   /** Carries out one open claim. An end that is unknown leaves its row open. Returns what was claimed; null unless it ended as done. */
-  async function carryOut(row: ChannelOperation): Promise<OperationDone | null> {
+  async function carryOut(row: ChannelOperation, more: CarryOut = {}): Promise<OperationDone | null> {
     const { id, calldata } = row;
     if (!calldata) return null;
-    const outcome = await relayer.operate(operationOf(row, calldata));
+    const outcome = await relayer.operate(operationOf(row, calldata, more));
     if (outcome.kind === 'unknown') return null;
     await store.end(id, endOf(outcome, clock.nowMs()));
     return outcome.kind === 'done' ? outcome : null;
@@ -159,7 +171,7 @@ async function lookUp(
   if (!isRecorded) return null;
   const readAt = states[0]?.block ?? 0;
   const topics = [CLAIMED, rows.map(({ channelId }) => bytesToHex(channelId))];
-  for (const hash of new Set((await eventTransactionHashes(chain, topics, readAt, signal)).reverse())) {
+  for (const hash of new Set((await eventTransactionHashes(chain, topics, readAt, { signal })).reverse())) {
     if (await store.findDone(hexToBytes(hash))) continue;
     const receipt = await receiptOf(chain, hash, { rank: 'settle', signal });
     if (!receipt) throw new UpstreamFailed('chain', 'the transaction of a claim cannot be read');

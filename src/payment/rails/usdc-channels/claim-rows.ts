@@ -23,15 +23,19 @@ function unclaimedOf({ charged, writtenOff, state }: Channel): bigint {
 }
 
 /** Whether a pending withdrawal could take money that is charged. It cannot where the rest of the balance covers all charges. */
-function isEndangered({ charged, writtenOff, state }: Channel): boolean {
+export function isEndangered({ charged, writtenOff, state }: Channel): boolean {
   return charged - writtenOff > state.balance - state.withdrawAmount;
 }
 
-/** Whether a channel's charges are to be claimed now: they have reached the threshold or the age, or a withdrawal could take them. */
+/**
+ * Whether a channel's charges are to be claimed now: they have reached the threshold or the age, a withdrawal could
+ * take them, or the contract has refused them before.
+ */
 export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
   if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
   const isOld = nowMs - channel.unclaimedSince >= ageMs;
-  return unclaimedOf(channel) >= threshold || isOld || isEndangered(channel);
+  const isRefused = channel.claimRefusedAt !== null;
+  return unclaimedOf(channel) >= threshold || isOld || isRefused || isEndangered(channel);
 }
 
 /** What the channel's balance can no longer cover, and is not written off yet, in base units. The state must be a fresh one. */

@@ -2,25 +2,33 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import type { MinedTransaction } from '../../operation.ts';
 import { type Batch, type BatchOptions, type Due, sortOut } from './claim-batch.ts';
 import { type ClaimOperationsOptions, createClaimOperations } from './claim-operations.ts';
 import { type ClaimLimits, isDue, rowOf, shortfallOf } from './claim-rows.ts';
+import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 
 /** Rows of one transaction, as the scheme's own seller claims them. 100 rows use 2.4 million gas and 48 KB of calldata. */
 const MOST_ROWS = 100;
 /** Channels that are listed at a time. */
 const PAGE = 500;
-/** Milliseconds after which a row that was set aside is simulated again, although nothing was charged since. */
-const ASIDE_MS = 3_600_000;
+/** Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing meanwhile. */
+const ASIDE_MS = 60_000;
+
+const REFUSED =
+  'ALERT: the contract refuses a claim of a payment channel; it takes no voucher until nothing is left to claim';
 
 interface ClaimsOptions
-  extends Omit<ClaimOperationsOptions, 'store' | 'scheme'>,
+  extends Omit<ClaimOperationsOptions, 'store' | 'scheme' | 'chain'>,
     Omit<BatchOptions, 'scheme' | 'log' | 'chain'> {
+  readonly chain: ClaimOperationsOptions['chain'] & BatchOptions['chain'];
   readonly store: ClaimOperationsOptions['store'] &
-    Pick<ChannelStore, 'listUnclaimed' | 'note' | 'writeOff' | 'begin' | 'operation'>;
+    Pick<ChannelStore, 'listUnclaimed' | 'note' | 'writeOff' | 'refuseClaim' | 'begin' | 'operation'>;
   readonly scheme: ClaimOperationsOptions['scheme'] & BatchOptions['scheme'];
   readonly network: string;
   readonly limits: ClaimLimits;
+  /** The channels that are claimed early. */
+  readonly alarms: WithdrawalAlarms;
   readonly log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
@@ -37,46 +45,18 @@ export interface ClaimReport {
  * another: a second call waits for the first. Each row claims what was charged, and never what the payer signed for beyond that.
  */
 export function createClaims(options: ClaimsOptions) {
-  const { store, limits, network, clock, log } = options;
-  const operations = createClaimOperations(options);
-  const aside = createAside(clock);
-  const claimed = createClaimedBlocks();
+  const { limits, alarms, clock } = options;
+  const { operations, aside, claimSome } = createTransactions(options);
   let running: Promise<unknown> = Promise.resolve();
-
-  /** Claims some channels in one transaction. */
-  async function claimSome(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
-    const fresh = await refresh(options, channels, signal);
-    let writtenOff = 0n;
-    for (const channel of fresh) writtenOff += await writeOff(options, channel);
-    const { good, bad } = await sortOut(options, fresh.filter(claimed.isShown).flatMap(dueOf), signal);
-    for (const { due, reason } of bad) {
-      aside.add(due.channel);
-      const detail = { channel: bytesToHex(due.channel.id), charged: String(due.channel.charged), reason };
-      log.error(detail, 'a payment channel cannot be claimed');
-    }
-    const amount = good ? await carryOut(good) : 0n;
-    await refresh(options, fresh, signal);
-    return { claimed: amount, writtenOff, setAside: bad.length };
-  }
-
-  async function carryOut({ due, calldata }: Batch): Promise<bigint> {
-    const id = randomUUID();
-    const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
-    await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
-    const row = await store.operation(id);
-    const done = row && (await operations.carryOut(row));
-    if (done) claimed.note(due, done.block);
-    return done?.amount ?? 0n;
-  }
 
   async function round(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
     await operations.resume(signal);
     const isTaken = (channel: Channel): boolean =>
-      !aside.has(channel) && (takesAll || isDue(channel, limits, clock.nowMs()));
+      !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, limits, clock.nowMs()));
     const channels = await listUnclaimed(options, isTaken);
     const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
     for (let start = 0; start < channels.length && !signal.aborted; start += MOST_ROWS) {
-      const part = await claimSome(channels.slice(start, start + MOST_ROWS), signal);
+      const part = await claimSome(channels.slice(start, start + MOST_ROWS), takesAll, signal);
       total.claimed += part.claimed;
       total.writtenOff += part.writtenOff;
       total.setAside += part.setAside;
@@ -95,6 +75,68 @@ export function createClaims(options: ClaimsOptions) {
       return next;
     },
   };
+}
+
+/** Claims channels that one transaction takes, and sets those aside that the contract refuses. */
+function createTransactions(options: ClaimsOptions) {
+  const { store, limits, network, alarms, clock, log } = options;
+  const operations = createClaimOperations(options);
+  const aside = createAside(clock);
+  const claimed = createClaimedBlocks();
+
+  /** Claims some channels in one transaction. */
+  async function claimSome(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
+    const isEarly = ({ id }: Channel) => alarms.isDue(id);
+    const fresh = await refresh(options, channels, signal).catch((error: unknown) => {
+      // No two providers agree. What one of them says is in danger is claimed as the ledger has it, and nothing else.
+      if (!channels.some(isEarly)) throw error;
+      return null;
+    });
+    if (!fresh) return claimEarly(channels.filter(isEarly), signal);
+    // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
+    const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
+    const denied = new Set(fresh.filter(isDenied));
+    for (const { id } of fresh) alarms.end(id);
+    const taken = fresh.filter((channel) => !denied.has(channel) && claimed.isShown(channel));
+    let writtenOff = 0n;
+    for (const channel of fresh) writtenOff += await writeOff(options, channel);
+    const { good, bad } = await sortOut(options, taken.flatMap(dueOf), signal);
+    for (const { due, reason } of bad) {
+      aside.add(due.channel);
+      await store.refuseClaim(due.channel.id, clock.nowMs());
+      const detail = { channel: bytesToHex(due.channel.id), charged: String(due.channel.charged), reason };
+      if (due.channel.claimRefusedAt === null) log.error(detail, REFUSED);
+    }
+    const amount = good ? await carryOut(good) : 0n;
+    await refresh(options, fresh, signal);
+    return { claimed: amount, writtenOff, setAside: bad.length };
+  }
+
+  /**
+   * Claims channels as the ledger has them, each once. A row that the contract refuses proves nothing about a state
+   * that no two agree on.
+   */
+  async function claimEarly(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
+    const { good, bad } = await sortOut(options, channels.flatMap(dueOf), signal);
+    for (const { id } of channels) alarms.noteClaim(id);
+    const amount = good ? await carryOut(good, alarms.noteCost) : 0n;
+    return { claimed: amount, writtenOff: 0n, setAside: bad.length };
+  }
+
+  async function carryOut(
+    { due, calldata, block }: Batch,
+    onMined?: (receipt: MinedTransaction) => void,
+  ): Promise<bigint> {
+    const id = randomUUID();
+    const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
+    await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
+    const row = await store.operation(id);
+    const done = row && (await operations.carryOut(row, { leastBlock: block, ...(onMined && { onMined }) }));
+    if (done) claimed.note(due, done.block);
+    return done?.amount ?? 0n;
+  }
+
+  return { operations, aside, claimSome };
 }
 
 /** Channels whose row the contract refuses, with what was charged then and the time of the next try. */

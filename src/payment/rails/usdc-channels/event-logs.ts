@@ -1,28 +1,64 @@
+import { z } from 'zod';
 import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
+import type { ReadStatements, Statement } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { index, toQuantity, word } from '../../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { SETTLEMENT } from './scheme.ts';
 
+const headerShape = z.object({ number: index, hash: word.optional() });
+/** Logs as every node gives them. Nodes add members of their own, so nothing else is compared. */
+export const channelLogs = z.array(z.object({ topics: z.array(word), transactionHash: word, blockNumber: index }));
+
+interface EventOptions {
+  readonly signal?: AbortSignal;
+  /** How many blocks up to the named one are searched; MAX_LOG_SPAN by default. */
+  readonly span?: number;
+}
+
 /**
- * Returns the transaction hash of each of the settlement contract's events with these topics, in the newest MAX_LOG_SPAN blocks up to this one, the oldest first.
- * One batch reads the logs and the node's head, because a node that is behind may leave out the newest blocks. Rejects with UpstreamFailed when the node has
- * not reached the block, or gives no logs.
+ * Returns the transaction hash of each of the settlement contract's events with these topics, in the newest blocks up
+ * to this one, the oldest first. Two providers must name the same ones where two or more are configured, because an
+ * event that one of them hides would end an operation as failed. Rejects with UpstreamFailed when the node has not
+ * reached the block, when it gives no logs, and when no two say the same.
  */
 export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
   topics: readonly (string | readonly string[])[],
   block: number,
-  signal?: AbortSignal,
+  { signal, span = MAX_LOG_SPAN }: EventOptions = {},
 ): Promise<string[]> {
-  const range = { fromBlock: toQuantity(Math.max(0, block - MAX_LOG_SPAN + 1)), toBlock: toQuantity(block) };
+  const range = { fromBlock: toQuantity(Math.max(0, block - span + 1)), toBlock: toQuantity(block) };
   const calls = [
-    { method: 'eth_blockNumber', params: [] },
+    { method: 'eth_getBlockByNumber', params: [toQuantity(block), false] },
     { method: 'eth_getLogs', params: [{ address: SETTLEMENT, topics, ...range }] },
   ];
-  const [head, logs] = await chain.batch(calls, { rank: 'settle', fromOneProvider: true, ...(signal && { signal }) });
-  const isReached = head && 'result' in head && Number(head.result) >= block;
-  if (!isReached || !logs || !('result' in logs) || !Array.isArray(logs.result))
+  const options = {
+    rank: 'settle',
+    fromOneProvider: true,
+    statements: statementsOf(span),
+    ...(signal && { signal }),
+  } as const;
+  const [header, logs] = await chain.batch(calls, options);
+  const isReached = header && 'result' in header && headerShape.safeParse(header.result).data?.number === block;
+  const shown = logs && 'result' in logs ? channelLogs.safeParse(logs.result).data : null;
+  if (!isReached || !shown)
     throw new UpstreamFailed('chain', 'the logs of payment channels cannot be read up to the block that was asked for');
-  return (logs.result as { transactionHash: string }[]).map(({ transactionHash }) => transactionHash);
+  return shown.map(({ transactionHash }) => transactionHash);
 }
+
+/**
+ * The logs of one block belong to its hash. Those of a span belong to none: a node may have pruned its older blocks,
+ * and that is no lie about the newest.
+ */
+const statementsOf =
+  (span: number): ReadStatements =>
+  ([first, second]) => {
+    const header = first && 'result' in first ? headerShape.safeParse(first.result).data : null;
+    const logs = second && 'result' in second ? channelLogs.safeParse(second.result).data : null;
+    if (!header) return [null, null];
+    const about = header.hash ?? null;
+    const says = logs && JSON.stringify(logs.map(({ topics, transactionHash }) => [transactionHash, ...topics]));
+    const said: Statement | null = says ? { about: span === 1 ? about : null, says } : null;
+    return [{ about, says: `block ${header.number}` }, said];
+  };

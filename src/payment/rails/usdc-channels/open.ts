@@ -122,7 +122,14 @@ function openPurchase(
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
   const read = createSharedChannelReads(needs.chain, clock);
-  const book = createChannelBook({ store, read, network, withdrawDelaySeconds, clock });
+  const book = createChannelBook({
+    store,
+    read,
+    network,
+    withdrawDelaySeconds,
+    lastHead: needs.chain.agreed.lastHead,
+    clock,
+  });
   const turns = createTurns(clock);
   const limits = claimLimits(channels);
   const key = hexToBytes(channels.authorizerKey);

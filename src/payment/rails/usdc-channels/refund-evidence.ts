@@ -15,8 +15,8 @@ const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is u
 
 export interface RefundEvidenceOptions {
   readonly store: Pick<ChannelStore, 'lastRefund'>;
-  readonly reader: ChannelReader;
-  readonly chain: Pick<ChainClient, 'request' | 'batch'>;
+  readonly reader: Pick<ChannelReader, 'read'>;
+  readonly chain: Pick<ChainClient, 'batch'>;
 }
 
 /** A refund as the chain knows it. */

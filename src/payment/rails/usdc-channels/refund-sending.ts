@@ -1,12 +1,13 @@
-import { toQuantity } from '../../../chain/rpc/wire.ts';
+import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { ChannelStore } from '../../../store/ports/channels.ts';
+import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { createLooks } from '../../looks.ts';
 import type { Operation, OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
 import { claimedRows, settleCalldata, withCall } from './calldata.ts';
+import { whyRefused } from './claim-batch.ts';
 import { createRefundEvidence, type RefundEvidenceOptions } from './refund-evidence.ts';
 import { SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
 
@@ -23,6 +24,7 @@ const behind = () => new UpstreamFailed('chain', 'the node is behind what is kno
 
 export interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast'>;
+  readonly chain: RefundEvidenceOptions['chain'] & Pick<ChainClient, 'each' | 'agreed'>;
   readonly relayer: Pick<Relaying, 'operate'>;
   /** 20 bytes each. */
   readonly receiver: Uint8Array;
@@ -47,15 +49,16 @@ export interface OpenRefund {
 
 /** Sends refunds through our relayer, and says how they ended. A refund whose nonce is used is never sent again. */
 export function createRefundSending(options: RefundSendingOptions) {
-  const { store, relayer, reader, fencingToken, clock, log } = options;
+  const { store, relayer, fencingToken, clock, log } = options;
   const evidence = createRefundEvidence(options);
   // The refunds that were sent in vain. The pauses are in memory and lost at a restart.
   const looks = createLooks(clock, LONGEST_PAUSE_MS);
 
-  function operationOf(refund: OpenRefund, data: Uint8Array): Operation {
+  function operationOf(refund: OpenRefund, data: Uint8Array, leastBlock: number): Operation {
     const { id, channelId } = refund;
     return {
       ...{ id, to: SETTLEMENT_BYTES, data, gas: REFUND_GAS, broadcast: refund.transaction !== null },
+      leastBlock,
       readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
       lookUp: () => evidence.lookUp(refund),
       note: async (transaction) => {
@@ -71,15 +74,15 @@ export function createRefundSending(options: RefundSendingOptions) {
    * Rejects, and the refund stays open, while the node is behind the noted state.
    */
   async function send(refund: OpenRefund): Promise<OperationOutcome> {
+    let leastBlock = 0;
     if (refund.transaction === null) {
-      const [channel, [state]] = await Promise.all([store.get(refund.channelId), reader.read([refund.channelId])]);
-      // `note` returns the newer of the two states. A node that is behind may lack the newest deposit. Mostly the simulation asks the same node.
-      const noted = channel && state && (await store.note(channel, state, clock.nowMs()));
-      if (noted && (noted.state.balance !== state.balance || noted.state.refundNonce !== state.refundNonce))
-        throw behind();
+      const noted = await noteState(options, refund.channelId);
       if (noted && noted.state.balance <= noted.charged) return NOTHING_LEFT;
+      // A node that is behind would refuse the nonce or the amount, and the refund would end as failed.
+      leastBlock = noted?.state.block ?? 0;
     }
-    return relayer.operate(operationOf(refund, await withSweep(options, refund.calldata)));
+    const data = await withSweep(options, refund.calldata, leastBlock);
+    return relayer.operate(operationOf(refund, data, leastBlock));
   }
 
   return {
@@ -104,6 +107,16 @@ export function createRefundSending(options: RefundSendingOptions) {
   };
 }
 
+/** Notes the channel's state. Null where it cannot be read. Rejects where the ledger has a newer one that differs. */
+async function noteState({ store, reader, clock }: RefundSendingOptions, id: Uint8Array): Promise<Channel | null> {
+  const [channel, [state]] = await Promise.all([store.get(id), reader.read([id])]);
+  if (!channel || !state) return null;
+  // `note` returns the newer of the two states. A node that is behind may lack the newest deposit.
+  const noted = await store.note(channel, state, clock.nowMs());
+  if (noted.state.balance !== state.balance || noted.state.refundNonce !== state.refundNonce) throw behind();
+  return noted;
+}
+
 /**
  * The refund's calldata, with the sweep to the receiver where it claims something: otherwise that money waits in the contract for the next claim. Without
  * the sweep where the contract refuses it or no node simulates it, because the receiver may be blocked.
@@ -111,12 +124,16 @@ export function createRefundSending(options: RefundSendingOptions) {
 async function withSweep(
   { chain, sender, receiver, token }: RefundSendingOptions,
   calldata: Uint8Array,
+  leastBlock: number,
 ): Promise<Uint8Array> {
   if (claimedRows(calldata).length === 0) return calldata;
   const swept = withCall(calldata, settleCalldata(receiver, token));
-  const call = { from: sender, to: SETTLEMENT, data: bytesToHex(swept), gas: toQuantity(REFUND_GAS) };
-  return chain.request('eth_call', [call, 'latest'], { rank: 'settle' }).then(
-    () => swept,
-    () => calldata,
-  );
+  try {
+    const block = Math.max(leastBlock, await chain.agreed.head({ rank: 'settle' }));
+    return (await whyRefused({ chain, sender }, { calldata: swept, gas: REFUND_GAS, block })) === null
+      ? swept
+      : calldata;
+  } catch {
+    return calldata;
+  }
 }

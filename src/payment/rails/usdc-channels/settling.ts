@@ -20,6 +20,7 @@ import { createRefundOperations } from './refund-operations.ts';
 import { type Scheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { publishUnclaimed } from './unclaimed-metrics.ts';
 import type { ChannelTerms } from './voucher.ts';
+import { createWithdrawalAlarms } from './withdrawal-alarms.ts';
 import { createWithdrawalWatch } from './withdrawal-watch.ts';
 
 /** How often open refunds are looked for, in milliseconds: another process may have stored one. */
@@ -58,14 +59,15 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const { receiver, token } = terms;
   const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
   const limits = claimLimits(channels);
+  const alarms = createWithdrawalAlarms();
   const alarm = createClaimAlarm({ store, network, limits, clock, log });
   const authorizerKey = hexToBytes(channels.authorizerKey);
-  const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits });
-  if (options.metrics) publishUnclaimed(options.metrics, store, network);
+  const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits, alarms });
+  if (options.metrics) publishUnclaimed(options.metrics, store, network, alarms);
   const refunds = createRefundOperations(parts);
   const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
   const prune = createChannelPruning(store, clock);
-  const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
+  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds });
 
   const { unavailable, cannotSend = unavailable } = relayer.settler;
   const rail: RailSettling = {

@@ -20,7 +20,10 @@ const WITHOUT_FAILURE = 1;
  * Reads channels for buyers. Several share a request. Clients take turns, and those without a failure in this minute come first: a quarter of the places
  * is theirs. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
  */
-export function createSharedChannelReads(chain: Pick<ChainClient, 'request' | 'ready'>, clock: Clock): ReadChannel {
+export function createSharedChannelReads(
+  chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
+  clock: Clock,
+): ReadChannel {
   const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
     ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),

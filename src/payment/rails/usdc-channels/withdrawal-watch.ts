@@ -1,13 +1,18 @@
 import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { createBlockRanges } from './block-ranges.ts';
-import type { ChannelReader } from './channel-reader.ts';
+import type { ChannelReader, ChannelStates } from './channel-reader.ts';
+import { isEndangered } from './claim-rows.ts';
+import { channelLogs, eventTransactionHashes } from './event-logs.ts';
 import { SETTLEMENT } from './scheme.ts';
+import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 
 /** keccak256 of `WithdrawInitiated(bytes32,uint128,uint40)`. */
 const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
@@ -17,65 +22,66 @@ const READS_A_DELAY = 12;
 const PAGE = 500;
 
 interface WithdrawalWatchOptions {
-  readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed'>;
+  readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed' | 'listUnconfirmed'>;
   readonly reader: ChannelReader;
-  readonly chain: Pick<ChainClient, 'request'>;
+  readonly chain: Pick<ChainClient, 'batch' | 'each' | 'agreed'>;
+  readonly alarms: WithdrawalAlarms;
   readonly network: string;
   readonly withdrawDelaySeconds: number;
   readonly clock: Clock;
-  readonly log: { info(detail: object, message: string): void };
+  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** A log of a withdrawal, and how many providers show it. */
+interface Named {
+  readonly block: number;
+  shownBy: number;
 }
 
 /**
- * Watches for payers who ask for their money back, by the contract's events and by reads of the channels' states. The states are noted, and the next
- * round of claims takes what is charged there.
+ * Watches for payers who ask for their money back, by the contract's events and by reads of the channels' states. One
+ * provider's word is enough to warn:
+ * 1. Every provider is asked for logs and for states, at a block that we name. The union of their logs counts, the
+ *    lowest balance and the highest pending amount.
+ * 2. What all of them say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
+ * 3. Where no two agree, a channel whose charges one of them says are in danger is claimed early, once
+ *    (`withdrawal-alarms.ts`).
+ * 4. A state that no two providers have confirmed yet, because an older release read it, is read first.
  */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
-  const { store, chain, network, withdrawDelaySeconds, clock, log } = options;
+  const { store, chain, network, withdrawDelaySeconds, clock } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
   // A node that refuses fewer is asked for half of them.
-  const readRanges = createBlockRanges(readRange, MAX_LOG_SPAN);
-
-  const refresh = (channels: readonly Channel[]) => refreshChannels(options, channels);
+  const readRanges = createBlockRanges((from, to) => readRange(options, from, to), MAX_LOG_SPAN);
+  const isStale = ({ readAt, isConfirmed }: Channel): boolean =>
+    !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
 
   /**
-   * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show. A page or a channel that cannot be
-   * read hides no other. Then rejects with the first failure.
+   * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show,
+   * then those with money whose state is not confirmed. A page or a channel that cannot be read hides no other. Then
+   * rejects with the first failure.
    */
-  async function readStale(): Promise<void> {
+  async function readStale(head: number): Promise<void> {
     const read: Promise<void>[] = [];
+    const refresh = async (channels: readonly Channel[]): Promise<void> => {
+      read.push(refreshChannels(options, channels, head));
+      await read.at(-1)?.catch(() => {});
+    };
     for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
       const page = await store.listUnclaimed(network, PAGE, after);
-      read.push(refresh(page.filter(({ readAt }) => readAt < startedMs || clock.nowMs() - readAt >= staleMs)));
-      await read.at(-1)?.catch(() => {});
+      await refresh(page.filter(isStale));
       const last = page.at(-1);
-      if (page.length < PAGE || !last || last.unclaimedSince === null) return allTried(read);
+      if (page.length < PAGE || !last || last.unclaimedSince === null) break;
       after = { unclaimedSince: last.unclaimedSince, id: last.id };
     }
-  }
-
-  /** The channels of ours that these logs name. Other sellers use the same contract. */
-  async function named(logs: readonly { topics: readonly string[] }[]): Promise<Channel[]> {
-    const ids = new Set(logs.flatMap(({ topics: [, id] }) => id ?? []));
-    const found = await Promise.all([...ids].map((id) => store.get(hexToBytes(id))));
-    return found.filter((channel) => channel !== null);
-  }
-
-  async function readRange(from: number, to: number): Promise<void> {
-    const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-    const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
-    const logs = await chain.request<{ topics: string[] }[]>('eth_getLogs', [filter], { rank: 'collect' });
-    const channels = await named(logs);
-    if (channels.length > 0)
-      log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
-    await refresh(channels);
-  }
-
-  async function readLogs(): Promise<void> {
-    const head = Number(await chain.request<string>('eth_blockNumber', [], { rank: 'collect' }));
-    await readRanges(head);
+    for (let after: Uint8Array | undefined; ; ) {
+      const page = await store.listUnconfirmed(network, PAGE, after);
+      await refresh(page.filter(({ unclaimedSince }) => unclaimedSince === null));
+      after = page.at(-1)?.id;
+      if (page.length < PAGE) return allTried(read);
+    }
   }
 
   return {
@@ -83,23 +89,104 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
      * One round: the logs and the channels' states, each whatever happens to the other. Rejects when the chain or the ledger cannot be read; the next
      * round goes on where the reading of the logs ended.
      */
-    run: (): Promise<void> => allTried([readStale(), readLogs()]),
+    async run(): Promise<void> {
+      // The watch over the heads has read it a moment ago.
+      const head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
+      await allTried([readStale(head), readRanges(head)]);
+    },
   };
 }
 
-/** Reads these channels and notes their states. Each is noted whatever happens to the others. Then rejects with the first failure. */
+/**
+ * Reads the logs of these blocks from every provider, and the channels of ours that any of them names. Other sellers
+ * use the same contract.
+ */
+async function readRange(options: WithdrawalWatchOptions, from: number, to: number): Promise<void> {
+  const { chain, store, log } = options;
+  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
+  const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
+  const answers = await chain.each([{ method: 'eth_getLogs', params: [filter] }], { rank: 'collect' });
+  const logs = answers.flatMap(([outcome]) => {
+    const read = outcome && 'result' in outcome ? channelLogs.safeParse(outcome.result).data : null;
+    return read ? [read] : [];
+  });
+  const [refusal] = answers.flatMap(([outcome]) => (outcome && 'error' in outcome ? [outcome.error] : []));
+  if (logs.length === 0) throw refusal ?? new UpstreamFailed('chain', 'malformed logs');
+  const named = new Map<string, Named>();
+  for (const own of logs)
+    for (const [id, block] of new Map(own.map((one) => [one.topics[1] ?? '', one.blockNumber]))) {
+      const known = named.get(id) ?? { block, shownBy: 0 };
+      named.set(id, { block, shownBy: known.shownBy + 1 });
+    }
+  const channels = (await Promise.all([...named.keys()].map((id) => store.get(hexToBytes(id))))).filter(
+    (channel) => channel !== null,
+  );
+  if (channels.length === 0) return;
+  log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
+  await refreshChannels(options, channels, to);
+  await allTried(
+    channels.map(async ({ id }) => {
+      const { block, shownBy } = named.get(bytesToHex(id)) as Named;
+      if (shownBy < logs.length) await checkLog(options, id, block);
+    }),
+  );
+}
+
+/**
+ * Some providers show this log and others do not. Two decide about its block, and who contradicts them is set apart.
+ */
+async function checkLog({ chain, log }: WithdrawalWatchOptions, id: Uint8Array, block: number): Promise<void> {
+  const shown = await eventTransactionHashes(chain, [WITHDRAW_INITIATED, bytesToHex(id)], block, { span: 1 });
+  const detail = { channel: bytesToHex(id), block, isShown: shown.length > 0 };
+  log.warn(detail, 'RPC providers differ about the log of a withdrawal');
+}
+
+/**
+ * Reads these channels from every provider at this block. Notes what they agree on, each channel whatever happens to
+ * the others. Raises an alarm for those that one provider says are in danger and about which no two agree. Then rejects
+ * with the first failure.
+ */
 async function refreshChannels(
-  { store, reader, clock }: WithdrawalWatchOptions,
+  options: WithdrawalWatchOptions,
   channels: readonly Channel[],
+  block: number,
 ): Promise<void> {
   if (channels.length === 0) return;
+  const { store, reader, alarms, clock } = options;
   const ids = channels.map(({ id }) => id);
-  const states = await reader.read(ids, { rank: 'collect' });
+  const each = await reader.readEach(ids, block, 'collect');
+  const states = await agreedStates(options, ids, each, block).catch((error: unknown) => {
+    const isWarned = (channel: Channel, at: number) => each.some((said) => endangers(channel, said[at] ?? null));
+    for (const channel of channels.filter(isWarned)) alarms.raise(channel.id);
+    throw error;
+  });
   await allTried(
     channels.map(async (channel, at) => {
       const state = states[at];
       if (!state) throw new Error(`the channel ${bytesToHex(channel.id)} cannot be read`);
       await store.note(channel, state, clock.nowMs());
+      alarms.end(channel.id);
     }),
   );
 }
+
+/**
+ * What two providers say at least. All that were asked say the same at rest; else two are asked for what counts by two.
+ */
+async function agreedStates(
+  { reader, chain }: WithdrawalWatchOptions,
+  ids: readonly Uint8Array[],
+  each: readonly ChannelStates[],
+  atBlock: number,
+): Promise<ChannelStates> {
+  const [first] = each;
+  const text = (states: ChannelStates | undefined) =>
+    JSON.stringify(states, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+  const isUnanimous = each.every((states) => text(states) === text(first));
+  if (first && isUnanimous && each.length >= Math.min(2, chain.agreed.witnesses)) return first;
+  return reader.read(ids, { rank: 'collect', atBlock });
+}
+
+/** Whether charges are in danger if this is the channel's state. */
+const endangers = (channel: Channel, state: ChannelState | null): boolean =>
+  state !== null && channel.unclaimedSince !== null && isEndangered({ ...channel, state });

@@ -1,3 +1,4 @@
+import { readAtBlock } from '../../../chain/named-block.ts';
 import type { RpcCall } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { type RpcOutcome, toQuantity } from '../../../chain/rpc/wire.ts';
@@ -45,16 +46,22 @@ function simulation(
   return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
 }
 
-/** Simulates an operation with the gas and the price of its transaction. Rejects when the chain does not answer. */
+/**
+ * Simulates an operation with the gas and the price of its transaction, from a node that has its least block. Rejects
+ * when the chain does not answer, and when no node has the block.
+ */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,
-  { operation: { to, data, gas } }: OperationJob,
+  { operation: { to, data, gas, leastBlock } }: OperationJob,
   gasPrice: bigint,
 ): Promise<RpcOutcome> {
   const call = { to: bytesToHex(to), data: bytesToHex(data), gas: toQuantity(gas), gasPrice: toQuantity(gasPrice) };
-  const [outcome] = await chain.batch([{ method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] }], {
-    signal,
-  });
+  const callsAt = (tag: string): RpcCall[] => [{ method: 'eth_call', params: [{ from: relayer, ...call }, tag] }];
+  const block = leastBlock === undefined ? null : Math.max(leastBlock, await chain.agreed.head({ signal }));
+  const [outcome] =
+    block === null
+      ? await chain.batch(callsAt('latest'), { signal })
+      : ((await readAtBlock(chain, block, callsAt, { signal, isConfirmed: false }))?.outcomes ?? []);
   if (!outcome) throw new Error('a simulation without an answer');
   return outcome;
 }

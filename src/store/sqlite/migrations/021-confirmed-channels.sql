@@ -1,4 +1,5 @@
--- The block at which two RPC providers gave the channel's state. The state counts only where this is `state_block`: an older release notes a state without it.
+-- The block at which two RPC providers gave the channel's state. The state counts only where this is `state_block`:
+-- an older release notes a state without it.
 ALTER TABLE channels ADD COLUMN confirmed_block INTEGER;
 -- When the contract refused to record the channel's charges. Null while nothing is left to claim.
 ALTER TABLE channels ADD COLUMN refused_at INTEGER;

@@ -180,6 +180,7 @@ export function createWorldProvider({ chain, scenario, dice, time: { clock, at }
       if (!outcome || 'error' in outcome) throw outcome?.error ?? new UpstreamFailed('chain', 'no answer');
       return outcome.result as T;
     },
+    each: async (calls, options) => [await client.batch(calls, options)],
     everywhere: async (calls) => {
       hand('everywhere', calls);
       for (const call of calls) at(clock.nowMs() + 20, () => void outcomeOf(call, `everywhere ${clock.nowMs()}`));

@@ -153,6 +153,7 @@ test('a ranked chain gives its rank to each call that names none, and keeps the 
   const chain = {
     ...{ chainId: 1, publicUrl: '', everywhere: async () => {}, ready: async () => {}, requestsPerSecond: () => 7 },
     agreed: aloneAgreed(async () => 1),
+    each: async () => [],
     request: async <T>(...given: unknown[]): Promise<T> => asked.push(given) as T,
     batch: async (...given: unknown[]) => {
       asked.push(given);

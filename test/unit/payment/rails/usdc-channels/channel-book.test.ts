@@ -14,9 +14,11 @@ let bed: Awaited<ReturnType<typeof openChannelLedger>>;
 /** The requests for the channel's state, and what the chain shows. */
 let asked: (typeof asker)[];
 let shown: () => Promise<ChannelState>;
+/** The head that the providers agree on. */
+let head: number | null;
 beforeEach(async () => {
   bed = await openChannelLedger();
-  asked = [];
+  [asked, head] = [[], null];
   shown = async () => channelState({ block: 100 + asked.length });
 });
 afterEach(() => bed.close());
@@ -28,7 +30,7 @@ function open(withdrawDelaySeconds = 86_400) {
     asked.push(by);
     return shown();
   };
-  return createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds, clock });
+  return createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds, lastHead: () => head, clock });
 }
 /** Lets a read that nothing waits for end. */
 const settled = () => new Promise((done) => setTimeout(done, 20));

@@ -15,6 +15,7 @@ beforeEach(() => {
 });
 
 describe('a read of channels', () => {
+  const calls = () => contract.asked.filter(({ method }) => method === 'eth_call').length;
   const full = { balance: 5n, totalClaimed: 4n, withdrawAmount: 3n, withdrawAt: 1_800_000_000, refundNonce: 2n };
 
   test('shows their states in their order at one block, and zeros for a channel without a deposit', async () => {
@@ -23,38 +24,55 @@ describe('a read of channels', () => {
     const states = await createChannelReader(contract.chain).read(['a', 'b', 'c'].map(hash32));
     const empty = { balance: 0n, totalClaimed: 0n, withdrawAmount: 0n, withdrawAt: 0, refundNonce: 0n, block: 1000 };
     expect(states).toEqual([{ ...full, block: 1000 }, empty, { ...empty, balance: 9n }]);
-    expect(contract.asked).toMatchObject([{ method: 'eth_call', params: [{}, 'latest'], rank: 'settle' }]);
+    expect(contract.asked).toMatchObject([
+      { method: 'eth_getBlockByNumber', params: ['0x3e8', false], rank: 'settle' },
+      { method: 'eth_call', params: [{}, '0x3e8'], rank: 'settle', fromOneProvider: true },
+    ]);
   });
 
   test('takes 500 channels in one request, and none for no channel', async () => {
     const ids = Array.from({ length: 501 }, (_, at) => hash32(`${at}`));
     contract.put(ids[500]!, { balance: 8n });
     const states = await createChannelReader(contract.chain).read(ids);
-    expect([states.length, states[500]?.balance, contract.asked.length]).toEqual([501, 8n, 2]);
+    expect([states.length, states[500]?.balance, calls()]).toEqual([501, 8n, 2]);
     expect(await createChannelReader(contract.chain).read([])).toEqual([]);
-    expect(contract.asked).toHaveLength(2);
+    expect(calls()).toBe(2);
     await createChannelReader(contract.chain).read(ids.slice(0, 500));
-    expect(contract.asked).toHaveLength(3);
+    expect(calls()).toBe(3);
   });
 
   test('has the rank and the signal of its caller, and no signal where the caller has none', async () => {
     const { signal } = new AbortController();
     await createChannelReader(contract.chain).read([hash32('a')], { rank: 'offer', signal });
-    expect(contract.asked).toMatchObject([{ rank: 'offer', signal }]);
-    const options: unknown[] = [];
-    const chain = {
-      request: async <T>(...[method, params, given]: Parameters<typeof contract.chain.request>): Promise<T> => {
-        options.push(given);
-        return contract.chain.request<T>(method, params);
-      },
-    };
-    await createChannelReader(chain).read([hash32('a')]);
-    expect(options).toEqual([{ rank: 'settle' }]);
+    expect(contract.asked).toMatchObject([{ rank: 'offer' }, { rank: 'offer' }]);
+    expect(contract.asked[1]?.signal).toBe(signal);
+    contract.asked.length = 0;
+    await createChannelReader(contract.chain).read([hash32('a')]);
+    expect(contract.asked.map((one) => 'signal' in one)).toEqual([false, false]);
+  });
+
+  test('is at the block that its caller names', async () => {
+    const [state] = await createChannelReader(contract.chain).read([hash32('a')], { atBlock: 990 });
+    expect([state?.block, contract.asked[1]?.params[1]]).toEqual([990, '0x3de']);
   });
 
   test('rejects when the node answers anything else', async () => {
-    const chain = { request: async <T>(): Promise<T> => 7 as T };
-    await expect(createChannelReader(chain).read([hash32('a')])).rejects.toMatchObject({ status: 502 });
+    await createChannelReader(contract.chain).read([hash32('a')]);
+    const [call] = contract.asked.at(-1)?.params ?? [];
+    const answerAt = (block: number) => contract.answer('eth_call', [call, `0x${block.toString(16)}`]);
+    const answers: unknown[] = [7, '0x', '0x1234', answerAt(999)];
+    for (const answer of answers) {
+      const batch: typeof contract.chain.batch = async (calls, options) => {
+        const [header] = await contract.chain.batch(calls, options);
+        return [header!, { result: answer }];
+      };
+      const reader = createChannelReader({ ...contract.chain, batch });
+      await expect(reader.read([hash32('a')]), String(answer)).rejects.toMatchObject({ status: 502 });
+      const each = async () => [[{ result: answer }], [{ result: answerAt(1000) }]];
+      expect(
+        await createChannelReader({ ...contract.chain, each }).readEach([hash32('a')], 1000, 'collect'),
+      ).toHaveLength(1);
+    }
   });
 });
 

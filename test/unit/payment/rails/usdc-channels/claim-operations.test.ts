@@ -114,8 +114,8 @@ describe('a claim that was left open', () => {
   });
 
   test.each([
-    ['is behind the state', 'eth_blockNumber', { result: '0x3e9' }],
-    ['does not say how far it is', 'eth_blockNumber', { error: new RpcError(-32005, 'too much') }],
+    ['is behind the state', 'eth_getBlockByNumber', { result: null }],
+    ['does not say how far it is', 'eth_getBlockByNumber', { error: new RpcError(-32005, 'too much') }],
     ['refuses the logs', 'eth_getLogs', { error: new RpcError(-32005, 'too much') }],
     ['gives no list of logs', 'eth_getLogs', { result: null }],
   ])('stays open, and nothing is sent, where the node of the logs %s', async (_what, method, outcome) => {

@@ -4,6 +4,7 @@ import type { Operation, OperationOutcome } from '../../../../../src/payment/ope
 import { claimGas } from '../../../../../src/payment/rails/usdc-channels/claim-operations.ts';
 import { createClaims } from '../../../../../src/payment/rails/usdc-channels/claims.ts';
 import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { createWithdrawalAlarms } from '../../../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
 import { openChannelLedger } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
@@ -39,6 +40,7 @@ function open() {
   };
   return createClaims({
     ...{ store, relayer, reader, chain, scheme, clock, log, limits: LIMITS, network: NETWORK, sender: SENDER },
+    alarms: createWithdrawalAlarms(),
     ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
   });
 }
@@ -86,8 +88,8 @@ describe('a round of claims', () => {
     await charged(1000n, 2000n);
     await claims.run(false, signal);
     expect(simulations().map(({ params: [call, block], rank }) => [call, block, rank])).toMatchObject([
-      [{ from: SENDER, to: SETTLEMENT, gas: '0x50910' }, 'latest', 'settle'],
-      [{ from: SENDER, to: SETTLEMENT, gas: '0x50910', data: bytesToHex(operations[0]!.data) }, 'latest', 'settle'],
+      [{ from: SENDER, to: SETTLEMENT, gas: '0x50910' }, '0x3e8', 'settle'],
+      [{ from: SENDER, to: SETTLEMENT, gas: '0x50910', data: bytesToHex(operations[0]!.data) }, '0x3e8', 'settle'],
     ]);
     expect(simulations().map((one) => one.signal)).toEqual([signal, signal]);
     expect([claimGas(0), claimGas(1), claimGas(100)]).toEqual([250_000n, 290_000n, 4_250_000n]);
@@ -146,8 +148,8 @@ describe('a round of claims', () => {
     const next = claims.run(true, signal);
     await expect(failing).rejects.toThrow('no provider answers');
     bed.contract.before = () => {};
-    await next.catch(() => {});
-    expect((await claims.run(true, signal)).claimed).toBe(3000n);
+    const later = await next.catch(() => ({ claimed: 0n }));
+    expect(later.claimed + (await claims.run(true, signal)).claimed).toBe(3000n);
   });
 
   test('lists channels page by page and misses none', async () => {
@@ -167,6 +169,7 @@ describe('a round of claims', () => {
         },
       },
       ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER },
+      alarms: createWithdrawalAlarms(),
       ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
       limits: { threshold: 1_000_000n, ageMs: HOUR_MS },
     });
@@ -179,7 +182,7 @@ describe('a round of claims', () => {
 });
 
 describe('a row that the contract refuses', () => {
-  test('is found by splitting, set aside for an hour, and named to the operator; all others are claimed', async () => {
+  test('is found by splitting, set aside for a minute, and named to the operator; all others are claimed', async () => {
     const channels = await charged(...Array.from({ length: 9 }, () => 2000n));
     const bad = channels[4]!;
     bed.contract.refusedRows.add(bad.hex);
@@ -187,27 +190,33 @@ describe('a row that the contract refuses', () => {
     expect(bed.logged).toEqual([
       [
         'error',
-        'a payment channel cannot be claimed',
+        'ALERT: the contract refuses a claim of a payment channel; it takes no voucher until nothing is left to claim',
         { channel: bad.hex, charged: '2000', reason: 'execution reverted: InvalidSignature' },
       ],
     ]);
     expect(operations.map(({ gas }) => gas)).toEqual([claimGas(8)]);
     bed.contract.refusedRows.clear();
-    await bed.clock.advance(HOUR_MS - 1);
+    await bed.clock.advance(59_999);
     for (let round = 0; round < 2; round++)
       expect(await claims.run(true, signal)).toEqual({ claimed: 0n, writtenOff: 0n, setAside: 0 });
     await bed.clock.advance(1);
     expect((await claims.run(true, signal)).claimed).toBe(2000n);
   });
 
-  test('is tried again when its channel is charged again', async () => {
-    const [bad] = await charged(2000n);
+  test('stops the sales on its channel until its charges are recorded, and is due whatever they are', async () => {
+    const [bad] = await charged(2n);
     bed.contract.refusedRows.add(bad!.hex);
+    expect((await claims.run(true, signal)).setAside).toBe(1);
+    expect([operations, await bed.store.countRefused(NETWORK)]).toEqual([[], 1]);
+    await expect(bed.charge(bad!, 3n)).rejects.toThrow('the voucher was not charged');
+    await bed.clock.advance(60_000);
     expect((await claims.run(false, signal)).setAside).toBe(1);
-    expect(operations).toEqual([]);
+    expect(bed.logged).toHaveLength(1);
     bed.contract.refusedRows.clear();
-    await bed.charge(bad!, 3000n);
-    expect(await claims.run(false, signal)).toEqual({ claimed: 3000n, writtenOff: 0n, setAside: 0 });
+    await bed.clock.advance(60_000);
+    expect(await claims.run(false, signal)).toEqual({ claimed: 2n, writtenOff: 0n, setAside: 0 });
+    await bed.charge(bad!, 3n);
+    expect(await bed.noted(bad!.id)).toMatchObject({ charged: 3n, claimRefusedAt: null });
   });
 
   test('is none where the node fails: the round ends, nothing is set aside, and the next round claims', async () => {
@@ -228,7 +237,7 @@ test('a sweep that the contract refuses does not stop the claim, and the operato
   expect(bed.logged).toEqual([
     ['warn', 'claims are not paid out: the sweep is refused', { reason: 'execution reverted: Blocked' }],
   ]);
-  expect(simulations()[0]).toMatchObject({ params: [{ data: bytesToHex(operations[0]!.data) }, 'latest'] });
+  expect(simulations()[0]).toMatchObject({ params: [{ data: bytesToHex(operations[0]!.data) }, '0x3e8'] });
 });
 
 test('what a withdrawal has taken is written off once and named to the operator, and the rest is claimed', async () => {
@@ -261,6 +270,7 @@ test('nothing is written off where the charges rise at the same moment', async (
   const racing = createClaims({
     store: { ...store, writeOff: async () => false },
     ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER, limits: LIMITS },
+    alarms: createWithdrawalAlarms(),
     ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
   });
   expect((await racing.run(false, signal)).writtenOff).toBe(0n);

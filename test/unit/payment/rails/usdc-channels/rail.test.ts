@@ -50,7 +50,14 @@ beforeEach(async () => {
       carriedOut.push(`${payload.kind} ${bytesToHex(channelId)}`);
       return delivery;
     },
-    book: createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock }),
+    book: createChannelBook({
+      store,
+      read,
+      network: NETWORK,
+      withdrawDelaySeconds: 86_400,
+      lastHead: () => null,
+      clock,
+    }),
     bounds: { minDeposit: 1000n, leastValidity: 50, mostValidity: 720 },
     balanceContracts: [],
     limits: {

@@ -45,7 +45,14 @@ afterEach(() => bed.close());
 
 function open(store: typeof bed.store = bed.store, read = async (id: Uint8Array) => (await bed.reader.read([id]))[0]!) {
   const { clock } = bed;
-  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 86_400, clock });
+  const book = createChannelBook({
+    store,
+    read,
+    network: NETWORK,
+    withdrawDelaySeconds: 86_400,
+    lastHead: () => null,
+    clock,
+  });
   const spied: typeof store = {
     ...store,
     begin: async (operation, terms) => {

@@ -58,6 +58,7 @@ function process(stores: LedgerStores, bootId: string) {
     read: async () => STATE,
     network: NETWORK,
     withdrawDelaySeconds: 86_400,
+    lastHead: () => null,
     clock,
   });
   const claimLimits = { threshold: 1n, ageMs: 21_600_000 };

@@ -118,9 +118,9 @@ describe('a round of maintenance', () => {
   test('claims although the watch fails, and then reports the failure', async () => {
     await bed.charge(channel, 1000n);
     bed.contract.before = (method) => {
-      if (method === 'eth_blockNumber') throw new Error('no head');
+      if (method === 'eth_getLogs') throw new Error('no logs');
     };
-    await expect(refresh()).rejects.toThrow('no head');
+    await expect(refresh()).rejects.toThrow('no logs');
     await expect.poll(claimed).toBe(1000n);
   });
 

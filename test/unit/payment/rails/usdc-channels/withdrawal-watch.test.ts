@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { createWithdrawalAlarms } from '../../../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
 import { createWithdrawalWatch } from '../../../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
@@ -12,10 +13,12 @@ let channel: UnitChannel;
 /** The channels of each read, with its rank. */
 let reads: [ids: number, rank: unknown][];
 let watch: ReturnType<typeof createWithdrawalWatch>;
+let alarms: ReturnType<typeof createWithdrawalAlarms>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
   reads = [];
+  alarms = createWithdrawalAlarms();
   watch = open();
 });
 afterEach(() => bed.close());
@@ -24,10 +27,12 @@ function open(store: typeof bed.store = bed.store, answers = (ids: readonly Uint
   const { chain, clock, log, reader } = bed;
   return createWithdrawalWatch({
     ...{ store, chain, clock, log, network: NETWORK, withdrawDelaySeconds: 1200 },
+    alarms,
     reader: {
-      read: (ids, options) => {
-        reads.push([ids.length, options?.rank]);
-        return reader.read(answers(ids), options);
+      ...reader,
+      readEach: (ids, block, rank) => {
+        reads.push([ids.length, rank]);
+        return reader.readEach(answers(ids), block, rank);
       },
     },
   });
@@ -80,7 +85,7 @@ describe('the watch over withdrawals', () => {
     ]);
     expect([reads, bed.logged]).toEqual([[], []]);
     await watch.run();
-    expect(bed.contract.asked).toMatchObject([{ method: 'eth_blockNumber', rank: 'collect' }]);
+    expect(bed.contract.asked).toEqual([]);
   });
 
   test('reads in the first round every unclaimed channel that was read before the start', async () => {
