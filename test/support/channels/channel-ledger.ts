@@ -37,6 +37,8 @@ export async function openChannelLedger() {
 
   return {
     ...{ contract, chain: contract.chain, clock, store, reader, logged, noted, stores: open.stores },
+    /** Plain SQL beside the stores. */
+    sql: open.sql,
     log: { info: logAs('info'), warn: logAs('warn'), error: logAs('error') },
     messages: () => logged.map(([level, message]) => `${level}: ${message}`),
     /** A channel with this balance, known to the ledger. */

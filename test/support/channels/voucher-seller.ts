@@ -27,6 +27,8 @@ interface Changes {
   readonly charge?: () => Promise<null>;
   /** A read of the channel on the chain, in place of the real one. */
   readonly read?: () => Promise<never>;
+  /** The head that the providers agree on; by default none is known. */
+  readonly lastHead?: () => number | null;
   /** Why no claim can be sent; null: claims can be sent. */
   readonly cannotSend?: () => string | null;
 }
@@ -47,7 +49,7 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
       read,
       network: NETWORK,
       withdrawDelaySeconds: 86_400,
-      lastHead: () => null,
+      lastHead: changes.lastHead ?? (() => null),
       clock,
     }),
     status: { cannotSend: changes.cannotSend ?? (() => null) },

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 import { decodeFunctionResult, encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import { readAtBlock } from '../../../chain/named-block.ts';
-import type { RpcCall } from '../../../chain/rpc/call.ts';
+import type { RpcCall, RpcOptions } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Rank } from '../../../chain/rpc/rank.ts';
 import { data, parseAnswer, type RpcOutcome, resultOf, toQuantity } from '../../../chain/rpc/wire.ts';
@@ -49,6 +49,8 @@ interface ReadOptions {
   readonly signal?: AbortSignal;
   /** The block to read at; the agreed head by default. */
   readonly atBlock?: number;
+  /** How many places after the best provider the first one stands that is asked; 0 by default. */
+  readonly turn?: number;
 }
 
 /**
@@ -62,14 +64,14 @@ export type ChannelStates = readonly (ChannelState | null)[];
  * that answers from another one is not believed.
  */
 export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 'agreed'>) {
-  async function readSome(ids: readonly Uint8Array[], block: number, rpc: { rank: Rank; signal?: AbortSignal }) {
+  async function readSome(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
     const callsAt = (tag: string): RpcCall[] => [callOf(ids, tag)];
     const read = await readAtBlock(chain, block, callsAt, { ...rpc, isConfirmed: true });
     if (!read) throw new UpstreamFailed('chain', `no two providers have block ${block}`);
     return statesOf(read.outcomes[0], ids.length, block);
   }
 
-  async function readAll(ids: readonly Uint8Array[], block: number, rpc: { rank: Rank; signal?: AbortSignal }) {
+  async function readAll(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
     const states: (ChannelState | null)[] = [];
     for (let start = 0; start < ids.length; start += MOST_AT_ONCE)
       states.push(...(await readSome(ids.slice(start, start + MOST_AT_ONCE), block, rpc)));
@@ -85,10 +87,10 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
      */
     async read(
       ids: readonly Uint8Array[],
-      { rank = 'settle', signal, atBlock }: ReadOptions = {},
+      { rank = 'settle', signal, atBlock, turn = 0 }: ReadOptions = {},
     ): Promise<ChannelStates> {
       if (ids.length === 0) return [];
-      const rpc = { rank, ...(signal && { signal }) };
+      const rpc = { rank, turn, ...(signal && { signal }) };
       for (let tries = 1; ; tries++) {
         const block = atBlock ?? (await chain.agreed.head(rpc));
         try {

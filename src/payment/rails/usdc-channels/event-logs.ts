@@ -14,6 +14,8 @@ interface EventOptions {
   readonly signal?: AbortSignal;
   /** How many blocks up to the named one are searched; MAX_LOG_SPAN by default. */
   readonly span?: number;
+  /** How many places after the best provider the first one stands that is asked; 0 by default. */
+  readonly turn?: number;
 }
 
 /**
@@ -26,7 +28,7 @@ export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
   topics: readonly (string | readonly string[])[],
   block: number,
-  { signal, span = MAX_LOG_SPAN }: EventOptions = {},
+  { signal, span = MAX_LOG_SPAN, turn = 0 }: EventOptions = {},
 ): Promise<string[]> {
   const range = { fromBlock: toQuantity(Math.max(0, block - span + 1)), toBlock: toQuantity(block) };
   const calls = [
@@ -35,6 +37,7 @@ export async function eventTransactionHashes(
   ];
   const options = {
     rank: 'settle',
+    turn,
     fromOneProvider: true,
     statements: statementsOf(span),
     ...(signal && { signal }),

@@ -9,7 +9,7 @@ import type { Relaying } from '../../settler.ts';
 import { claimedRows, settleCalldata, withCall } from './calldata.ts';
 import { whyRefused } from './claim-batch.ts';
 import { createRefundEvidence, type RefundEvidenceOptions } from './refund-evidence.ts';
-import { SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
+import { SETTLEMENT_BYTES } from './scheme.ts';
 
 /**
  * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own USDC makes the transfers dearer. Only

@@ -134,11 +134,32 @@ async function readRange(options: WithdrawalWatchOptions, from: number, to: numb
 
 /**
  * Some providers show this log and others do not. Two decide about its block, and who contradicts them is set apart.
+ * What the channel holds is known by now, so nothing waits for that.
  */
 async function checkLog({ chain, log }: WithdrawalWatchOptions, id: Uint8Array, block: number): Promise<void> {
-  const shown = await eventTransactionHashes(chain, [WITHDRAW_INITIATED, bytesToHex(id)], block, { span: 1 });
-  const detail = { channel: bytesToHex(id), block, isShown: shown.length > 0 };
-  log.warn(detail, 'RPC providers differ about the log of a withdrawal');
+  log.warn({ channel: bytesToHex(id), block }, 'RPC providers differ about the log of a withdrawal');
+  const topics = [WITHDRAW_INITIATED, bytesToHex(id)];
+  await inEachTurn(chain, (turn) => eventTransactionHashes(chain, topics, block, { span: 1, turn })).catch(() => {});
+}
+
+/**
+ * Asks once with each provider in the first place, because two that agree are not asked against a third. Returns the
+ * first answer, and rejects as the last one does when all fail.
+ */
+async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn: number) => Promise<T>): Promise<T> {
+  const answers: T[] = [];
+  let failure: unknown;
+  for (let turn = 0; turn < agreed.witnesses; turn++) {
+    await ask(turn).then(
+      (answer) => answers.push(answer),
+      (error: unknown) => {
+        failure = error;
+      },
+    );
+  }
+  const [first] = answers;
+  if (first === undefined) throw failure;
+  return first;
 }
 
 /**
@@ -184,7 +205,7 @@ async function agreedStates(
     JSON.stringify(states, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
   const isUnanimous = each.every((states) => text(states) === text(first));
   if (first && isUnanimous && each.length >= Math.min(2, chain.agreed.witnesses)) return first;
-  return reader.read(ids, { rank: 'collect', atBlock });
+  return inEachTurn(chain, (turn) => reader.read(ids, { rank: 'collect', atBlock, turn }));
 }
 
 /** Whether charges are in danger if this is the channel's state. */

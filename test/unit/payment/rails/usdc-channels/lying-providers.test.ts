@@ -1,0 +1,228 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { channelOf, scheme } from '../../../../support/channels/channel-payment.ts';
+import { openLyingWorld } from '../../../../support/channels/lying-world.ts';
+import { openVoucherSeller, orderOf, PRICE, presentVoucher } from '../../../../support/channels/voucher-seller.ts';
+import { newKey } from '../../../../support/usdc/payments.ts';
+
+// One RPC provider that lies about channels. Providers, ledger, claims and watch are real; the contract is a stand-in
+// behind each provider.
+
+const { signal } = new AbortController();
+const THREE = [0, 1, 2].map((place) => [0, 1, 2].map((at) => (at === place ? 'liar' : 'honest') as 'liar' | 'honest'));
+const TWO: ('liar' | 'honest')[][] = [
+  ['liar', 'honest'],
+  ['honest', 'liar'],
+];
+/** What the payer has really paid in: two calls. */
+const DEPOSIT = 2n * PRICE;
+const LIE = 1_000_000n;
+
+let world: Awaited<ReturnType<typeof openLyingWorld>>;
+afterEach(() => world.close());
+
+/**
+ * A channel with a deposit of two calls, about which the liar says that it holds a million. The ledger does not know
+ * it.
+ */
+function deposited() {
+  const { privateKey } = newKey();
+  const config = channelOf(privateKey);
+  const id = scheme.channelId(config);
+  world.bed.contract.put(id, { balance: DEPOSIT });
+  world.lie.put(id, { balance: LIE });
+  return { id, hex: bytesToHex(id), config, privateKey };
+}
+
+/** The same, known to the ledger and charged. */
+async function charged(sum: bigint) {
+  const channel = await world.bed.open(DEPOSIT);
+  world.lie.put(channel.id, { balance: DEPOSIT });
+  await world.bed.charge(channel, sum);
+  return channel;
+}
+
+/** How many calls the channel buys. */
+async function callsOf(channel: ReturnType<typeof deposited>): Promise<number> {
+  const sell = openVoucherSeller(world.bed, { lastHead: world.chain.agreed.lastHead });
+  for (let calls = 0; ; calls++) {
+    await world.bed.clock.advance(3000);
+    const max = BigInt(calls + 1) * PRICE;
+    const sold = await presentVoucher(sell, channel, max, orderOf(`call ${calls}`)).catch(() => null);
+    if (!sold || calls === 5) return calls;
+  }
+}
+
+/** The ways in which the liar's block may differ from the chain's. */
+const AHEAD = [0, 7200, 2 ** 52];
+/** How an older release has noted what the liar said. */
+const poison = (block: number) =>
+  world.bed.sql(`UPDATE channels SET balance = ${LIE}, state_block = ${block}, confirmed_block = NULL`);
+
+describe.each(THREE)('one liar of three, as %s, %s, %s', (...places) => {
+  test.each(AHEAD)('sells no call beyond the deposit, %i blocks ahead', async (ahead) => {
+    world = await openLyingWorld(places);
+    world.lie.block += ahead;
+    const channel = deposited();
+    expect(await callsOf(channel)).toBe(2);
+    expect((await world.bed.noted(channel.id)).state).toMatchObject({ balance: DEPOSIT, block: 1000 });
+  });
+
+  test.each(AHEAD)('whose word an older release has noted, %i blocks ahead, sells none either', async (ahead) => {
+    world = await openLyingWorld(places);
+    const channel = await world.bed.open(DEPOSIT);
+    await poison(1000 + ahead);
+    expect(await callsOf(channel)).toBe(2);
+    expect(await world.bed.noted(channel.id)).toMatchObject({ isConfirmed: true, state: { block: 1000 } });
+  });
+
+  test('that hides a withdrawal does not keep the charges from being claimed in the same round', async () => {
+    world = await openLyingWorld(places);
+    const channel = await charged(DEPOSIT);
+    await world.watch.run();
+    world.bed.contract.put(channel.id, { withdrawAmount: DEPOSIT, withdrawAt: 1_800_000_000 });
+    world.bed.contract.mineLogs([
+      world.bed.contract.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1_800_001_200]),
+    ]);
+    world.lie.block = world.bed.contract.block;
+    await world.chain.agreed.head();
+    await world.watch.run();
+    await world.claims.run(false, signal);
+    expect(world.bed.contract.of(channel.id).totalClaimed).toBe(DEPOSIT);
+    expect(world.isLiarApart()).toBe(true);
+  });
+
+  test('that invents a withdrawal is set apart, and nothing is claimed early', async () => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    await world.watch.run();
+    world.lie.put(channel.id, { withdrawAmount: DEPOSIT, withdrawAt: 1_800_000_000 });
+    world.lie.mineLogs([world.lie.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1_800_001_200])]);
+    world.bed.contract.block = world.lie.block;
+    await world.chain.agreed.head();
+    await world.watch.run();
+    await world.claims.run(false, signal);
+    expect([world.operations, world.isLiarApart()]).toEqual([[], true]);
+  });
+
+  test('that invents the log of a withdrawal alone is set apart, and nothing is claimed early', async () => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    await world.watch.run();
+    world.lie.mineLogs([world.lie.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1_800_001_200])]);
+    world.bed.contract.block = world.lie.block;
+    await world.chain.agreed.head();
+    await world.watch.run();
+    await world.claims.run(false, signal);
+    expect([world.operations, world.isLiarApart()]).toEqual([[], true]);
+  });
+
+  test('that refuses the simulation of a claim stops neither the claim nor the channel', async () => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    world.lie.refusedRows.add(channel.hex);
+    expect(await world.claims.run(true, signal)).toEqual({ claimed: PRICE, writtenOff: 0n, setAside: 0 });
+    expect(await world.bed.noted(channel.id)).toMatchObject({ claimRefusedAt: null });
+  });
+});
+
+describe.each(TWO)('one liar of two, as %s, %s', (...places) => {
+  test('sells nothing: 503 and when to ask again, and nothing is charged', async () => {
+    world = await openLyingWorld(places);
+    const sell = openVoucherSeller(world.bed);
+    const selling = presentVoucher(sell, deposited(), PRICE, orderOf());
+    await expect(selling).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable', retryAfterSeconds: 5 });
+  });
+
+  test('sells nothing on a state of an older release', async () => {
+    world = await openLyingWorld(places);
+    const channel = await world.bed.open(DEPOSIT);
+    world.lie.put(channel.id, { balance: LIE });
+    await poison(1000);
+    const selling = presentVoucher(openVoucherSeller(world.bed), channel, PRICE, orderOf());
+    await expect(selling).rejects.toMatchObject({ status: 503, retryAfterSeconds: 5 });
+    expect((await world.bed.noted(channel.id)).charged).toBe(0n);
+  });
+
+  test.each(['hidden', 'invented'])('causes one early claim by a %s withdrawal, whose gas is counted', async (what) => {
+    world = await openLyingWorld(places);
+    const { bed, lie } = world;
+    const channel = await charged(PRICE);
+    await world.watch.run();
+    const teller = what === 'hidden' ? bed.contract : lie;
+    teller.put(channel.id, { withdrawAmount: DEPOSIT, withdrawAt: 1_800_000_000 });
+    teller.mineLogs([teller.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1_800_001_200])]);
+    bed.contract.block = 1001;
+    lie.block = 1001;
+    await world.chain.agreed.head();
+    for (let round = 0; round < 4; round++) {
+      await expect(world.watch.run()).rejects.toMatchObject({ status: 503 });
+      await world.claims.run(false, signal).catch(() => {});
+      if (round === 1) await bed.charge(channel, DEPOSIT);
+    }
+    expect([world.operations.length, bed.contract.of(channel.id).totalClaimed]).toEqual([1, PRICE]);
+    world.operations[0]?.readReceipt({ ...bed.contract.mined.at(-1)!, effectiveGasPrice: '0x4a817c800' });
+    // 21,000 gas at 20 gwei.
+    expect(world.alarms.costUsdc()).toBeCloseTo(0.00042, 8);
+    // The liar comes round: two agree again.
+    lie.put(channel.id, bed.contract.of(channel.id));
+    await world.watch.run();
+    expect(world.alarms.isDue(channel.id)).toBe(false);
+  });
+});
+
+test('a state that one lone provider gave of a block beyond the head is read again before a sale', async () => {
+  world = await openLyingWorld(['honest', 'honest', 'honest']);
+  const channel = await world.bed.open(DEPOSIT);
+  await world.bed.sql(`UPDATE channels SET balance = ${LIE}, state_block = 9999999, confirmed_block = 9999999`);
+  await world.chain.agreed.head();
+  expect(await callsOf(channel)).toBe(2);
+});
+
+describe('the first start with this release', () => {
+  test('reads every channel with money or charges, those with charges first, and none again', async () => {
+    world = await openLyingWorld(['honest', 'honest']);
+    const rich = await world.bed.open(DEPOSIT);
+    const empty = await world.bed.open(0n);
+    const owing = await charged(PRICE);
+    for (const { id } of [rich, empty, owing]) world.lie.put(id, world.bed.contract.of(id));
+    await poison(2 ** 52);
+    await world.bed.sql(`UPDATE channels SET balance = 0 WHERE id = x'${empty.hex.slice(2)}'`);
+    await world.watch.run();
+    const believed = async ({ id }: { id: Uint8Array }) => (await world.bed.noted(id)).isConfirmed;
+    expect(await Promise.all([rich, empty, owing].map(believed))).toEqual([true, false, true]);
+    const asked = world.servers[0]?.bodies.flat() as { method: string; params: [{ data: string }] }[];
+    const reads = asked.filter(({ method }) => method === 'eth_call').map(({ params: [{ data }] }) => data);
+    expect(reads.map((data) => [owing, rich].findIndex(({ hex }) => data.includes(hex.slice(2))))).toEqual([0, 1]);
+    await world.watch.run();
+    expect(world.servers[0]?.count('eth_call')).toBe(2);
+  });
+});
+
+test('at rest a round of the watch asks each provider once', async () => {
+  world = await openLyingWorld(['honest', 'honest', 'honest']);
+  await charged(PRICE);
+  await world.watch.run();
+  const before = world.servers.map(({ bodies }) => bodies.length);
+  for (let round = 1; round <= 5; round++) {
+    world.bed.contract.block += 10;
+    await world.chain.agreed.head();
+    await world.watch.run();
+  }
+  // The head is read here in place of the watch over the heads.
+  expect(world.servers.map(({ bodies }, at) => bodies.length - (before[at] ?? 0))).toEqual([10, 10, 10]);
+});
+
+test('a claim that the contract refuses stops the sales on its channel and raises the alarm', async () => {
+  world = await openLyingWorld(['honest', 'honest', 'honest']);
+  const channel = await charged(PRICE);
+  world.bed.contract.refusedRows.add(channel.hex);
+  expect(await world.claims.run(true, signal)).toMatchObject({ setAside: 1 });
+  expect(world.bed.messages()).toEqual([expect.stringMatching(/^error: ALERT: the contract refuses a claim/)]);
+  const present = () => presentVoucher(openVoucherSeller(world.bed), channel, DEPOSIT, orderOf('second'));
+  await expect(present()).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable', charged: false });
+  world.bed.contract.refusedRows.clear();
+  await world.bed.clock.advance(60_000);
+  await world.claims.run(true, signal);
+  expect(Buffer.from((await present()).body).toString()).toBe('answer');
+});
