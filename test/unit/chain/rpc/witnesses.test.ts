@@ -192,6 +192,25 @@ describe('a poll', () => {
   });
 });
 
+describe('a question to each provider', () => {
+  const each = (chain: OpenChainClient) => chain.each([{ method: 'say', params: [] }], { rank: 'collect' });
+
+  test('brings the word of all that answer, one of each host', async () => {
+    const { chain, nodes, asked } = await world(A, LIE_ABOUT_A, null, A);
+    if (nodes[3]) nodes[3].fault = '500';
+    expect(await each(chain)).toEqual([[{ result: A }], [{ result: LIE_ABOUT_A }], [{ result: null }]]);
+    expect(asked()).toEqual([1, 1, 1, 0]);
+  });
+
+  test('goes to the lone provider, and rejects where nobody answers', async () => {
+    const lone = await world(A);
+    expect(await each(lone.chain)).toEqual([[{ result: A }]]);
+    const { chain, nodes } = await world(A, A);
+    for (const node of nodes) node.fault = '500';
+    await expect(each(chain)).rejects.toThrow('no provider answered');
+  });
+});
+
 describe('two providers that contradict each other', () => {
   test('stop sales until they agree about it, and each is named with what it said', async () => {
     let said = LIE_ABOUT_A;

@@ -51,6 +51,21 @@ describe('a read of channels', () => {
     expect(contract.asked.map((one) => 'signal' in one)).toEqual([false, false]);
   });
 
+  test('is made again, three times at most, where the node answers from another block than the named one', async () => {
+    let wrong = 2;
+    const batch: typeof contract.chain.batch = async (calls, options) => {
+      const outcomes = await contract.chain.batch(calls, options);
+      const other = contract.answer('eth_call', [calls[1]?.params[0], '0x3e7']);
+      return wrong-- > 0 ? [outcomes[0]!, { result: other }] : outcomes;
+    };
+    const { read } = createChannelReader({ ...contract.chain, batch });
+    expect((await read([hash32('a')]))[0]?.block).toBe(1000);
+    wrong = 3;
+    await expect(read([hash32('a')])).rejects.toThrow('at another block');
+    wrong = 1;
+    await expect(read([hash32('a')], { atBlock: 1000 })).rejects.toThrow('at another block');
+  });
+
   test('is at the block that its caller names', async () => {
     const [state] = await createChannelReader(contract.chain).read([hash32('a')], { atBlock: 990 });
     expect([state?.block, contract.asked[1]?.params[1]]).toEqual([990, '0x3de']);

@@ -1,44 +1,57 @@
 import { afterEach, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import { newOperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { tryOperation } from '../../../../../src/payment/settlers/relayer/try-out.ts';
-import { USDC } from '../../../../support/usdc/payments.ts';
-import { randomOperation, startTokenNode } from '../../../../support/usdc/token-node.ts';
+import { type TryOutOptions, tryOperation } from '../../../../../src/payment/settlers/relayer/try-out.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';
 
-const closing: (() => unknown)[] = [];
+const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function bench() {
-  const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
-  closing.push(
-    () => chain.close(),
-    () => node.server.stop(),
-  );
-  const stopping = new AbortController();
-  const options = { chain, usdc: USDC, relayer: USDC, signal: stopping.signal } as const;
-  const job = newOperationJob(randomOperation(), 0);
-  return { node, stopping, options: { ...options, check: createChainCheck(chain, USDC, () => USDC) }, job };
+/** A provider whose newest block has this number. It refuses later blocks, and the operation at blocks before `from`. */
+async function provider(head: number, from: number): Promise<RpcServer> {
+  const server = await startRpcServer({
+    eth_blockNumber: () => `0x${head.toString(16)}`,
+    eth_getBlockByNumber: ([tag]) => {
+      const number = tag === 'latest' ? head : Number(tag);
+      return number > head ? null : { number: `0x${number.toString(16)}`, timestamp: '0x1' };
+    },
+    eth_call: ([, tag]) => {
+      const number = tag === 'latest' ? head : Number(tag);
+      if (number > head) throw new RpcFault(-32001, `request beyond head block: requested ${number}, head ${head}`);
+      if (number < from) throw new RpcFault(3, 'execution reverted: the nonce is not the next one');
+      return '0x';
+    },
+  });
+  closing.push(() => server.stop());
+  return server;
 }
 
-test('a simulation of an operation ends with the service, also while the node does not answer', async () => {
-  const { node, stopping, options, job } = await bench();
-  const asked = Promise.withResolvers<void>();
-  node.server.methods.eth_call = () => {
-    asked.resolve();
-    return new Promise(() => {});
-  };
-  const trial = tryOperation(options, job, 20_000_000_000n);
-  await asked.promise;
-  stopping.abort(new Error('the service stops'));
-  await expect(trial).rejects.toThrow();
+/** Simulates an operation that was decided at block 100. The first provider is behind that. */
+async function simulated(leastBlock: number | null, ...heads: number[]) {
+  const servers = await Promise.all(heads.map((head) => provider(head, 100)));
+  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000 });
+  closing.push(() => chain.close());
+  const { signal } = new AbortController();
+  const options = { chain, relayer: `0x${'77'.repeat(20)}`, signal } as unknown as TryOutOptions;
+  const operation = { id: 'refund', to: Buffer.alloc(20, 1), data: Buffer.alloc(4), gas: 1n, broadcast: false };
+  const job = { ...operation, readReceipt: () => null, lookUp: async () => null, note: async () => true };
+  return tryOperation(options, newOperationJob({ ...job, ...(leastBlock !== null && { leastBlock }) }, 0), 1n);
+}
+
+test('an operation is simulated at its least block, by a provider that has it', async () => {
+  expect(await simulated(100, 90, 101, 100)).toEqual({ result: '0x' });
+  // At the newest block of the provider that is behind, the contract refuses it.
+  expect(await simulated(null, 90, 101, 100)).toMatchObject({
+    error: { message: expect.stringContaining('reverted') },
+  });
 });
 
-test('a client that gives no outcome for a simulation is an error, and no simulation that went through', async () => {
-  const { options, job } = await bench();
-  const empty = { ...options.chain, batch: async () => [] };
-  await expect(tryOperation({ ...options, chain: empty }, job, 1n)).rejects.toThrow('a simulation without an answer');
+test('an operation is simulated at the agreed head where that is later', async () => {
+  expect(await simulated(0, 90, 101, 100)).toEqual({ result: '0x' });
+});
+
+test('an operation whose least block no provider has is not judged', async () => {
+  await expect(simulated(100, 90, 91)).rejects.toThrow();
 });
