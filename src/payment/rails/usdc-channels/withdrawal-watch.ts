@@ -54,7 +54,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
   // A node that refuses fewer is asked for half of them.
-  const readRanges = createBlockRanges((from, to) => readRange(options, from, to), MAX_LOG_SPAN);
+  const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }), MAX_LOG_SPAN);
+  let head = 0;
   const isStale = ({ readAt, isConfirmed }: Channel): boolean =>
     !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
 
@@ -63,7 +64,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
    * then those with money whose state is not confirmed. A page or a channel that cannot be read hides no other. Then
    * rejects with the first failure.
    */
-  async function readStale(head: number): Promise<void> {
+  async function readStale(): Promise<void> {
     const read: Promise<void>[] = [];
     const refresh = async (channels: readonly Channel[]): Promise<void> => {
       read.push(refreshChannels(options, channels, head));
@@ -91,8 +92,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
      */
     async run(): Promise<void> {
       // The watch over the heads has read it a moment ago.
-      const head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
-      await allTried([readStale(head), readRanges(head)]);
+      head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
+      await allTried([readStale(), readRanges(head)]);
     },
   };
 }
@@ -101,14 +102,19 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
  * Reads the logs of these blocks from every provider, and the channels of ours that any of them names. Other sellers
  * use the same contract.
  */
-async function readRange(options: WithdrawalWatchOptions, from: number, to: number): Promise<void> {
+async function readRange(
+  options: WithdrawalWatchOptions,
+  { from, to, head }: { from: number; to: number; head: number },
+): Promise<void> {
   const { chain, store, log } = options;
   const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
   const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
   const answers = await chain.each([{ method: 'eth_getLogs', params: [filter] }], { rank: 'collect' });
   const logs = answers.flatMap(([outcome]) => {
     const read = outcome && 'result' in outcome ? channelLogs.safeParse(outcome.result).data : null;
-    return read ? [read] : [];
+    // A provider that answers another question says nothing.
+    const isInRange = read?.every(({ blockNumber }) => from <= blockNumber && blockNumber <= to);
+    return read && isInRange ? [read] : [];
   });
   const [refusal] = answers.flatMap(([outcome]) => (outcome && 'error' in outcome ? [outcome.error] : []));
   if (logs.length === 0) throw refusal ?? new UpstreamFailed('chain', 'malformed logs');
@@ -123,7 +129,8 @@ async function readRange(options: WithdrawalWatchOptions, from: number, to: numb
   );
   if (channels.length === 0) return;
   log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
-  await refreshChannels(options, channels, to);
+  // Not at the end of the range: after an outage that is old, and nodes forget old states.
+  await refreshChannels(options, channels, head);
   await allTried(
     channels.map(async ({ id }) => {
       const { block, shownBy } = named.get(bytesToHex(id)) as Named;

@@ -117,6 +117,21 @@ describe.each(THREE)('one liar of three, as %s, %s, %s', (...places) => {
     expect([world.operations, world.isLiarApart()]).toEqual([[], true]);
   });
 
+  test('whose logs are of blocks that nobody asked for is not heard, and costs no read', async () => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    await world.watch.run();
+    const log = { ...world.lie.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1n]), transactionHash: channel.hex };
+    const liar = world.servers[places.indexOf('liar')];
+    if (liar) liar.methods.eth_getLogs = () => [{ ...log, blockNumber: '0x10000000000000' }];
+    world.bed.contract.block += 1;
+    world.lie.block += 1;
+    await world.chain.agreed.head();
+    const before = world.servers.map((server) => server.count('eth_call'));
+    await world.watch.run();
+    expect(world.servers.map((server) => server.count('eth_call'))).toEqual(before);
+  });
+
   test('that refuses the simulation of a claim stops neither the claim nor the channel', async () => {
     world = await openLyingWorld(places);
     const channel = await charged(PRICE);

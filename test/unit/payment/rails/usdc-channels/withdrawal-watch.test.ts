@@ -12,12 +12,14 @@ let bed: Awaited<ReturnType<typeof openChannelLedger>>;
 let channel: UnitChannel;
 /** The channels of each read, with its rank. */
 let reads: [ids: number, rank: unknown][];
+/** The block of each read. */
+let readAt: number[];
 let watch: ReturnType<typeof createWithdrawalWatch>;
 let alarms: ReturnType<typeof createWithdrawalAlarms>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
-  reads = [];
+  [reads, readAt] = [[], []];
   alarms = createWithdrawalAlarms();
   watch = open();
 });
@@ -32,6 +34,7 @@ function open(store: typeof bed.store = bed.store, answers = (ids: readonly Uint
       ...reader,
       readEach: (ids, block, rank) => {
         reads.push([ids.length, rank]);
+        readAt.push(block);
         return reader.readEach(answers(ids), block, rank);
       },
     },
@@ -86,6 +89,14 @@ describe('the watch over withdrawals', () => {
     expect([reads, bed.logged]).toEqual([[], []]);
     await watch.run();
     expect(bed.contract.asked).toEqual([]);
+  });
+
+  test('reads a channel that old logs name at the newest block, because nodes forget old states', async () => {
+    await watch.run();
+    withdraw(channel, 5n);
+    bed.contract.block = 22_000;
+    await watch.run();
+    expect([await pending(), readAt]).toEqual([5n, [22_000]]);
   });
 
   test('reads in the first round every unclaimed channel that was read before the start', async () => {
