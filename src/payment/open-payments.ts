@@ -208,9 +208,11 @@ function statusNow(
   mismatch: MismatchWatch | null,
 ): RailStatus {
   const status = () => settling().status(rail);
+  // Without two providers nobody could confirm that a payment moved money.
+  const stopsSales = () => whyUnconfirmed() ?? mismatch?.why(rail) ?? null;
   return {
-    // Without two providers nobody could confirm that this payment moved money.
-    unavailable: () => status().unavailable() ?? whyUnconfirmed() ?? mismatch?.why(rail) ?? null,
+    stopsSales,
+    unavailable: () => status().unavailable() ?? stopsSales(),
     cannotSend: () => status().cannotSend(),
     refuses: (payer) => status().refuses(payer),
     refusesCode: () => status().refusesCode(),

@@ -31,6 +31,7 @@ interface Changes {
   readonly lastHead?: () => number | null;
   /** Why no claim can be sent; null: claims can be sent. */
   readonly cannotSend?: () => string | null;
+  readonly stopsSales?: () => string | null;
 }
 
 /** Sells calls for vouchers over the bed's real ledger. Each call is another seller process over the same ledger. */
@@ -52,7 +53,7 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
       lastHead: changes.lastHead ?? (() => null),
       clock,
     }),
-    status: { cannotSend: changes.cannotSend ?? (() => null) },
+    status: { cannotSend: changes.cannotSend ?? (() => null), stopsSales: changes.stopsSales ?? (() => null) },
     risk: createClaimRisk({ store: bed.store, network: NETWORK, limits: CLAIMED, clock }),
   });
 }

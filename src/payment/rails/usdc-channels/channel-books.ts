@@ -6,7 +6,7 @@ import type { Receipt } from '../../evm/evidence.ts';
 import { TRANSFER } from '../../evm/token.ts';
 import type { BookVerdict, RailBooks } from '../../settler.ts';
 import { channelEvents } from './channel-events.ts';
-import { type ChannelReader, createChannelReader } from './channel-reader.ts';
+import { createChannelReader } from './channel-reader.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
 /** Channels that are listed and read at a time. */
@@ -73,29 +73,19 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
 }
 
 /**
- * Compares channels with what the contract has recorded. Null for a channel that cannot be read, or only as it was
- * before the ledger's own state.
+ * Compares channels with what the contract has recorded, as two providers say it. Null for a channel that cannot be
+ * read, or only as it was before the ledger's own state.
  */
 function createComparison({ chain }: ChannelBooksOptions) {
   const reader = createChannelReader(forBooks(chain));
-  const otherReader = createChannelReader(chain);
-
-  async function recorded(from: ChannelReader, channels: readonly Channel[], head: number): Promise<(bigint | null)[]> {
-    const ids = channels.map(({ id }) => id);
-    const states = await from.read(ids, { rank: 'collect' }).catch(() => []);
-    return channels.map(({ state: { block } }, at) => {
-      const state = states[at];
-      return state && state.block >= Math.min(block, head) ? state.totalClaimed : null;
-    });
-  }
 
   return async (channels: readonly Channel[], head: number): Promise<(BookVerdict | null)[]> => {
-    const claimed = await recorded(reader, channels, head);
-    const lacking = channels.filter((channel, at) => isLess(claimed[at], channel));
-    const again = lacking.length === 0 ? [] : await recorded(otherReader, lacking, head);
+    const ids = channels.map(({ id }) => id);
+    const states = await reader.read(ids, { rank: 'collect', turn: 1 }).catch(() => []);
     return channels.map((channel, at) => {
-      const said = isLess(claimed[at], channel) ? again[lacking.indexOf(channel)] : claimed[at];
-      return said == null ? null : verdictOf(channel, said);
+      const state = states[at];
+      const isOlder = !state || state.block < Math.min(channel.state.block, head);
+      return isOlder ? null : verdictOf(channel, state.totalClaimed);
     });
   };
 }
@@ -146,9 +136,6 @@ async function compareClaim(amount: bigint, receipt: ReceiptRead, options: Chann
   if (unpaid > 0n) return { kind: 'missing', amount: unpaid, detail: 'its sweep paid less than it says' };
   return { kind: 'shown' };
 }
-
-const isLess = (recorded: bigint | null | undefined, { state }: Channel): boolean =>
-  recorded != null && recorded < state.totalClaimed;
 
 function verdictOf({ charged, state: { totalClaimed } }: Channel, recorded: bigint): BookVerdict {
   const lacks = totalClaimed - recorded;

@@ -20,7 +20,7 @@ export interface JudgeVoucherOptions {
   store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
-  status: Pick<RailStatus, 'cannotSend'>;
+  status: Pick<RailStatus, 'cannotSend' | 'stopsSales'>;
   risk: ClaimRisk;
   limits: ClaimLimits;
   clock: Clock;

@@ -1,3 +1,4 @@
+import { Unavailable } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { inDoubt } from '../../doubt.ts';
@@ -94,7 +95,7 @@ function createTurn(options: SellVoucherOptions) {
  * Sells a call for a voucher:
  * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more. Whatever else fails
  *    for a voucher that may be charged is `charged: "unknown"`.
- * 2. The limits of payer and client, the claims and the payment identifier are checked.
+ * 2. The limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
  * 3. The request waits for its turn in the channel.
  * 4. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
  *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
@@ -117,6 +118,8 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const key = bytesToHex(voucher.channelId);
     const check = async (): Promise<void> => {
       order.admit();
+      const why = options.status.stopsSales?.() ?? null;
+      if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
       // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
       if (channel && max <= channel.state.totalClaimed)
         throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });

@@ -52,7 +52,6 @@ interface ChannelSettlingOptions {
 /** A channel's settlement in the process that settles: deposits, refunds, claims, and the watch over withdrawals. */
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
   const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
-  const { withdrawDelaySeconds } = channels;
   const relayer = settling.relaying(channelsInfo.name);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
@@ -67,7 +66,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const refunds = createRefundOperations(parts);
   const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
   const prune = createChannelPruning(store, clock);
-  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds });
+  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds: channels.withdrawDelaySeconds });
 
   const { unavailable, cannotSend = unavailable } = relayer.settler;
   const rail: RailSettling = {

@@ -48,6 +48,22 @@ const textOf = async (delivery: ReturnType<typeof present>) => Buffer.from((awai
 const refused = (name: string) => expect.objectContaining({ reason: `${PREFIX}${name}` });
 
 describe('a sale', () => {
+  test('does not begin while something stops all sales; what was sold before is given out again', async () => {
+    let why: string | null = null;
+    const seller = openVoucherSeller(bed, { stopsSales: () => why });
+    expect(await textOf(present(PRICE, orderOf(), seller))).toBe('answer 1');
+    why = '1 of 3 RPC providers can confirm a payment, 2 must';
+    await expect(present(2n * PRICE, orderOf('b'), seller)).rejects.toMatchObject({
+      status: 503,
+      code: 'settlement_unavailable',
+      charged: false,
+    });
+    expect(await textOf(present(PRICE, orderOf(), seller))).toBe('answer 1');
+    expect(runs).toBe(1);
+    why = null;
+    expect(await textOf(present(2n * PRICE, orderOf('b'), seller))).toBe('answer 2');
+  });
+
   test('is a settled row with the route, the price and the recipient, and its receipt tells the charges', async () => {
     const { receipt, onSent } = await present(PRICE);
     expect(receipt).toMatchObject({ transaction: '', amount: '', extra: { chargedAmount: '500' } });
