@@ -26,7 +26,7 @@ const statementsAtBlock: ReadStatements = (outcomes) => {
   return outcomes.map((outcome, at): Statement | null => {
     if (!header || !('result' in outcome)) return null;
     const says = at === 0 ? `block ${header.number} at ${header.timestamp}` : JSON.stringify(outcome.result);
-    return { about: header.hash ?? null, says: says.toLowerCase() };
+    return { about: header.hash ?? null, says };
   });
 };
 

@@ -12,6 +12,8 @@ import { index, quantity, readOutcome } from './wire.ts';
 const ROUND_MS = 4000;
 /** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
 const PRESENT_MS = 10_000;
+/** A head is old after this time, in milliseconds: a round was left out. */
+const OLD_MS = 5000;
 /** A head this many blocks from the agreed one is far: ten seconds on Arc. */
 const FAR_BLOCKS = 20;
 /** How long slower providers are waited for once two have answered, in milliseconds. */
@@ -66,9 +68,9 @@ interface Seen {
   readonly atMs: number;
 }
 
-/** What the watch remembers: a provider of each host, and their heads. */
+/** What the watch remembers: the providers of each host, and the hosts' heads. */
 interface Watched extends AgreedHeadParts {
-  readonly hosts: ReadonlyMap<string, PooledProvider>;
+  readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
   readonly heads: Map<string, Seen>;
   readonly ended: AbortController;
 }
@@ -79,7 +81,7 @@ interface Watched extends AgreedHeadParts {
  */
 export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   const { pool, trust, clock } = parts;
-  const hosts = new Map(pool.entries.map((entry) => [entry.provider.host, entry]));
+  const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
   const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController() };
   const { signal } = watched.ended;
   const isLone = hosts.size < 2;
@@ -103,7 +105,7 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
     },
     lastHead: () => (isLone ? null : agreedOf(watched)),
     whyUnconfirmed: () => (isLone ? null : whyUnconfirmed(watched)),
-    providers: () => [...hosts].map(([host, entry]) => statusOf(watched, host, entry)),
+    providers: () => [...hosts.keys()].map((host) => statusOf(watched, host)),
     async start() {
       if (isLone) return;
       await Promise.all([round(), trust.refresh()]);
@@ -124,8 +126,11 @@ function once(task: () => Promise<void>): () => Promise<void> {
   };
 }
 
-const isPresent = ({ clock }: Watched, { answeredMs }: PooledProvider): boolean =>
-  clock.nowMs() - answeredMs <= PRESENT_MS;
+/** Whether a URL of the host has answered lately. */
+const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
+  (hosts.get(host) ?? []).some(({ answeredMs }) => clock.nowMs() - answeredMs <= PRESENT_MS);
+
+const isFar = ({ hosts }: Watched, host: string): boolean => (hosts.get(host) ?? []).some(({ isOffHead }) => isOffHead);
 
 function headOf({ heads, clock }: Watched, host: string): number | null {
   const head = heads.get(host);
@@ -140,13 +145,13 @@ function agreedOf(watched: Watched): number | null {
   return known.sort((one, other) => other - one)[1] ?? null;
 }
 
-function statusOf(watched: Watched, host: string, entry: PooledProvider): ProviderStatus {
+function statusOf(watched: Watched, host: string): ProviderStatus {
   const [own, head] = [headOf(watched, host), agreedOf(watched)];
   return {
     host,
     aheadBlocks: own === null || head === null ? null : own - head,
-    isPresent: isPresent(watched, entry),
-    isFar: entry.isOffHead,
+    isPresent: isPresent(watched, host),
+    isFar: isFar(watched, host),
     isApart: watched.trust.isApart(host),
   };
 }
@@ -155,28 +160,34 @@ function statusOf(watched: Watched, host: string, entry: PooledProvider): Provid
 function whyUnconfirmed(watched: Watched): string | null {
   const { hosts, trust } = watched;
   const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
-  const counts = ([host, entry]: [string, PooledProvider]): boolean =>
-    isPresent(watched, entry) &&
-    !entry.isOffHead &&
+  const counts = (host: string): boolean =>
+    isPresent(watched, host) &&
+    !isFar(watched, host) &&
     !trust.isApart(host) &&
     !disputed.some((note) => note.host === host);
-  const here = [...hosts].filter(counts).length;
+  const here = [...hosts.keys()].filter(counts).length;
   if (here >= 2) return null;
   const words = [...new Set(disputed.map(({ others }) => others))].join('; ');
   if (words !== '') return `RPC providers contradict each other: ${words}`;
   return `${here} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
 }
 
-/** Asks every provider that takes a request now, and waits for the quick ones. */
+/**
+ * Asks every host that takes a request now, and waits for the quick ones. One whose head is old is asked whatever its allowance: without heads nothing can
+ * be confirmed, so cheap reads must not starve them.
+ */
 async function askRound(watched: Watched): Promise<void> {
-  const { hosts, trust, clock, ended } = watched;
-  const asked = [...hosts.values()].filter(
-    ({ provider, allowance, wrongChain }) => !trust.isApart(provider.host) && !wrongChain && allowance.free() >= 1,
-  );
+  const { hosts, heads, pool, clock, ended } = watched;
+  const isOld = (host: string) => clock.nowMs() - (heads.get(host)?.atMs ?? 0) > OLD_MS;
+  const asked = [...hosts.keys()].flatMap((host) => {
+    const entries = pool.inOrder().filter(({ provider }) => provider.host === host);
+    const ready = isOld(host) ? entries : entries.filter(({ allowance }) => allowance.free() >= 1);
+    return ready.length === 0 ? [] : [ready];
+  });
   const enough = Promise.withResolvers<void>();
   let answered = 0;
-  const asking = asked.map(async (entry) => {
-    await askHead(watched, entry);
+  const asking = asked.map(async (entries) => {
+    await askHead(watched, entries);
     answered += 1;
     if (answered === 2) enough.resolve();
   });
@@ -185,25 +196,31 @@ async function askRound(watched: Watched): Promise<void> {
   holdBack(watched);
 }
 
-async function askHead({ pool, heads, clock, ended }: Watched, entry: PooledProvider): Promise<void> {
-  try {
-    const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
-    const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
-    if (number?.success) heads.set(entry.provider.host, { number: number.data, atMs: clock.nowMs() });
-  } catch {
-    // The pool has noted the failure.
+/** Asks one URL of a host after the other until one answers. */
+async function askHead({ pool, heads, clock, ended }: Watched, entries: readonly PooledProvider[]): Promise<void> {
+  for (const entry of entries) {
+    try {
+      const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
+      const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
+      if (!number?.success) continue;
+      heads.set(entry.provider.host, { number: number.data, atMs: clock.nowMs() });
+      return;
+    } catch {
+      // The pool has noted the failure.
+    }
   }
 }
 
 function holdBack(watched: Watched): void {
-  const { hosts, pool, log } = watched;
+  const { hosts, log } = watched;
   const head = agreedOf(watched);
-  for (const [host, entry] of hosts) {
+  for (const [host, entries] of hosts) {
     const own = headOf(watched, host);
-    const isFar = head !== null && own !== null && Math.abs(own - head) > FAR_BLOCKS;
-    if (isFar !== entry.isOffHead)
-      log.warn({ provider: entry.provider.origin, head: own, agreed: head }, isFar ? FAR : NEAR);
-    for (const other of pool.entries) if (other.provider.host === host) other.isOffHead = isFar;
+    const isOff = head !== null && own !== null && Math.abs(own - head) > FAR_BLOCKS;
+    const [first] = entries;
+    if (isOff !== isFar(watched, host))
+      log.warn({ provider: first?.provider.origin, head: own, agreed: head }, isOff ? FAR : NEAR);
+    for (const entry of entries) entry.isOffHead = isOff;
   }
 }
 

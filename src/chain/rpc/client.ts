@@ -92,8 +92,7 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
   const witnesses = new Set(providers.map(({ host }) => host)).size;
-  const { onContradiction } = options;
-  const trust = createTrust(clock, log, { keepsDisputes: witnesses < 3, onContradiction });
+  const trust = createTrust(clock, log, options.onContradiction);
   const hooks = { isApart: trust.isApart, ...(options.onRequest && { onRequest: options.onRequest }) };
   const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log, hooks);
   const queue = createRankQueue(pool, clock);

@@ -6,7 +6,7 @@ import type { ChainLog } from './log.ts';
 export interface ProviderNote {
   /** The host of its URL, with the port where there is one. */
   readonly host: string;
-  /** `apart`: two others contradict it. `disputed`: one other contradicts it, and no third has decided. */
+  /** `apart`: two others contradict it. `disputed`: another one says something else, and no third has decided. */
   readonly kind: 'apart' | 'disputed';
   /** The call, its answer and the other answer, each cut to TEXT_LENGTH. */
   readonly question: string;
@@ -25,10 +25,15 @@ export interface ProviderNotes {
   agree(question: string): Promise<void>;
 }
 
-/** A contradiction counts for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
-const HOLDS_MS = 86_400_000;
-/** A dispute that is not kept counts this long after it was last seen, in milliseconds. */
-const PASSING_MS = 60_000;
+/** A provider is set apart for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
+const APART_MS = 86_400_000;
+/**
+ * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that nobody can decide any more, because
+ * the nodes have pruned its block or the process has ended, must not stop the sales for longer.
+ */
+const DISPUTED_MS = 60_000;
+/** Disputes that are asked again. A provider that lies about everything is caught by the first. */
+const MOST_OPEN = 20;
 const TEXT_LENGTH = 500;
 
 /** What a provider said, in the words of a `Statement`. */
@@ -59,53 +64,34 @@ export interface Trust {
   refresh(): Promise<void>;
 }
 
-interface TrustOptions extends Pick<State, 'keepsDisputes'> {
-  /** Called whenever two providers contradict the one of this host. */
-  onContradiction?: ((host: string) => void) | undefined;
-}
-
 /** What is known of the providers, and where it is kept. */
 interface State {
   readonly clock: Clock;
   readonly log: ChainLog;
   held: readonly ProviderNote[];
-  /** Whether disputes are kept: where there is no third provider that could decide them soon. */
-  readonly keepsDisputes: boolean;
   /** Notes that were not stored yet. A list of what is stored lacks them. */
   readonly unsaved: Set<ProviderNote>;
-  /** By host, disputes that are not kept: a third provider may decide them, or they are about different blocks, which proves nothing against either. */
-  readonly passing: Map<string, ProviderNote>;
   /** How the question of an open dispute is asked again. */
   readonly open: Map<string, () => Promise<unknown>>;
   kept: ProviderNotes | null;
 }
 
-/** Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other. */
-export function createTrust(clock: Clock, log: ChainLog, { keepsDisputes, onContradiction }: TrustOptions): Trust {
-  const state: State = {
-    clock,
-    log,
-    keepsDisputes,
-    held: [],
-    unsaved: new Set(),
-    passing: new Map(),
-    open: new Map(),
-    kept: null,
-  };
+/**
+ * Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other. `onContradiction` is called
+ * whenever two providers contradict the one of this host.
+ */
+export function createTrust(clock: Clock, log: ChainLog, onContradiction?: (host: string) => void): Trust {
+  const state: State = { clock, log, held: [], unsaved: new Set(), open: new Map(), kept: null };
   return {
     isApart: (host) => state.held.some((note) => note.host === host && note.kind === 'apart' && holds(state, note)),
-    notes() {
-      for (const [host, note] of state.passing) if (!holds(state, note)) state.passing.delete(host);
-      return [...state.held.filter((note) => holds(state, note)), ...state.passing.values()];
-    },
+    notes: () => state.held.filter((note) => holds(state, note)),
     setApart(question, liar, others) {
       onContradiction?.(liar.host);
       hold(state, noteOf(clock, 'apart', question, liar, `others: ${others.says}`), SET_APART);
     },
     dispute(question, said, again) {
-      state.open.set(nameOf(question), again);
-      const isProven = said.some(({ about }) => about !== null && said.filter((one) => one.about === about).length > 1);
-      if (!isProven || !keepsDisputes) return disputeInPassing(state, question, said);
+      const name = nameOf(question);
+      if (state.open.has(name) || state.open.size < MOST_OPEN) state.open.set(name, again);
       for (const one of said) hold(state, noteOf(clock, 'disputed', question, one, wordsOf(said)), DISPUTED);
     },
     agree: (question) => agree(state, nameOf(question)),
@@ -120,7 +106,7 @@ export function createTrust(clock: Clock, log: ChainLog, { keepsDisputes, onCont
 }
 
 const SET_APART = 'ALERT: two RPC providers contradict this one about a block; it is set apart for a day';
-const DISPUTED = 'ALERT: RPC providers contradict each other and no third decides; sales over the chain stop';
+const DISPUTED = 'ALERT: RPC providers contradict each other and no third decides; they confirm no payment meanwhile';
 
 const holds = ({ clock }: State, { untilMs }: ProviderNote): boolean => untilMs > clock.nowMs();
 
@@ -131,19 +117,21 @@ async function readKept(state: State): Promise<void> {
   const listed = await kept.list(clock.nowMs()).catch(() => null);
   if (listed === null) return;
   state.held = [...listed, ...unsaved];
-  const isHeld = (question: string) =>
-    [...state.held, ...state.passing.values()].some((note) => note.question === question);
-  for (const question of open.keys()) if (!isHeld(question)) open.delete(question);
+  // The operator has ended it, or it was not seen again in time.
+  for (const question of open.keys())
+    if (!state.held.some((note) => note.question === question && holds(state, note))) open.delete(question);
 }
 
-/** Adds a note that is not known yet. */
+/** Adds a note, or lets one hold longer that is known. Set apart is a provider for a day from the first time on. */
 function hold(state: State, note: ProviderNote, message: string): void {
   const { host, kind, question, said, others } = note;
   const isSame = (known: ProviderNote) => known.host === host && known.kind === kind && known.question === question;
-  if (state.held.some((known) => isSame(known) && holds(state, known))) return;
-  state.held = [...state.held.filter((known) => holds(state, known)), note];
+  const known = state.held.find((one) => isSame(one) && holds(state, one));
+  if (known && kind === 'apart') return;
+  if (!known) state.log.error({ provider: host, question, said, others }, message);
+  state.held = [...state.held.filter((one) => holds(state, one) && !isSame(one)), note];
+  for (const one of state.unsaved) if (isSame(one)) state.unsaved.delete(one);
   state.unsaved.add(note);
-  state.log.error({ provider: host, question, said, others }, message);
   void save(state, note);
 }
 
@@ -157,20 +145,10 @@ async function save({ kept, unsaved, log }: State, note: ProviderNote): Promise<
   }
 }
 
-function disputeInPassing({ clock, log, passing }: State, question: string, said: readonly Said[]): void {
-  for (const one of said) {
-    const note = noteOf(clock, 'disputed', question, one, wordsOf(said));
-    const { host, others } = note;
-    if (!passing.has(host)) log.error({ provider: host, question: note.question, said: note.said, others }, DISPUTED);
-    passing.set(host, { ...note, untilMs: note.sinceMs + PASSING_MS });
-  }
-}
-
 function agree(state: State, question: string): void {
   const isEnded = (note: ProviderNote) => note.kind === 'disputed' && note.question === question;
-  const { kept, passing, open, log } = state;
+  const { kept, open, log } = state;
   if (!open.delete(question) && !state.held.some(isEnded)) return;
-  for (const [host, note] of passing) if (isEnded(note)) passing.delete(host);
   state.held = state.held.filter((note) => !isEnded(note));
   for (const note of state.unsaved) if (isEnded(note)) state.unsaved.delete(note);
   log.info({ question }, 'the RPC providers agree again');
@@ -186,7 +164,7 @@ function noteOf(clock: Clock, kind: ProviderNote['kind'], question: string, said
     said: cut(said.says),
     others: cut(others),
     sinceMs,
-    untilMs: sinceMs + HOLDS_MS,
+    untilMs: sinceMs + (kind === 'apart' ? APART_MS : DISPUTED_MS),
   };
 }
 

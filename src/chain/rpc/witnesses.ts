@@ -56,8 +56,9 @@ export interface WitnessParts {
  * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number decides.
  * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is `Unconfirmed`, and where two differ,
  *    that is a dispute.
- * 4. A provider whose statement nobody confirms is asked after the others for a while. It may be ahead, or it may lie.
- * 5. A call about which nobody says anything has the first provider's outcome.
+ * 4. A provider whose statement nobody confirms, or that is outvoted, is asked after the others for a while. It may be ahead, or it may lie.
+ * 5. A call about which nobody says anything has the first provider's refusal, or its `null`. Any other result of it is `Unconfirmed`: a batch may hold
+ *    an answer that says nothing because another answer beside it was unreadable.
  * Rejects as `request` does when nobody answers.
  */
 export function createWitnesses(parts: WitnessParts): AskWitnesses {
@@ -90,17 +91,17 @@ async function askUntilDecided(
   until: number,
 ): Promise<void> {
   const { rank = 'sale', signal } = question.rpc;
-  const pending = oneAHost(pool.inOrder(question.rpc.turn)).filter(
-    (entry) => !heard.some((one) => one.entry === entry),
-  );
+  const isHeard = ({ provider }: PooledProvider) => heard.some(({ entry }) => entry.provider.host === provider.host);
+  // Another URL of a host is asked where the first one fails.
+  let pending = pool.inOrder(question.rpc.turn).filter((entry) => !isHeard(entry));
   while (pending.length > 0 && !isDecided(question, heard)) {
     const isLate = clock.nowMs() >= until;
     const mustAsk = isDisputed(question, heard) || (isLate && rank === 'settle');
     const next = pending.find(({ allowance }) => allowance.free() >= 1) ?? (mustAsk && pending[0]);
     if (next) {
-      pending.splice(pending.indexOf(next), 1);
       const answered = await askOne(pool, next, question);
       if (answered) heard.push(answered);
+      pending = pending.filter((entry) => entry !== next && !isHeard(entry));
     } else if (isLate) return;
     else await clock.sleep(RECHECK_MS, signal);
   }
@@ -185,7 +186,7 @@ function conclude(
   const again = () => ask({ ...asked, rpc: { rank: 'settle' } });
   return calls.map((call, at) => {
     const said = saidOf(heard, at);
-    if (said.length === 0) return heard[0]?.outcomes[at] ?? { error: new Unconfirmed() };
+    if (said.length === 0) return unsaid(heard[0]?.outcomes[at]);
     const winner = decision(said);
     const question = JSON.stringify([call.method, ...call.params]);
     if (!winner) {
@@ -193,13 +194,22 @@ function conclude(
       if (said.some((one) => !isSame(one, said[0] ?? one))) trust.dispute(question, said, again);
       return { error: new Unconfirmed() };
     }
-    for (const one of said)
-      if (one.about !== null && one.about === winner.about && one.says !== winner.says)
-        trust.setApart(question, one, winner);
+    for (const one of said) {
+      if (isSame(one, winner)) continue;
+      for (const { entry } of heard)
+        if (entry.provider.host === one.host) entry.doubtedUntilMs = clock.nowMs() + DOUBTED_MS;
+      if (one.about !== null && one.about === winner.about) trust.setApart(question, one, winner);
+    }
     trust.agree(question);
     const decided = heard.find(({ entry }) => entry.provider.host === winner.host);
     return decided?.outcomes[at] ?? { error: new Unconfirmed() };
   });
+}
+
+/** Rule 5. */
+function unsaid(outcome: RpcOutcome | undefined): RpcOutcome {
+  const isEmpty = outcome !== undefined && ('error' in outcome || outcome.result === null);
+  return isEmpty ? outcome : { error: new Unconfirmed() };
 }
 
 /** Rule 4. It needs two others that answered and said nothing, so that nobody is doubted for being the quicker of two. */

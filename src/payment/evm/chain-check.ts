@@ -1,3 +1,4 @@
+import { chainBusy } from '../../chain/rpc/allowed.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
 import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
@@ -102,10 +103,14 @@ export function createChainCheck(
   };
 }
 
-/** A block beyond the agreed head is one provider's error or lie: a search that began there would find nothing. */
+/**
+ * The block at which a search for the payment would begin. Where two providers agree on a head, it is theirs: a reading is one provider's word, and a
+ * search from its block could find nothing, or take thousands of requests.
+ */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
-  const block = Math.min(reading.block, agreed.lastHead() ?? reading.block);
-  return { ...reading, block: Math.max(0, block - HEAD_SLACK_BLOCKS) };
+  const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
+  if (head === null) throw chainBusy();
+  return { ...reading, block: Math.max(0, head - HEAD_SLACK_BLOCKS) };
 }
 
 function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization' | 'call'>) {

@@ -65,13 +65,25 @@ export const receiptStatements: ReadStatements = (outcomes, calls) =>
     return outcome && 'result' in outcome ? statementOf(outcome.result as SaidReceipt | null, String(hash)) : null;
   });
 
+/** The form in which `readReceipt` takes them: only what it can read may count for two. */
+const QUANTITY = /^0x[0-9a-fA-F]{1,64}$/;
+const WORD = /^0x[0-9a-fA-F]{64}$/;
+const LOGS = /^(0x[0-9a-f]{40} (0x[0-9a-f]{64}(,0x[0-9a-f]{64}){0,3})? 0x([0-9a-f]{2})*\n)*$/;
+
 function statementOf(raw: SaidReceipt | null, hash: string): Statement | null {
   try {
     if (raw?.transactionHash.toLowerCase() !== hash.toLowerCase()) return null;
     const { blockHash, blockNumber, status, gasUsed } = raw;
-    const numbers = [blockNumber, status, gasUsed].map((text) => BigInt(text)).join();
-    const logs = raw.logs.map(({ address, topics, data }) => `${address} ${topics.join()} ${data}`).join('\n');
-    return { about: blockHash?.toLowerCase() ?? null, says: `${numbers}\n${logs.toLowerCase()}` };
+    const logs = raw.logs
+      .map(({ address, topics, data }) => `${address} ${topics.join()} ${data}\n`)
+      .join('')
+      .toLowerCase();
+    const isReadable = QUANTITY.test(blockNumber) && QUANTITY.test(gasUsed) && (status === '0x0' || status === '0x1');
+    if (!isReadable || !LOGS.test(logs) || (blockHash !== undefined && !WORD.test(blockHash))) return null;
+    return {
+      about: blockHash?.toLowerCase() ?? null,
+      says: `${BigInt(blockNumber)} ${status} ${BigInt(gasUsed)}\n${logs}`,
+    };
   } catch {
     // A member is missing or of another type.
     return null;
@@ -157,11 +169,10 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 }
 
 /**
- * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or more providers are configured, an
- * end counts once two of them show it.
+ * Finds the receipt that ends an authorization, as two providers give it. The transaction that logs name is a hint: its receipt must show the end. The next
+ * provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects when every provider fails.
  */
-export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
-  /** The transaction that the logs of one provider name. It is a hint: its receipt must show the end. Null without one. */
+function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += MAX_LOG_SPAN) {
@@ -173,15 +184,28 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     return null;
   }
 
-  /** The confirmed receipt that ends the authorization. The next provider is asked for logs where one names none, or a wrong one. */
-  async function endReceipt(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
+  return async (authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) => {
+    const failures: unknown[] = [];
     for (let turn = 0; turn < chain.agreed.witnesses; turn++) {
-      const hash = await findEnd(authorization, fromBlock, toBlock, { rank, turn });
-      const receipt = hash && (await receiptOf(chain, hash, { rank }));
-      if (receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization))) return receipt;
+      try {
+        const hash = await findEnd(authorization, fromBlock, toBlock, { rank, turn });
+        const receipt = hash && (await receiptOf(chain, hash, { rank }));
+        if (receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization))) return receipt;
+      } catch (error) {
+        failures.push(error);
+      }
     }
+    if (failures.length === chain.agreed.witnesses) throw failures[0];
     return null;
-  }
+  };
+}
+
+/**
+ * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or more providers are configured, an
+ * end counts once two of them show it.
+ */
+export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
+  const endReceipt = createEndReader(chain, usdc);
 
   /**
    * 1. Chooses a block: `atBlock`, which is known to be mined, or the head. Everything is read at that block. Providers differ in height, so answers

@@ -1,6 +1,7 @@
 import { isChainBusy } from '../../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../../chain/rpc/call.ts';
-import { index, parseAnswer, type RpcOutcome } from '../../../chain/rpc/wire.ts';
+import { index, type RpcOutcome } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
@@ -17,8 +18,6 @@ import { type TryOutOptions, tryOperation, tryOut } from './try-out.ts';
 /** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
-/** Providers that are asked for the relayer's count of transactions. Of three, one may be wrong. */
-const MOST_COUNTS = 3;
 /** A receipt that is this late, in milliseconds, is asked for at the next provider: three blocks on Arc. */
 const NEXT_POLLS_MS = 1500;
 
@@ -91,14 +90,16 @@ export type Effects = ReturnType<typeof createEffects>;
 
 /** The count that two providers have reached: too high a count of one would leave a gap below every later nonce. */
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
-  const asked = Array.from({ length: Math.min(chain.agreed.witnesses, MOST_COUNTS) }, async (_, turn) => {
-    const raw = await chain.request('eth_getTransactionCount', [relayer, 'latest'], { signal, turn });
-    return parseAnswer(index, raw, 'transaction count');
+  const asked = [{ method: 'eth_getTransactionCount', params: [relayer, 'latest'] }];
+  const answers = await chain.each(asked, { signal, rank: 'settle' });
+  const counts = answers.flatMap(([outcome]) => {
+    const count = outcome && 'result' in outcome ? index.safeParse(outcome.result) : null;
+    return count?.success ? [count.data] : [];
   });
-  const answered = await Promise.allSettled(asked);
-  const counts = answered.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const [highest, second] = counts.sort((one, other) => other - one);
-  return second ?? highest ?? (await Promise.race(asked));
+  const count = chain.agreed.witnesses < 2 ? highest : second;
+  if (count === undefined) throw new UpstreamFailed('chain', 'the transaction count is not known');
+  return count;
 }
 
 /** Writes the transactions down, each where its payments or its operation are. */

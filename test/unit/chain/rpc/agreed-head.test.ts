@@ -94,6 +94,20 @@ describe('the agreed head', () => {
   });
 });
 
+test('the head is read although cheap reads use up the providers’ allowance', async () => {
+  const { chain, nodes, clock } = await world(1000, 1001, 1002);
+  await chain.watch();
+  // Each provider refuses once, so that its allowance is learned, and the rest of it is used up.
+  for (const node of nodes) node.fault = '429';
+  await chain.request('say', [], { rank: 'free' }).catch(() => {});
+  for (const node of nodes) node.fault = null;
+  for (const allowance of chain.allowances) while (allowance.free() >= 1) allowance.spend();
+  await clock.advance(5001);
+  for (const allowance of chain.allowances) while (allowance.free() >= 1) allowance.spend();
+  await chain.agreed.head();
+  expect(chain.agreed.lastHead()).toBe(1001);
+});
+
 describe('a sale over the chain begins', () => {
   test('only while two providers have answered within ten seconds', async () => {
     const { chain, nodes, clock } = await world(1000, 1000, 1000);

@@ -60,6 +60,16 @@ const isUnconfirmed = ([outcome]: Awaited<ReturnType<typeof ask>>): boolean =>
 
 const hostOf = (node: RpcServer | undefined): string => new URL(node?.url ?? '').host;
 
+function store(): ProviderNotes & { readonly notes: ProviderNote[] } {
+  const notes: ProviderNote[] = [];
+  return {
+    notes,
+    list: async (nowMs) => notes.filter(({ untilMs }) => untilMs > nowMs),
+    put: async (note) => void notes.push(note),
+    agree: async (question) => void notes.splice(0, notes.length, ...notes.filter((one) => one.question !== question)),
+  };
+}
+
 describe('an answer that needs two witnesses', () => {
   test('counts when two providers give it, and no third is asked', async () => {
     const { chain, asked } = await world(A, A, A);
@@ -115,6 +125,14 @@ describe('an answer that needs two witnesses', () => {
     expect([chain.trust.notes(), errors]).toEqual([[], []]);
   });
 
+  test('is asked of an outvoted provider after the others for a while', async () => {
+    const { chain, asked } = await world(OTHER_BLOCK, A, A);
+    await ask(chain);
+    expect(asked()).toEqual([1, 1, 1]);
+    await ask(chain);
+    expect(asked()).toEqual([1, 2, 2]);
+  });
+
   test('has no majority where two stand against two', async () => {
     const { chain, nodes } = await world(A, LIE_ABOUT_A, LIE_ABOUT_A, A);
     // The first three decide before the fourth is asked. Asked again from the last place on, they are out.
@@ -129,6 +147,33 @@ describe('an answer that needs two witnesses', () => {
     const { chain, asked } = await world(refuse, null);
     expect(await ask(chain)).toMatchObject([{ error: { message: 'no such thing' } }]);
     expect(asked()).toEqual([1, 1]);
+  });
+
+  test('that says nothing beside its neighbours is unconfirmed, whatever one provider’s result is', async () => {
+    // The first provider makes itself unreadable, and the others refuse: nobody says anything, and its result must not pass.
+    const refuse = () => {
+      throw new RpcFault(-32000, 'missing trie node');
+    };
+    const { chain } = await world('0x0' as unknown as Said, refuse, refuse);
+    const nothing: ReadStatements = (outcomes) => outcomes.map(() => null);
+    expect(isUnconfirmed(await ask(chain, { statements: nothing }))).toBe(true);
+  });
+
+  test('comes from another URL of a host where its first one fails', async () => {
+    const [good, dead, other] = await Promise.all([
+      startRpcServer({ say: () => A }),
+      startRpcServer({ say: () => A }),
+      startRpcServer({ say: () => A, eth_blockNumber: () => '0x64' }),
+    ]);
+    good.methods.eth_blockNumber = () => '0x64';
+    // Both URLs lead to one port: the path tells them apart, as a key does.
+    good.fault = () => (good.requests.at(-1)?.url === '/dead' ? '500' : null);
+    const rpcUrls = [`${good.url}/dead`, `${good.url}/good`, other.url];
+    const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
+    closing.push(...[good, dead, other].map((node) => () => node.stop()), () => chain.close());
+    await chain.watch();
+    expect(chain.agreed.whyUnconfirmed()).toBeNull();
+    expect(await ask(chain)).toEqual([{ result: A }]);
   });
 
   test('comes from the next providers where one fails', async () => {
@@ -256,6 +301,23 @@ describe('two providers that contradict each other', () => {
     expect(chain.trust.notes().every(({ sinceMs }) => sinceMs > 1_800_000_000_000)).toBe(true);
   });
 
+  test('stop no sales for longer than a minute where nobody can decide it any more, also after a restart', async () => {
+    const kept = store();
+    const { chain, nodes, clock } = await world(A, LIE_ABOUT_A);
+    await chain.watch(kept);
+    expect(isUnconfirmed(await ask(chain))).toBe(true);
+    expect(kept.notes.map(({ kind }) => kind)).toEqual(['disputed', 'disputed']);
+    const rpcUrls = nodes.map(({ url }) => url);
+    const later = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock });
+    closing.push(() => later.close());
+    for (const node of nodes) node.methods.say = () => null;
+    await later.watch(kept);
+    expect(later.agreed.whyUnconfirmed()).toContain('contradict');
+    await clock.advance(60_001);
+    await later.agreed.head();
+    expect(later.agreed.whyUnconfirmed()).toBeNull();
+  });
+
   test('about different blocks stop sales for a minute: that proves nothing against either', async () => {
     const { chain, nodes, clock } = await world(A, OTHER_BLOCK);
     await chain.watch();
@@ -268,17 +330,6 @@ describe('two providers that contradict each other', () => {
 });
 
 describe('what is known of the providers', () => {
-  function store(): ProviderNotes & { readonly notes: ProviderNote[] } {
-    const notes: ProviderNote[] = [];
-    return {
-      notes,
-      list: async (nowMs) => notes.filter(({ untilMs }) => untilMs > nowMs),
-      put: async (note) => void notes.push(note),
-      agree: async (question) =>
-        void notes.splice(0, notes.length, ...notes.filter((one) => one.question !== question)),
-    };
-  }
-
   test('is kept, holds in another process, and for a day', async () => {
     const kept = store();
     const first = await world(LIE_ABOUT_A, A, A);

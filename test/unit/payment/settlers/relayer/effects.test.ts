@@ -46,6 +46,10 @@ beforeEach(async () => {
       noted(calls, options);
       return chain.batch(calls, options);
     },
+    each: (calls, options) => {
+      noted(calls, options);
+      return chain.each(calls, options);
+    },
     everywhere: (calls, options) => {
       noted(calls, options);
       return chain.everywhere(calls, options);
