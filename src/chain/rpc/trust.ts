@@ -43,7 +43,10 @@ export interface Said {
   readonly says: string;
 }
 
-/** Which providers are believed. Kept in memory, and in the ledger once one is given. */
+/**
+ * Which providers are believed. Kept in memory, and in the ledger once one is given. A provider comes back when its note ends, or when the operator
+ * deletes it (`ledger -- trust HOST`): `refresh` then no longer finds it.
+ */
 export interface Trust {
   /** Whether the provider is set apart: it is asked for nothing. */
   isApart(host: string): boolean;
