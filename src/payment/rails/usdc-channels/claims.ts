@@ -12,7 +12,7 @@ import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 const MOST_ROWS = 100;
 /** Channels that are listed at a time. */
 const PAGE = 500;
-/** Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing meanwhile. */
+/** Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left to claim. */
 const ASIDE_MS = 60_000;
 
 const REFUSED =
