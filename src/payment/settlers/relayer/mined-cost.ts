@@ -15,10 +15,14 @@ export interface MinedCost {
   readonly failedWei: bigint;
 }
 
-/** Computes the cost from the receipt. If the receipt has no price, the transaction's maximum price is used. */
+/**
+ * Computes the cost from the receipt. Its price of gas is one provider's word: no two are asked for it. Where it is
+ * missing, 0 or above the transaction's maximum, the maximum counts, because no transaction pays more or nothing.
+ */
 export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
   const gasUsed = BigInt(receipt.gasUsed);
-  const gasPrice = BigInt(receipt.effectiveGasPrice ?? price.maxFeePerGas);
+  const said = BigInt(receipt.effectiveGasPrice ?? 0);
+  const gasPrice = said > 0n && said <= price.maxFeePerGas ? said : price.maxFeePerGas;
   const payments = jobs.length;
   const wei = gasUsed * gasPrice;
   return {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Transaction } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import { newJob, newOperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { railCostsOf } from '../../../../../src/payment/settlers/relayer/mined-cost.ts';
-import { randomIntent } from '../../../../support/usdc/token-node.ts';
+import { costOf, railCostsOf } from '../../../../../src/payment/settlers/relayer/mined-cost.ts';
+import { paidReceipt, randomIntent } from '../../../../support/usdc/token-node.ts';
 
 const COST = { wei: 4000n, gasUsed: 400n };
 const call = { to: Buffer.alloc(20, 1), data: Buffer.alloc(4) };
@@ -40,4 +40,18 @@ test('a payment without a rail’s name is counted under another name, and not l
   expect(railCostsOf(transaction({ jobs }), COST, new Set(jobs))).toEqual([
     { rail: 'other', wei: 4000, gasUsed: 400, settled: 1 },
   ]);
+});
+
+test.each<[string, string | undefined, bigint]>([
+  ['below the offer counts as it is', '0x1e', 30n],
+  ['at the offer counts as it is', '0x28', 40n],
+  ['above the offer counts as the offer', `0x${'f'.repeat(64)}`, 40n],
+  ['of 0 counts as the offer', '0x0', 40n],
+  ['that is missing counts as the offer', undefined, 40n],
+])('a receipt’s price of gas %s', (_, effectiveGasPrice, gasPrice) => {
+  const jobs = [job('plain'), job('plain')];
+  const paid = transaction({ jobs, price: { maxFeePerGas: 40n, maxPriorityFeePerGas: 1n } });
+  const receipt = paidReceipt([], { gasUsed: '0x64', effectiveGasPrice });
+  const wei = 100n * gasPrice;
+  expect(costOf(paid, receipt, 1)).toMatchObject({ gasPrice, wei, failedWei: wei / 2n });
 });
