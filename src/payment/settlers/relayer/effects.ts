@@ -13,6 +13,7 @@ import type { Fees } from './fees.ts';
 import { type Flight, newest } from './flight.ts';
 import type { Job } from './job.ts';
 import type { Reading } from './plan.ts';
+import { refusalOf } from './round.ts';
 import { type TryOutOptions, tryOperation, tryOut } from './try-out.ts';
 
 /** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
@@ -121,15 +122,42 @@ function entriesOf(flights: readonly Flight[]): { id: string; transaction: Uint8
 }
 
 /** Sends the transactions. Busy providers have accepted nothing, so the batch is sent again after BUSY_MS. */
-async function send({ chain, clock, signal }: EffectsOptions, raws: readonly string[]): Promise<RpcOutcome[]> {
+async function send(options: EffectsOptions, raws: readonly string[]): Promise<RpcOutcome[]> {
+  const { chain, clock, signal } = options;
   for (let tries = 1; ; tries++) {
     try {
-      return await chain.batch(sendings(raws), { signal });
+      return await sendRefusedElsewhere(options, raws, await chain.batch(sendings(raws), { signal }));
     } catch (error) {
       if (!isChainBusy(error) || tries === MOST_TRIES) throw error;
       await clock.sleep(BUSY_MS, signal).catch(() => {});
     }
   }
+}
+
+/** Most transactions of one request to each provider. */
+const MOST_AT_ONCE = 100;
+
+/**
+ * Hands what one provider refuses to a provider of each host, because one alone must not keep us from settling. What
+ * one of them takes is sent. The first refusal stands where none does, and with a lone provider.
+ */
+async function sendRefusedElsewhere(
+  { chain, signal }: EffectsOptions,
+  raws: readonly string[],
+  outcomes: readonly RpcOutcome[],
+): Promise<RpcOutcome[]> {
+  const sent = [...outcomes];
+  const refused = raws.flatMap((raw, at) => (refusalOf(outcomes[at]) === null ? [] : [{ raw, at }]));
+  if (chain.agreed.witnesses < 2) return sent;
+  for (let start = 0; start < refused.length; start += MOST_AT_ONCE) {
+    const some = refused.slice(start, start + MOST_AT_ONCE);
+    const heard = await chain.each(sendings(some.map(({ raw }) => raw)), { signal }).catch(() => []);
+    for (const [index, { at }] of some.entries()) {
+      const taken = heard.map((answers) => answers[index]).find((one) => one && refusalOf(one) === null);
+      if (taken) sent[at] = taken;
+    }
+  }
+  return sent;
 }
 
 function sendings(raws: readonly string[]): RpcCall[] {

@@ -138,8 +138,8 @@ export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: reado
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'refused', flights: refused } });
 }
 
-/** A node's refusal; null when the node has the transaction. */
-function refusalOf(outcome: RpcOutcome | undefined): string | null {
+/** Reads why a node does not take a transaction. Null when it has it, also where it had it before. */
+export function refusalOf(outcome: RpcOutcome | undefined): string | null {
   if (!outcome || 'result' in outcome || HAS_IT.test(outcome.error.message)) return null;
   return outcome.error.message;
 }

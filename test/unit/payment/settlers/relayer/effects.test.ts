@@ -23,6 +23,7 @@ let fees: string[];
 /** The signal of each request, by what was asked. */
 let signals: Map<string, AbortSignal | undefined>;
 let effects: Effects;
+let optionsOf: (chain: ChainClient) => Parameters<typeof createEffects>[0];
 beforeEach(async () => {
   node = await startTokenNode();
   node.server.methods.eth_getTransactionCount = () => '0x5';
@@ -55,13 +56,19 @@ beforeEach(async () => {
       return chain.everywhere(calls, options);
     },
   };
-  effects = createEffects({
-    ...{ chain: watched, clock, usdc: USDC, relayer: RELAYER, signal: stopping.signal },
-    ...{ check: createChainCheck(watched, USDC, () => USDC), evidence: createEvidence(watched, USDC) },
+  optionsOf = (own) => ({
+    chain: own,
+    clock,
+    usdc: USDC,
+    relayer: RELAYER,
+    signal: stopping.signal,
+    check: createChainCheck(own, USDC, () => USDC),
+    evidence: createEvidence(own, USDC),
     token: { check: async () => true },
     fees: { ready: async () => void fees.push('ready'), refresh: async () => void fees.push('refresh') },
     noteBroadcast: async () => new Set<string>(),
   });
+  effects = createEffects(optionsOf(watched));
 });
 afterEach(async () => {
   await chain.close();
@@ -139,6 +146,51 @@ describe('a simulation', () => {
   test('of no payer has no result, and does not fail', async () => {
     node.server.fault = '500';
     expect(await answerOf({ kind: 'tryOut', plan: planOf() })).toMatchObject({ readings: new Map() });
+  });
+});
+
+describe('a broadcast that the first provider refuses', () => {
+  const refuse = (message: string) => () => {
+    throw new RpcFault(-32000, message);
+  };
+  const counts = (nodes: readonly TokenNode[]) => nodes.map(({ server }) => server.count('eth_sendRawTransaction'));
+
+  /** Sends one transaction over two providers of different hosts, of which each takes it or refuses it. */
+  async function sendOver(first: () => unknown, second: () => unknown) {
+    const nodes = [node, await startTokenNode()];
+    const both = createChainClient({
+      rpcUrls: nodes.map(({ server }) => server.url),
+      chainId: 5042,
+      timeoutMs: 60_000,
+    });
+    for (const [at, own] of [first, second].entries())
+      if (nodes[at]) nodes[at].server.methods.eth_sendRawTransaction = own;
+    const own = createEffects(optionsOf(both));
+    const { answer } = await own.ask({ kind: 'send', flights: [], raws: ['0x01'] });
+    await both.close();
+    await nodes[1]?.server.stop();
+    return { answer, counts: counts(nodes) };
+  }
+
+  test.each<[string, () => unknown, object]>([
+    ['is sent when another one takes it', () => '0x2', { result: '0x2' }],
+    ['is sent when another one has it already', refuse('already known'), { error: { message: 'already known' } }],
+    ['is refused when the other one refuses it too', refuse('other reason'), { error: { message: 'no reason' } }],
+  ])('%s', async (_, second, outcome) => {
+    expect((await sendOver(refuse('no reason'), second)).answer).toMatchObject([outcome]);
+  });
+
+  test('is handed to another one only then: one that is taken costs one request', async () => {
+    expect((await sendOver(() => '0x1', refuse('unused'))).counts).toEqual([1, 0]);
+    expect((await sendOver(refuse('already known'), refuse('unused'))).counts).toEqual([2, 0]);
+  });
+
+  test('is asked for no second time where there is no other one', async () => {
+    node.server.methods.eth_sendRawTransaction = refuse('no reason');
+    expect(await answerOf({ kind: 'send', flights: [], raws: ['0x01'] })).toMatchObject([
+      { error: { message: 'no reason' } },
+    ]);
+    expect(counts([node])).toEqual([1]);
   });
 });
 
