@@ -1,4 +1,4 @@
-import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
+import { decodeFunctionResult, encodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { bytesWords, word } from '../../evm/abi-words.ts';
 import type { SettleCall } from '../../evm/settle-call.ts';
@@ -36,4 +36,10 @@ export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
   const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
   if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');
   return results.map(({ success }) => success);
+}
+
+/** Makes the answer of a simulated batch whose calls ended like this, in order. `batchOutcomes` reads it. */
+export function batchAnswer(outcomes: readonly boolean[]): `0x${string}` {
+  const result = outcomes.map((success) => ({ success, returnData: '0x' as const }));
+  return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
 }

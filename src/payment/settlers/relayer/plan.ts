@@ -35,7 +35,10 @@ export interface Plan {
   readonly unresolved: readonly Job[];
 }
 
-/** The chain's answers to a plan. A payer whose read failed has no reading. A node may refuse to simulate. */
+/**
+ * The chain's answers to a plan. A payer whose read failed has no reading, nor has one whose payment one provider alone
+ * refuses. A node may refuse to simulate.
+ */
 export interface Trial {
   readonly readings: ReadonlyMap<Job, Reading>;
   readonly simulated: readonly RpcOutcome[];
@@ -113,8 +116,8 @@ export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings,
   return { groups: [...groups, ...alone.map((job) => [job])], doubtful: [...doubtful, ...unresolved], again };
 }
 
-/** What a simulation shows for each job of a group: whether it would succeed. Null when it shows nothing. */
-function throughOf(outcome: RpcOutcome | undefined, count: number): readonly boolean[] | null {
+/** Reads what a simulation shows for each job of a group: whether it would succeed. Null when it shows nothing. */
+export function throughOf(outcome: RpcOutcome | undefined, count: number): readonly boolean[] | null {
   if (!outcome) return null;
   if ('error' in outcome) return count === 1 && isRevert(outcome.error) ? [false] : null;
   // A transfer returns no value. That it did not revert is the result.
