@@ -1,3 +1,4 @@
+import type { RpcCall } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -18,11 +19,15 @@ interface TokenWatchOptions {
 /** Milliseconds between two tests while the token works. A pause of the token is then noticed before it costs a transaction. */
 const CALM_MS = 60_000;
 
+/** How many providers must say that the token refuses, where two or more are configured. */
+const ENOUGH = 2;
+
 /** Watches whether the token lets any payment to the seller through. */
 export interface TokenWatch {
   /**
-   * Tests the token now. Concurrent callers share one test. False once a test found that the token refuses. Never rejects: when the chain does not
-   * answer, the last result stays.
+   * Tests the token now. Concurrent callers share one test. False once a test found that the token refuses. Never
+   * rejects: when the chain does not answer, or one of several providers alone says that it refuses, the last result
+   * stays.
    */
   check(): Promise<boolean>;
   /** For the timer: tests the token once per CALM_MS, and at each call while it refuses. */
@@ -42,14 +47,24 @@ export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: Tok
   let trying: Promise<void> | null = null;
 
   async function tryOut(): Promise<void> {
-    const call = { from: sender(), to: usdc, data: zeroTransferCalldata(hexToBytes(payTo)) };
+    const transfer = { from: sender(), to: usdc, data: zeroTransferCalldata(hexToBytes(payTo)) };
+    const call = { method: 'eth_call', params: [transfer, 'latest'] };
     try {
-      await settling.request('eth_call', [call, 'latest']);
+      await settling.request(call.method, call.params);
       set(false);
     } catch (error) {
-      if (isRevert(error)) set(true);
+      if (isRevert(error)) await confirm(call);
     }
     triedMs = clock.nowMs();
+  }
+
+  /** A provider of each host is asked: two must say that the token refuses, because one alone must not stop sales. */
+  async function confirm(call: RpcCall): Promise<void> {
+    if (chain.agreed.witnesses < ENOUGH) return set(true);
+    const heard = (await settling.each([call]).catch(() => [])).flatMap(([outcome]) => outcome ?? []);
+    const refusals = heard.filter((outcome) => 'error' in outcome && isRevert(outcome.error)).length;
+    if (refusals >= ENOUGH) set(true);
+    else if (heard.some((outcome) => 'result' in outcome)) set(false);
   }
 
   function set(shut: boolean): void {

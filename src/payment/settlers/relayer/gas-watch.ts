@@ -1,5 +1,6 @@
+import type { RpcCall } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { quantity, readOutcome } from '../../../chain/rpc/wire.ts';
+import { quantity, type RpcOutcome, readOutcome } from '../../../chain/rpc/wire.ts';
 import { SETTLE_GAS } from '../../evm/token.ts';
 
 /**
@@ -18,6 +19,9 @@ export interface GasReading {
   readonly relayer: `0x${string}`;
 }
 
+/** What the balance has above what is needed, in wei; below zero where it is too little. */
+const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
+
 /** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
 export function createGasWatch(
   chain: ChainClient,
@@ -25,23 +29,46 @@ export function createGasWatch(
   onReading: (reading: GasReading) => void = () => {},
 ) {
   let latest: GasReading | null = null;
+  const questions: readonly RpcCall[] = [
+    { method: 'eth_getBalance', params: [relayer, 'latest'] },
+    { method: 'eth_gasPrice', params: [] },
+  ];
+
+  function readingOf([balance, price]: readonly RpcOutcome[]): GasReading {
+    const balanceWei = readOutcome(balance, quantity, 'relayer’s balance');
+    const gasPriceWei = readOutcome(price, quantity, 'gas price');
+    return { balanceWei, gasPriceWei, neededWei: gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS, relayer };
+  }
+
+  /** The second lowest of the readings of all hosts, so that two must say that it is too little; a lone one's own. */
+  async function secondLowest(first: GasReading): Promise<GasReading> {
+    const heard = await chain.each(questions).catch(() => []);
+    const readings = heard.flatMap((outcomes) => {
+      try {
+        return [readingOf(outcomes)];
+      } catch {
+        return [];
+      }
+    });
+    const [lowest = first, second] = readings.sort((one, other) => (slackOf(one) < slackOf(other) ? -1 : 1));
+    return second ?? lowest;
+  }
 
   return {
-    /** Rejects when the chain cannot be read. The last reading then stays. */
-    async refresh(): Promise<void> {
-      const [balance, price] = await chain.batch([
-        { method: 'eth_getBalance', params: [relayer, 'latest'] },
-        { method: 'eth_gasPrice', params: [] },
-      ]);
-      const balanceWei = readOutcome(balance, quantity, 'relayer’s balance');
-      const gasPriceWei = readOutcome(price, quantity, 'gas price');
-      const neededWei = gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS;
-      latest = { balanceWei, gasPriceWei, neededWei, relayer };
+    /**
+     * Reads the balance and the price. A reading that would stop sales counts once two providers give one, where two or
+     * more are configured. `expectedWei` is the expected cost of the open settlements. Rejects when the chain cannot be
+     * read; the last reading then stays.
+     */
+    async refresh(expectedWei = 0n): Promise<void> {
+      const first = readingOf(await chain.batch(questions));
+      const isShort = slackOf(first) < 2n * expectedWei;
+      latest = isShort && chain.agreed.witnesses > 1 ? await secondLowest(first) : first;
       onReading(latest);
     },
     /** Why nothing can be settled, or null. Null before the first reading too. `expectedWei` is the expected cost of the open settlements. */
     shortage: (expectedWei = 0n): string | null =>
-      latest !== null && latest.balanceWei < latest.neededWei + 2n * expectedWei ? 'the relayer is short of gas' : null,
+      latest !== null && slackOf(latest) < 2n * expectedWei ? 'the relayer is short of gas' : null,
     /**
      * What everyone may see; null before the first reading. The address and the balance are in the metrics alone: they would tell a third party what it
      * costs to stop the sales.

@@ -82,6 +82,6 @@ export function createRelaying(options: RelayingOptions): Relaying {
       return stopped;
     },
   };
-  const refresh = () => allTried([gas.refresh(), budget.refresh(relayer.expectedWei())]);
+  const refresh = () => allTried([gas.refresh(relayer.expectedWei()), budget.refresh(relayer.expectedWei())]);
   return { settler, operate: relayer.operate, load: budget.load, refresh, detail: gas.detail };
 }

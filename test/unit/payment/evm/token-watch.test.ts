@@ -162,3 +162,42 @@ describe('the timer', () => {
     expect(node.bodies.length).toBe(before);
   });
 });
+
+describe('over several providers', () => {
+  type Say = () => unknown;
+  const unable: Say = () => {
+    throw new RpcFault(-32602, 'invalid argument');
+  };
+
+  /** Tests the token over a provider for each of these, in the order in which they are asked. */
+  async function over(...says: readonly Say[]) {
+    const nodes = await Promise.all(says.map((say) => startRpcServer({ eth_call: say })));
+    const several = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+    const own = createTokenWatch({
+      chain: several,
+      usdc: USDC,
+      payTo: PAY_TO,
+      sender: () => sender,
+      clock,
+      log: { error: () => {}, info: () => {} },
+    });
+    const lets = await own.check();
+    await several.close();
+    await Promise.all(nodes.map((one) => one.stop()));
+    return { lets, asked: nodes.map((one) => one.count('eth_call')) };
+  }
+
+  test.each<[string, readonly Say[], boolean]>([
+    ['one that alone says it is paused stops nothing', [paused, fine], true],
+    ['one that alone says anything, and says it is paused, stops nothing', [paused, unable], true],
+    ['one of three stops nothing', [paused, fine, fine], true],
+    ['two of three stop sales', [paused, fine, paused], false],
+    ['two that say so stop sales', [paused, paused], false],
+  ])('%s', async (_, says, lets) => {
+    expect((await over(...says)).lets).toBe(lets);
+  });
+
+  test('a token that works at the first one costs one request', async () => {
+    expect(await over(fine, paused)).toEqual({ lets: true, asked: [1, 0] });
+  });
+});

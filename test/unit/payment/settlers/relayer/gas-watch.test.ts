@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { createGasWatch, type GasReading } from '../../../../../src/payment/settlers/relayer/gas-watch.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
@@ -59,4 +59,45 @@ test('the watch reads the relayer’s own present balance and the nodes’ prese
   const asked = server.bodies.flat() as { method: string; params: unknown[] }[];
   const paramsOf = (name: string) => asked.find(({ method }) => method === name)?.params;
   expect([paramsOf('eth_getBalance'), paramsOf('eth_gasPrice')]).toEqual([[RELAYER, 'latest'], []]);
+});
+
+describe('over several providers', () => {
+  const [rich, poor] = [hex(10n ** 18n), hex(1n)];
+
+  /** Opens a provider for each of these, in the order in which they are asked: its balance and its price of gas. */
+  async function over(...says: readonly (readonly [balance: string, price?: string])[]) {
+    const servers = await Promise.all(
+      says.map(([balance, price = hex(20n * GWEI)]) =>
+        startRpcServer({ eth_getBalance: () => balance, eth_gasPrice: () => price }),
+      ),
+    );
+    const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+    closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
+    return { ...createGasWatch(chain, RELAYER), asked: () => servers.map((server) => server.count('eth_gasPrice')) };
+  }
+
+  test.each<[string, (readonly [string, string?])[], string | null]>([
+    ['a balance that one alone says is too low stops nothing', [[poor], [rich]], null],
+    ['a price that one alone says is too high stops nothing', [[rich, hex(10n ** 18n)], [rich]], null],
+    ['what one of three says stops nothing', [[poor], [rich], [rich]], null],
+    ['what two of three say stops sales', [[poor], [rich], [poor]], 'the relayer is short of gas'],
+    ['what both say stops sales', [[poor], [poor]], 'the relayer is short of gas'],
+    ['another one that says nothing readable saves nothing', [[poor], ['plenty']], 'the relayer is short of gas'],
+  ])('%s', async (_, says, shortage) => {
+    const watch = await over(...says);
+    await watch.refresh();
+    expect(watch.shortage()).toBe(shortage);
+  });
+
+  test('enough at the first one costs one request; too little beside what is owed is asked for again', async () => {
+    const watch = await over([hex(NEEDED)], [rich]);
+    await watch.refresh();
+    expect([watch.asked(), watch.shortage(), watch.shortage(1n)]).toEqual([
+      [1, 0],
+      null,
+      'the relayer is short of gas',
+    ]);
+    await watch.refresh(1n);
+    expect([watch.asked(), watch.shortage(1n)]).toEqual([[3, 1], null]);
+  });
 });
