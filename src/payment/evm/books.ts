@@ -5,10 +5,15 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { Authorization } from '../authorization.ts';
 import type { BookVerdict, RailBooks } from '../settler.ts';
-import { type Evidence, paymentsIn, type Receipt, readReceipt } from './evidence.ts';
+import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements } from './evidence.ts';
 
 /** Nobody waits for these reads. They go to another provider than the one that settlements are polled from. */
-const READS: RpcOptions = { rank: 'collect', turn: 1 };
+const READS = { rank: 'collect', turn: 1 } as const satisfies RpcOptions;
+/**
+ * What one provider says to be missing is read again, first from the one that the books do not ask otherwise. `turn`
+ * alone may come back to the same one, where the others are limited. So two must say it.
+ */
+const SECOND_LOOK: RpcOptions = { rank: 'collect', turn: 0, statements: receiptStatements };
 /** Receipts of one request. */
 const MOST_AT_ONCE = 100;
 const HASH_BYTES = 32;
@@ -30,23 +35,20 @@ export function forBooks(chain: ChainClient): ChainClient {
 }
 
 /**
- * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. With
- * `turn` 0 the provider is asked first that the books do not ask otherwise: what one provider says to be missing counts
- * once another one says it.
+ * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. `turn` 0 is a second
+ * look: where two or more providers are configured, a receipt that no two give alike is `unread`.
  */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
   transactions: readonly Uint8Array[],
-  turn = READS.turn,
+  turn: 0 | 1 = READS.turn,
 ): Promise<(transaction: Uint8Array) => ReceiptRead> {
   const hashes = [...new Set(transactions.map(bytesToHex))];
   const found = new Map<string, ReceiptRead>();
   for (let start = 0; start < hashes.length; start += MOST_AT_ONCE) {
     const some = hashes.slice(start, start + MOST_AT_ONCE);
     const calls = some.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
-    const outcomes = await chain
-      .batch(calls, { ...READS, ...(turn !== undefined && { turn }) })
-      .catch((): RpcOutcome[] => []);
+    const outcomes = await chain.batch(calls, turn === 0 ? SECOND_LOOK : READS).catch((): RpcOutcome[] => []);
     for (const [at, hash] of some.entries()) found.set(hash, receiptIn(outcomes[at], hash));
   }
   return (transaction) => found.get(bytesToHex(transaction)) ?? 'unread';

@@ -40,7 +40,7 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
     return missing(least(lacks, row.amount), 'its batch credits less than its rows');
   }
 
-  /** One provider that shows too little must not stop the rail: another one is asked too. */
+  /** One provider that shows too little must not stop the rail: two must show it. */
   async function compareTwice(row: Payment, owed: bigint, { batch, receipt }: { batch: Uint8Array; receipt: Receipt }) {
     const verdict = compareBatched(row, owed, receipt);
     if (verdict.kind !== 'missing') return verdict;

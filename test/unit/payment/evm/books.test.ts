@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
-import { hexToBytes } from '../../../../src/lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/evm/books.ts';
 import { createEvidence, type Receipt } from '../../../../src/payment/evm/evidence.ts';
@@ -139,6 +139,38 @@ describe('the reads of the books', () => {
     expect(node.server.count('eth_getTransactionReceipt') + node.server.count('eth_getBlockByNumber')).toBe(0);
     await both.close();
     await second.server.stop();
+  });
+});
+
+describe('a second look at a receipt', () => {
+  const hash = randomBytes(32);
+  const receipt = (gasUsed: string) => paidReceipt([], { transactionHash: bytesToHex(hash), gasUsed });
+
+  /** Takes a second look over two providers, of which the first is silent where it says null. */
+  async function look(first: Receipt | null, second: Receipt) {
+    const other = await startTokenNode();
+    node.server.methods.eth_getTransactionReceipt = () => first;
+    other.server.methods.eth_getTransactionReceipt = () => second;
+    node.server.fault = first ? null : '500';
+    const both = createChainClient({ rpcUrls: [node.server.url, other.server.url], chainId: 5042, timeoutMs: 30_000 });
+    const read = (await readReceipts(both, [hash], 0))(hash);
+    await both.close();
+    await other.server.stop();
+    return read;
+  }
+
+  test('is unread where one provider alone answers, or both differ', async () => {
+    expect(await look(null, receipt('0x2'))).toBe('unread');
+    expect(await look(receipt('0x1'), receipt('0x2'))).toBe('unread');
+  });
+
+  test('counts where two providers give it alike', async () => {
+    expect(await look(receipt('0x1'), receipt('0x1'))).toMatchObject({ gasUsed: '0x1' });
+  });
+
+  test('counts by a lone provider’s word', async () => {
+    node.server.methods.eth_getTransactionReceipt = () => receipt('0x1');
+    expect((await readReceipts(chain, [hash], 0))(hash)).toMatchObject({ gasUsed: '0x1' });
   });
 });
 

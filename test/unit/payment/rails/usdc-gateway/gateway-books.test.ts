@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RpcCall, RpcOptions } from '../../../../../src/chain/rpc/call.ts';
+import { type ChainClient, createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../../../src/payment/evm/token.ts';
 import { createGatewayBooks } from '../../../../../src/payment/rails/usdc-gateway/gateway-books.ts';
 import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import type { LedgerStores } from '../../../../../src/store/ports/stores.ts';
 import { createSqliteStores } from '../../../../../src/store/sqlite/open-stores.ts';
+import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { openMemoryLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -26,15 +28,16 @@ beforeEach(() => {
 });
 afterEach(() => stores.close());
 
-const books = () =>
+const byTurn: Pick<ChainClient, 'batch'> = {
+  batch: async (calls: readonly RpcCall[], { turn = 0 }: RpcOptions = {}) => {
+    const receipt = receipts.get(turn) ?? null;
+    if (receipt instanceof Error) throw receipt;
+    return calls.map(() => ({ result: receipt }));
+  },
+};
+const books = (chain = byTurn) =>
   createGatewayBooks({
-    chain: {
-      batch: async (calls: readonly RpcCall[], { turn = 0 }: RpcOptions = {}) => {
-        const receipt = receipts.get(turn) ?? null;
-        if (receipt instanceof Error) throw receipt;
-        return calls.map(() => ({ result: receipt }));
-      },
-    },
+    chain,
     transfers: stores.transfers,
     ledger: stores.payments,
     usdc: USDC,
@@ -50,9 +53,9 @@ async function settle(id: string, transaction: Uint8Array | null = BATCH, status
   await transfers.note(id, { status, transaction, nextCheckAt: null });
 }
 async function compare(...ids: string[]) {
-  const rows = await Promise.all(ids.map((id) => stores.payments.get(id)));
-  return books().compare(rows as Payment[], 100);
+  return books().compare(await rowsOf(...ids), 100);
 }
+const rowsOf = async (...ids: string[]) => (await Promise.all(ids.map((id) => stores.payments.get(id)))) as Payment[];
 
 const transfer = (units: bigint, to: Uint8Array = SELLER, address: string = USDC) => ({
   address,
@@ -132,6 +135,29 @@ test('one provider that shows too little stops nothing: another one is asked', a
   expect(await compare('a')).toEqual([{ kind: 'shown' }]);
   receipts.set(0, new Error('no answer'));
   expect(await compare('a')).toMatchObject([{ kind: 'unread' }]);
+});
+
+test('one provider that shows too little stops nothing while the other one is silent; two that show it are believed', async () => {
+  await settle('a');
+  const nodes = await Promise.all(
+    [500n, 1n].map((units) =>
+      startRpcServer({
+        eth_getTransactionReceipt: () => receiptOf([transfer(units, SELLER)]),
+      }),
+    ),
+  );
+  const [honest, liar] = nodes;
+  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+  if (!honest || !liar) throw new Error('no providers');
+  honest.fault = '500';
+  const rows = await rowsOf('a');
+  expect(await books(chain).compare(rows, 100)).toMatchObject([{ kind: 'unread' }]);
+  honest.fault = null;
+  const short = receiptOf([transfer(1n)]);
+  for (const { methods } of nodes) methods.eth_getTransactionReceipt = () => short;
+  expect(await books(chain).compare(rows, 100)).toMatchObject([{ kind: 'missing', amount: 499n }]);
+  await chain.close();
+  await Promise.all(nodes.map((node) => node.stop()));
 });
 
 test('a batch that is not known, not final, not there, or in which no credit can be read, is unread', async () => {
