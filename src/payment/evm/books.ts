@@ -35,8 +35,8 @@ export function forBooks(chain: ChainClient): ChainClient {
 }
 
 /**
- * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects. `turn` 0 is a second
- * look: where two or more providers are configured, a receipt that no two give alike is `unread`.
+ * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects.
+ * `turn` 0 is a second look: where two or more providers are configured, a receipt that no two give alike is `unread`.
  */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
