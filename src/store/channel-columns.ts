@@ -22,6 +22,15 @@ export const IS_SOLD_ON = 'confirmed_block = state_block AND refused_at IS NULL'
  */
 export const MOST_AHEAD = 240;
 
+/**
+ * Which channels the leader reads whatever their buyers do, in SQL over `@head`: those whose state no two providers
+ * gave, and those whose last deposit is 20 blocks old and was not looked at since. The chain may have taken it back.
+ * The first condition is that of an index (migration 021), so its text must stay.
+ */
+export const IS_TO_READ = `(confirmed_block IS DISTINCT FROM state_block OR confirmed_block < deposit_block + 20)
+     AND (confirmed_block IS DISTINCT FROM state_block OR deposit_block + 20 <= @head)
+     AND (balance > 0 OR unclaimed_since IS NOT NULL)`;
+
 /** What of a channel is open, in SQL over `@channelId`. */
 export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
 

@@ -40,15 +40,15 @@ describeLedgers('the states of payment channels', (adapter) => {
 
     test('is listed while its channel has money or unclaimed charges, by its id', async () => {
       for (const name of ['a', 'b', 'c', 'd']) await seen(name, { balance: name === 'd' ? 0n : 10_000n });
-      expect(await channels.listUnconfirmed(NETWORK, 10)).toEqual([]);
+      expect(await channels.listToRead(NETWORK, 100, 10)).toEqual([]);
       await ledger.sql(OF_AN_OLDER_RELEASE);
       await seen('c');
       const expected = idsOf(['a', 'b'].map((name) => channelTerms(name))).sort();
-      const all = await channels.listUnconfirmed(NETWORK, 10);
+      const all = await channels.listToRead(NETWORK, 100, 10);
       expect(idsOf(all)).toEqual(expected);
-      expect(idsOf(await channels.listUnconfirmed(NETWORK, 1))).toEqual(expected.slice(0, 1));
-      expect(idsOf(await channels.listUnconfirmed(NETWORK, 10, all[0]?.id))).toEqual(expected.slice(1));
-      expect(await channels.listUnconfirmed('eip155:1', 10)).toEqual([]);
+      expect(idsOf(await channels.listToRead(NETWORK, 100, 1))).toEqual(expected.slice(0, 1));
+      expect(idsOf(await channels.listToRead(NETWORK, 100, 10, all[0]?.id))).toEqual(expected.slice(1));
+      expect(await channels.listToRead('eip155:1', 100, 10)).toEqual([]);
     });
   });
 
@@ -61,6 +61,18 @@ describeLedgers('the states of payment channels', (adapter) => {
     await seen('a', { block: 340 });
     expect((await seen('a', { balance: 1n, block: 100 })).state).toMatchObject({ block: 340, balance: 10_000n });
     expect((await seen('a', { balance: 1n, block: 99 })).state).toMatchObject({ block: 99, balance: 1n });
+  });
+
+  test('a deposit is listed 20 blocks later, until its channel was read there', async () => {
+    await seen();
+    await deposit('d1', 100n);
+    await settleDeposit({ ...ledger.stores, payments }, 'd1', 200);
+    // Its buyer may have it read at any block before.
+    await seen('a', { block: 219 });
+    const listedAt = async (head: number) => idsOf(await channels.listToRead(NETWORK, head, 10));
+    expect([await listedAt(219), await listedAt(220)]).toEqual([[], idsOf([channelTerms('a')])]);
+    await seen('a', { block: 220 });
+    expect(await listedAt(300)).toEqual([]);
   });
 
   test('a deposit at a block that is far ahead keeps no later state away', async () => {

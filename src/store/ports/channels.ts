@@ -102,10 +102,10 @@ export interface ChannelStore {
   /** Claims that ended as `done` from `from` (inclusive) to `to` (exclusive), in Unix milliseconds, oldest first. */
   listDoneClaims(network: string, from: number, to: number): Promise<ChannelOperation[]>;
   /**
-   * Channels with money or unclaimed charges whose state is not confirmed, by id. With `after`: only channels with a
-   * greater id.
+   * Channels with money or unclaimed charges whose state is not confirmed, or is from before the twentieth block after
+   * their last deposit where `head` is that block or later; by id. With `after`: only channels with a greater id.
    */
-  listUnconfirmed(network: string, limit: number, after?: Uint8Array): Promise<Channel[]>;
+  listToRead(network: string, head: number, limit: number, after?: Uint8Array): Promise<Channel[]>;
   /**
    * Notes that the contract refuses to record the channel's charges. It takes no voucher until nothing is left to
    * claim.

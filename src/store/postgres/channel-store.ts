@@ -1,4 +1,4 @@
-import { FIND_OPEN } from '../channel-columns.ts';
+import { FIND_OPEN, IS_TO_READ } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import type { WaitingBytes } from '../waiting-bytes.ts';
@@ -15,10 +15,9 @@ const WHAT_IS_OPEN = statement<{ channelId: Uint8Array }>(FIND_OPEN);
 const UNCLAIMED = statement<{ network: string; limit: number; since: number; id: Uint8Array }>(`
   SELECT * FROM channels WHERE network = @network AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (@since::bigint, @id::bytea)
    ORDER BY unclaimed_since, id LIMIT @limit`);
-const UNCONFIRMED = statement<{ network: string; limit: number; after: Uint8Array }>(`
+const TO_READ = statement<{ network: string; head: number; limit: number; after: Uint8Array }>(`
   SELECT * FROM channels
-   WHERE network = @network AND id > @after::bytea AND confirmed_block IS DISTINCT FROM state_block
-     AND (balance > 0 OR unclaimed_since IS NOT NULL)
+   WHERE network = @network AND id > @after::bytea AND ${IS_TO_READ.replace('@head', '@head::bigint')}
    ORDER BY id LIMIT @limit`);
 const REFUSED = statement<{ network: string }>(
   'SELECT count(*)::numeric AS sum FROM channels WHERE network = @network AND refused_at IS NOT NULL',
@@ -82,8 +81,7 @@ export function createChannelStore({ pools, queue, waiting }: ChannelStoreOption
     },
     listClaimed: (network, limit, after = Buffer.alloc(0)) => channels(CLAIMED({ network, limit, after })),
     listDoneClaims: (network, from, to) => operations(DONE_CLAIMS({ network, from, to })),
-    listUnconfirmed: (network, limit, after) =>
-      channels(UNCONFIRMED({ network, limit, after: after ?? Buffer.alloc(0) })),
+    listToRead: (network, head, limit, after = Buffer.alloc(0)) => channels(TO_READ({ network, head, limit, after })),
     countRefused: async (network) => Number(await sum(REFUSED({ network }))),
     writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
     hasAny: async (network) => (await pools.read(ANY({ network }))).length > 0,

@@ -1,4 +1,4 @@
-import { FIND_OPEN } from '../channel-columns.ts';
+import { FIND_OPEN, IS_TO_READ } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import type { Sqlite } from './database.ts';
@@ -19,7 +19,7 @@ type ChannelReads = OperationReads &
     | 'hasAny'
     | 'totals'
     | 'totalsOverdue'
-    | 'listUnconfirmed'
+    | 'listToRead'
     | 'countRefused'
   >;
 
@@ -108,13 +108,10 @@ export function createChannelReads(db: Sqlite): ChannelReads {
         'SELECT * FROM channels WHERE network = ? AND total_claimed > 0 AND id > ? ORDER BY id LIMIT ?',
         ...[network, after, limit],
       ),
-    listUnconfirmed: async (network, limit, after) =>
+    listToRead: async (network, head, limit, after = new Uint8Array()) =>
       channels(
-        `SELECT * FROM channels
-          WHERE network = ? AND id > ? AND confirmed_block IS NOT state_block
-            AND (balance > 0 OR unclaimed_since IS NOT NULL)
-          ORDER BY id LIMIT ?`,
-        ...[network, after ?? new Uint8Array(), limit],
+        `SELECT * FROM channels WHERE network = @network AND id > @after AND ${IS_TO_READ} ORDER BY id LIMIT @limit`,
+        { network, head, limit, after },
       ),
     countRefused: async (network) =>
       Number(sum('SELECT count(*) AS sum FROM channels WHERE network = ? AND refused_at IS NOT NULL', [network])),

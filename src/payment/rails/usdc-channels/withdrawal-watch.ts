@@ -22,7 +22,7 @@ const READS_A_DELAY = 12;
 const PAGE = 500;
 
 interface WithdrawalWatchOptions {
-  readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed' | 'listUnconfirmed'>;
+  readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed' | 'listToRead'>;
   readonly reader: ChannelReader;
   readonly chain: Pick<ChainClient, 'batch' | 'each' | 'agreed'>;
   readonly alarms: WithdrawalAlarms;
@@ -47,6 +47,7 @@ interface Named {
  * 3. Where no two agree, a channel whose charges one of them says are in danger is claimed early, once
  *    (`withdrawal-alarms.ts`).
  * 4. A state that no two providers have confirmed yet, because an older release read it, is read first.
+ * 5. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
  */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, chain, network, withdrawDelaySeconds, clock } = options;
@@ -61,8 +62,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
 
   /**
    * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show,
-   * then those with money whose state is not confirmed. A page or a channel that cannot be read hides no other. Then
-   * rejects with the first failure.
+   * then those with money whose state is not confirmed, and those whose deposit is to be looked at again. A page or a
+   * channel that cannot be read hides no other. Then rejects with the first failure.
    */
   async function readStale(): Promise<void> {
     const read: Promise<void>[] = [];
@@ -78,8 +79,9 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
       after = { unclaimedSince: last.unclaimedSince, id: last.id };
     }
     for (let after: Uint8Array | undefined; ; ) {
-      const page = await store.listUnconfirmed(network, PAGE, after);
-      await refresh(page.filter(({ unclaimedSince }) => unclaimedSince === null));
+      const page = await store.listToRead(network, head, PAGE, after);
+      // Stale ones with charges were read above.
+      await refresh(page.filter((channel) => channel.unclaimedSince === null || !isStale(channel)));
       after = page.at(-1)?.id;
       if (page.length < PAGE) return allTried(read);
     }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { IS_TO_READ } from '../../../../src/store/channel-columns.ts';
 import type { LedgerStore } from '../../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
@@ -84,6 +85,13 @@ describe('the account of kept bytes', () => {
     expect(await Promise.all([stored, refused])).toEqual([true, false]);
     expect(await store.replyBytes()).toBe(100);
   });
+});
+
+test('channels that the leader is to read are found by an index', () => {
+  const plan = db
+    .prepare(`EXPLAIN QUERY PLAN SELECT * FROM channels WHERE network = 'n' AND id > x'' AND ${IS_TO_READ} ORDER BY id`)
+    .all({ head: 1 });
+  expect(JSON.stringify(plan)).toContain('channels_to_read');
 });
 
 describe('an identifier', () => {

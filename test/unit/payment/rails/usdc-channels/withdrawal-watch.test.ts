@@ -4,7 +4,7 @@ import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/schem
 import { createWithdrawalAlarms } from '../../../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
 import { createWithdrawalWatch } from '../../../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
-import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
+import { depositSale, NETWORK, settleDeposit } from '../../../../support/ledger/channel-rows.ts';
 
 const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
 
@@ -152,6 +152,21 @@ describe('the watch over withdrawals', () => {
       },
     }).run();
     expect(pages).toHaveLength(1);
+  });
+
+  test('looks at a settled deposit again once, 20 blocks later, and notes that the chain took it back', async () => {
+    const { payments } = bed.stores;
+    const paid = { channelId: channel.id, max: 100n, signature: Buffer.alloc(65, 1) };
+    await payments.reserve(depositSale('d1', 'a', 100n, { channel: paid }), 0, null);
+    await settleDeposit(bed.stores, 'd1', 1001);
+    bed.contract.put(channel.id, { balance: 0n });
+    bed.contract.block = 1020;
+    await watch.run();
+    expect([reads, (await bed.noted(channel.id)).state.balance]).toEqual([[], 15_000n]);
+    bed.contract.block = 1021;
+    await watch.run();
+    await watch.run();
+    expect([reads, (await bed.noted(channel.id)).state.balance]).toEqual([[[1, 'collect']], 0n]);
   });
 
   test('reads the logs although the channels cannot be read, and the channels although the logs cannot', async () => {
