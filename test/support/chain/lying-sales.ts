@@ -22,7 +22,15 @@ import {
   together,
 } from './lies.ts';
 import type { Lie } from './lying-provider.ts';
-import { drain, type Order, type Presented, presentTimes, type Stage, untilSent, untilServed } from './lying-world.ts';
+import {
+  drain,
+  type Order,
+  type Presented,
+  presentTimes,
+  presentUntilSent,
+  type Stage,
+  untilServed,
+} from './lying-world.ts';
 
 // What a lying provider may try with payments that use an authorization: plain ones and deposits. Each step acts as
 // buyers and liar.
@@ -123,12 +131,11 @@ async function drained(stage: Stage, make: MakeSale, lie: (terms: Terms, more: L
   const { order, terms, aftermath, later } = await make(stage, true);
   const attack = stage.attack(order);
   await network.pauseMining();
-  const first = attack.present();
-  await untilSent(stage, terms);
+  const { waiting } = await presentUntilSent(stage, attack, terms);
   await drain(stage, terms.from);
   liar.lie(lie(terms, aftermath));
   await network.resumeMining();
-  await first;
+  await waiting;
   await presentTimes(attack, TRIES);
   await buyHonestly(stage, make);
   await afterwards(stage, attack, later);
@@ -150,11 +157,10 @@ async function denied(stage: Stage, make: MakeSale, lie: (terms: Terms) => Lie):
   const { order, terms } = await make(stage, true);
   const one = stage.honest(order);
   await network.pauseMining();
-  const first = one.present();
-  await untilSent(stage, terms);
+  const { waiting } = await presentUntilSent(stage, one, terms);
   liar.lie(lie(terms));
   await network.resumeMining();
-  await first;
+  await waiting;
   await untilServed(stage, one);
 }
 
@@ -184,10 +190,9 @@ async function expires(stage: Stage, make: MakeSale): Promise<void> {
   const { order, terms } = await make(stage, true);
   const one = stage.honest(order);
   await network.pauseMining();
-  const first = one.present();
-  await untilSent(stage, terms);
+  const { waiting } = await presentUntilSent(stage, one, terms);
   liar.lie(expired(terms));
-  await first;
+  await waiting;
   await stage.restart();
   await presentTimes(one, TRIES);
   await network.resumeMining();

@@ -185,9 +185,35 @@ export async function isSoon(
   return false;
 }
 
-/** Resolves when a transaction with this payment waits for its block. */
-export const untilSent = ({ network }: Stage, terms: Terms): Promise<void> =>
-  until('the payment is sent', () => isPending(network, `0x${markOf(terms)}`));
+/**
+ * Presents until a transaction with this payment waits for its block, because a refusal that took no money may come
+ * first. Returns the presentation that waits with it.
+ */
+export async function presentUntilSent(
+  { network }: Stage,
+  one: Presented,
+  terms: Terms,
+): Promise<{ readonly waiting: Promise<Answer> }> {
+  let isRefused = false;
+  const presentOnce = (): Promise<Answer> => {
+    const answer = one.present();
+    const refused = (): void => {
+      isRefused = true;
+    };
+    void answer.then(() => delay(AGAIN_MS)).then(refused, refused);
+    return answer;
+  };
+  let waiting = presentOnce();
+  await until('the payment is sent', async () => {
+    if (await isPending(network, `0x${markOf(terms)}`)) return true;
+    if (isRefused) {
+      isRefused = false;
+      waiting = presentOnce();
+    }
+    return false;
+  });
+  return { waiting };
+}
 
 /** Takes an account's whole USDC away, on the true chain. */
 export const drain = ({ network }: Stage, account: Uint8Array): Promise<unknown> =>
