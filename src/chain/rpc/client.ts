@@ -162,7 +162,7 @@ async function askEach(
   if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
   const entries = oneAHost(pool.inOrder()).filter(({ allowance }) => rank === 'settle' || allowance.free() >= 1);
   const heard = await Promise.all(entries.map((entry) => askOne(pool, entry, { calls, statements: () => [], rpc })));
-  const answers = heard.flatMap((one) => (one ? [one.outcomes] : []));
+  const answers = heard.flatMap((one) => (one && one !== 'limited' ? [one.outcomes] : []));
   if (answers.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
   return answers;
 }

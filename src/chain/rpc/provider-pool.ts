@@ -148,7 +148,8 @@ function newEntry(provider: Provider, clock: Clock): PooledProvider {
 
 /** Notes a failure, and logs it when it changes how the provider is treated. */
 function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: number, log: ChainLog): void {
-  if (failure.kind === 'rateLimited') entry.allowance.refused();
+  // Its allowance says when it may be asked again. A provider at its limit is not failing.
+  if (failure.kind === 'rateLimited') return void entry.allowance.refused();
   const { failures, wrongChain } = entry;
   if (!countFailure(entry, failure.kind, nowMs)) return;
   if (failures > 0 && entry.wrongChain === wrongChain) return;
@@ -164,7 +165,7 @@ function noteSuccess(entry: PooledProvider, log: ChainLog): void {
 /** Counts a failure. Returns false when the provider was held back already, so that requests which fail together count once. */
 function countFailure(entry: PooledProvider, kind: FailureKind, nowMs: number): boolean {
   const wrongChain = kind === 'wrongChain';
-  if (kind !== 'rateLimited') entry.verified = false;
+  entry.verified = false;
   if (!wrongChain && entry.failures > 0 && nowMs < entry.heldBackUntilMs) return false;
   entry.failures += 1;
   entry.wrongChain = wrongChain;

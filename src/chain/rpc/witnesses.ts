@@ -100,8 +100,11 @@ async function askUntilDecided(
     const next = pending.find(({ allowance }) => allowance.free() >= 1) ?? (mustAsk && pending[0]);
     if (next) {
       const answered = await askOne(pool, next, question);
-      if (answered) heard.push(answered);
-      pending = pending.filter((entry) => entry !== next && !isHeard(entry));
+      pending = pending.filter((entry) => entry !== next);
+      // One that limits us is asked again once its allowance permits that, within the wait.
+      if (answered === 'limited') pending = mustAsk ? pending : [...pending, next];
+      else if (answered) heard.push(answered);
+      pending = pending.filter((entry) => !isHeard(entry));
     } else if (isLate) return;
     else await clock.sleep(RECHECK_MS, signal);
   }
@@ -114,21 +117,21 @@ export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
   return [...byHost.values()];
 }
 
-/** Asks one provider for all calls by one request. Null when it gives no answer, or limits one of the calls. */
+/** Asks one provider for all calls by one request. `limited` when it limits one of the calls; null when it gives no answer. */
 export async function askOne(
   pool: ProviderPool,
   entry: PooledProvider,
   { calls, statements, rpc }: Question,
-): Promise<Heard | null> {
+): Promise<Heard | 'limited' | null> {
   rpc.onRequest?.();
   const answers = await pool.call(entry, calls, rpc.signal).catch((error: unknown) => {
     if (!(error instanceof ProviderFailure)) throw error;
-    return null;
+    return error.kind === 'rateLimited' ? ('limited' as const) : null;
   });
-  if (!answers) return null;
+  if (answers === null || answers === 'limited') return answers;
   if (answers.some((answer) => 'error' in answer && classifyError(answer.error) === 'rateLimited')) {
     pool.failed(entry, new ProviderFailure('rateLimited', 'rate limited'));
-    return null;
+    return 'limited';
   }
   const outcomes = answers.map((answer): RpcOutcome => {
     if (!('error' in answer)) return answer;
@@ -143,7 +146,9 @@ function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly
   if (heard.length === 0) return false;
   return calls.every((_, at) => {
     const said = saidOf(heard, at);
-    return said.length === 0 ? isPoll : decision(said) !== null;
+    // A provider that is behind has nothing to say of what is new.
+    const isUneventful = isPoll && heard.some(({ entry }) => !entry.isOffHead);
+    return said.length === 0 ? isUneventful : decision(said) !== null;
   });
 }
 

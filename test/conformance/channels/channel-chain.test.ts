@@ -62,7 +62,7 @@ test('the state of many channels is read by one request at one block, and an unk
   expect(await createChannelReader(chain).read([])).toEqual([]);
 });
 
-test('each claim and each refund is read with its amounts, and the contract’s other events show nothing', async () => {
+test('each claim, each sweep and each refund is read with its amounts, and the contract’s other events show nothing', async () => {
   const config = stage.config();
   const channelId = hexToBytes(await stage.idOf(config));
   await stage.deposit(config, 3000n);
@@ -71,7 +71,9 @@ test('each claim and each refund is read with its amounts, and the contract’s 
   await stage.claim([{ config, max: 700n, total: 700n }]);
   expect(await newest()).toEqual([{ kind: 'Claimed', channelId, amount: 200n, totalClaimed: 700n }]);
   await stage.call('settle', [stage.receiver, network.usdc]);
-  expect(await newest()).toEqual([]);
+  // It pays what was claimed of every channel since the last sweep.
+  const [swept, ...more] = await newest();
+  expect([swept?.kind, (swept?.amount ?? 0n) >= 700n, more]).toEqual(['Settled', true, []]);
   await stage.call('refundWithSignature', [config, 100n, 0n, await stage.signRefund(config, 0n, 100n)]);
   expect(await newest()).toEqual([{ kind: 'Refunded', channelId, amount: 100n }]);
 });

@@ -10,7 +10,7 @@ if (diskMissing !== null && process.env.REQUIRE_CC === '1') throw new Error(`REQ
 
 const random = seededRandom('every write');
 /** In the slow lane a fault meets every write; else every n-th, from a random one on. It meets every sync and cut. */
-const STRIDES = process.env.SLOW ? { any: 1, some: 1 } : { any: 59, some: 19 };
+const STRIDES = process.env.SLOW ? { any: 1, some: 1 } : { any: 59, some: 9 };
 
 /** How many operations lie between two that meet a fault. The faults of some writes only find fewer. */
 function strideOf({ on, part }: DiskFault, course: CourseName): number {

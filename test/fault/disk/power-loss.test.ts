@@ -38,13 +38,21 @@ async function cutThePower(course: CourseName, more: Partial<DiskJob> = {}, most
   for (const disk of cutDisks(work, WAYS, (record) => record % stride === first)) {
     if (faults.length >= most || !isNew(disk, seen)) continue;
     refill(left, disk.files);
-    const found =
-      course === 'migration' || course === 'creation'
-        ? migrationFaults(left, disk.acknowledged > 0, states)
-        : await faultsOf(course, openScripted(left), disk.acknowledged, states);
+    const found = await foundOn(course, left, disk, states).catch((error: Error) => [`lost: ${error.message}`]);
     faults.push(...found.map((one) => `record ${disk.record}: ${one}`));
   }
   return { faults, disks: seen.size, hits: reports[0]?.points ?? 0 };
+}
+
+/** What is wrong with a ledger after the cut. Rejects for one that cannot be opened. */
+async function foundOn(
+  course: CourseName,
+  left: string,
+  { acknowledged }: CutDisk,
+  states: Parameters<typeof faultsOf>[3],
+): Promise<string[]> {
+  if (course === 'migration' || course === 'creation') return migrationFaults(left, acknowledged > 0, states);
+  return faultsOf(course, openScripted(left), acknowledged, states);
 }
 
 /** Whether no earlier disk had the same content after the same acknowledgements. */

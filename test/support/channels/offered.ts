@@ -11,7 +11,9 @@ export async function untilChannelsAreOffered(url: string): Promise<Requirement>
   await until('channels are offered', async () => {
     const answer = await fetch(url);
     await answer.body?.cancel();
-    entry = findChannelEntry(answer.headers.get('payment-required') ?? '');
+    // Where nothing else is offered, there is no 402 before the contracts are found.
+    const required = answer.headers.get('payment-required');
+    entry = required === null ? undefined : findChannelEntry(required);
     return entry !== undefined;
   });
   if (!entry) throw new Error('no entry for channels was found');

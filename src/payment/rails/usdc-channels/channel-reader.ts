@@ -67,7 +67,8 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
   async function readSome(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
     const callsAt = (tag: string): RpcCall[] => [callOf(ids, tag)];
     const read = await readAtBlock(chain, block, callsAt, { ...rpc, isConfirmed: true });
-    if (!read) throw new UpstreamFailed('chain', `no two providers have block ${block}`);
+    if (!read && chain.agreed.witnesses < 2) throw new UpstreamFailed('chain', `the provider lacks block ${block}`);
+    if (!read) throw new Unavailable('settlement_unavailable', `no two RPC providers have block ${block}`, 1);
     return statesOf(read.outcomes[0], ids.length, block);
   }
 

@@ -130,7 +130,8 @@ describe('failing over', () => {
       const asked = bad.bodies.length;
       expect(await chain.request('a', [])).toBe('good');
       expect(bad.bodies.length).toBe(asked);
-      expect(warnings).toEqual([expect.stringMatching(reason)]);
+      // A provider at its limit is not failing: its allowance keeps requests from it.
+      expect(warnings).toEqual(fault === '429' ? [] : [expect.stringMatching(reason)]);
     },
   );
 

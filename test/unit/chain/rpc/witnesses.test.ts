@@ -188,6 +188,25 @@ describe('an answer that needs two witnesses', () => {
     await expect(ask(chain)).rejects.toThrow('no provider answered');
   });
 
+  test('waits for a provider that limits us, until it may be asked again', async () => {
+    let times = 0;
+    const limited = () => {
+      if (times++ === 0) throw new RpcFault(-32011, 'request limit reached');
+      return A;
+    };
+    const { chain, clock } = await world(limited, A);
+    let said: unknown = null;
+    const asking = ask(chain, { rank: 'offer' }).then((outcomes) => {
+      said = outcomes;
+    });
+    for (let at = 0; said === null && at < 80; at++) {
+      await vi.waitFor(() => expect(said !== null || clock.pendingSleeps().includes(25)).toBe(true));
+      await clock.advance(25);
+    }
+    await asking;
+    expect([said, times]).toEqual([[{ result: A }], 2]);
+  });
+
   test('waits for a provider that is a block behind', async () => {
     let times = 0;
     const behind = () => {
