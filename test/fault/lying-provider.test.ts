@@ -98,7 +98,8 @@ function p50(all: readonly number[]): number {
 function judged({ rail, lie, place, pace, run }: Case) {
   return inWorld(async (world) => {
     const limit = pace === 'at rest' ? null : ARC_PACE;
-    const stage = await openStage(world, { place, pace: limit, env: envOf(rail, world) });
+    const isLiarless = LIARLESS.includes(lie);
+    const stage = await openStage(world, { place, pace: limit, isLiarless, env: envOf(rail, world) });
     try {
       await run(stage);
       const name = `${lie === 'nothing' ? 'no liar' : 'one liar'}, ${pace}`;

@@ -20,12 +20,11 @@ export const PROVIDERS = 4;
 const PATIENCE_MS = { rest: 15_000, limited: 45_000 };
 const AGAIN_MS = 150;
 
-/** Short waits: the tests present again and again. Claims and the watch run every half second. */
+/** Short waits: the tests present again and again. */
 const ENV = {
   COLLECTOR: 'off',
   SETTLE_WAIT_MS: '800',
   RPC_TIMEOUT_MS: '5000',
-  RECONCILE_INTERVAL_MS: '500',
   RELAYER_GATHER_MS: '0',
 };
 
@@ -95,11 +94,21 @@ export interface Verdict {
   readonly said: readonly string[];
 }
 
-/** The service of one case. `env`: what its rail needs. */
-export async function openStage(
-  world: LyingWorld,
-  { place, pace, env: own = {} }: { place: number; pace: number | null; env?: Readonly<Record<string, string>> },
-) {
+interface StageOptions {
+  readonly place: number;
+  /** Requests a second that the honest providers take; null for no limit. */
+  readonly pace: number | null;
+  /** Whether nobody lies, so that the one at `place` is honest too. */
+  readonly isLiarless?: boolean;
+  /** What the rail needs. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Claims and the watch run every half second; where the providers limit us, less often, as their requests would take all that is allowed. */
+const intervalMs = (pace: number | null): string => (pace === null ? '500' : '2000');
+
+/** The service of one case. */
+export async function openStage(world: LyingWorld, { place, pace, isLiarless = false, env: own = {} }: StageOptions) {
   const { network, providers, facilitator } = world;
   const liar = providers[place];
   if (!liar) throw new Error(`no provider has the place ${place}`);
@@ -107,14 +116,20 @@ export async function openStage(
   const dataDir = mkdtempSync(join(tmpdir(), 'percall-liar-'));
   writeFreshLedger(join(dataDir, 'ledger.db'));
   const { WS_URLS: _no, ...embedded } = embeddedEnvironment(network, { channels: true });
-  const env = { ...embedded, ...ENV, RPC_URLS: providers.map(({ url }) => url).join(), ...own };
+  const env = {
+    ...embedded,
+    ...ENV,
+    RPC_URLS: providers.map(({ url }) => url).join(),
+    RECONCILE_INTERVAL_MS: intervalMs(pace),
+    ...own,
+  };
   const start = async (): Promise<Service> => {
     const started = await serviceWith(env, { catalogue: [latch.endpoint], dataDir });
     await untilReady(started);
     return started;
   };
   let service = await start();
-  for (const provider of providers) if (provider !== liar) provider.pace(pace);
+  for (const provider of providers) if (isLiarless || provider !== liar) provider.pace(pace);
   const [attacks, honest]: [Presented[], Presented[]] = [[], []];
   const broken: string[] = [];
   const presentedTo = (all: Presented[], order: Order): Presented => {
