@@ -132,15 +132,16 @@ const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
 
 const isFar = ({ hosts }: Watched, host: string): boolean => (hosts.get(host) ?? []).some(({ isOffHead }) => isOffHead);
 
-function headOf({ heads, clock }: Watched, host: string): number | null {
+/** A host's head, where it said it since then. By default it counts for as long as the host is present. */
+function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs() - PRESENT_MS): number | null {
   const head = heads.get(host);
-  return head && clock.nowMs() - head.atMs <= PRESENT_MS ? head.number : null;
+  return head && head.atMs >= sinceMs ? head.number : null;
 }
 
 /** The second highest head of the providers that are not set apart. */
-function agreedOf(watched: Watched): number | null {
+function agreedOf(watched: Watched, sinceMs?: number): number | null {
   const known = [...watched.hosts.keys()].flatMap((host) =>
-    watched.trust.isApart(host) ? [] : (headOf(watched, host) ?? []),
+    watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
   );
   return known.sort((one, other) => other - one)[1] ?? null;
 }
@@ -178,6 +179,7 @@ function whyUnconfirmed(watched: Watched): string | null {
  */
 async function askRound(watched: Watched): Promise<void> {
   const { hosts, heads, pool, clock, ended } = watched;
+  const startedMs = clock.nowMs();
   const isOld = (host: string) => clock.nowMs() - (heads.get(host)?.atMs ?? 0) > OLD_MS;
   const asked = [...hosts.keys()].flatMap((host) => {
     const entries = pool.inOrder().filter(({ provider }) => provider.host === host);
@@ -193,7 +195,7 @@ async function askRound(watched: Watched): Promise<void> {
   });
   const grace = enough.promise.then(() => clock.sleep(GRACE_MS, ended.signal)).catch(() => undefined);
   await Promise.race([Promise.all(asking), grace]);
-  holdBack(watched);
+  holdBack(watched, startedMs);
 }
 
 /** Asks one URL of a host after the other until one answers. */
@@ -211,12 +213,15 @@ async function askHead({ pool, heads, clock, ended }: Watched, entries: readonly
   }
 }
 
-function holdBack(watched: Watched): void {
+/** Compares the heads of one round. An older head of a provider says nothing of how far it is now. */
+function holdBack(watched: Watched, sinceMs: number): void {
   const { hosts, log } = watched;
-  const head = agreedOf(watched);
+  const head = agreedOf(watched, sinceMs);
+  if (head === null) return;
   for (const [host, entries] of hosts) {
-    const own = headOf(watched, host);
-    const isOff = head !== null && own !== null && Math.abs(own - head) > FAR_BLOCKS;
+    const own = headOf(watched, host, sinceMs);
+    if (own === null) continue;
+    const isOff = Math.abs(own - head) > FAR_BLOCKS;
     const [first] = entries;
     if (isOff !== isFar(watched, host))
       log.warn({ provider: first?.provider.origin, head: own, agreed: head }, isOff ? FAR : NEAR);

@@ -2,12 +2,12 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import type { Allowance } from './allowance.ts';
-import { chainBusy, createRankQueue } from './allowed.ts';
+import { chainBusy, createRankQueue, RECHECK_MS } from './allowed.ts';
 import type { RpcCall, RpcOptions } from './call.ts';
 import { type Ask, createAsk } from './failover.ts';
 import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
-import { createProviderPool } from './provider-pool.ts';
+import { createProviderPool, type PooledProvider } from './provider-pool.ts';
 import { type Rank, WAIT_MS } from './rank.ts';
 import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import type { RpcOutcome } from './wire.ts';
@@ -130,7 +130,9 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
     requestsPerSecond: () => pool.inOrder().reduce((sum, { allowance }) => sum + allowance.rate(), 0),
     async each(calls, rpc = {}) {
       const isLone = agreed.witnesses < 2;
-      return isLone ? [await ask(calls, { ...rpc, fromOneProvider: true })] : askEach({ pool, queue }, calls, rpc);
+      return isLone
+        ? [await ask(calls, { ...rpc, fromOneProvider: true })]
+        : askEach({ pool, queue, clock }, calls, rpc);
     },
     async everywhere(calls, { signal } = {}) {
       await Promise.allSettled(pool.inOrder().map((entry) => pool.call(entry, calls, signal)));
@@ -152,19 +154,30 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }
 
-/** A provider that is late, or whose allowance is used up, holds up no other answer than its own. */
+/** Asks each host on its own. One that limits us is asked again within the wait of the rank; a settlement asks it at the end of it all the same. */
 async function askEach(
-  { pool, queue }: Pick<WitnessParts, 'pool' | 'queue'>,
+  { pool, queue, clock }: Pick<WitnessParts, 'pool' | 'queue' | 'clock'>,
   calls: readonly RpcCall[],
   rpc: RpcOptions,
 ): Promise<readonly (readonly RpcOutcome[])[]> {
   const { rank = 'sale', signal } = rpc;
+  const until = clock.nowMs() + WAIT_MS[rank];
   if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
-  const entries = oneAHost(pool.inOrder()).filter(({ allowance }) => rank === 'settle' || allowance.free() >= 1);
-  const heard = await Promise.all(entries.map((entry) => askOne(pool, entry, { calls, statements: () => [], rpc })));
-  const answers = heard.flatMap((one) => (one && one !== 'limited' ? [one.outcomes] : []));
-  if (answers.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
-  return answers;
+  const question = { calls, statements: () => [], rpc };
+  const askHost = async (entry: PooledProvider): Promise<readonly RpcOutcome[] | null> => {
+    for (;;) {
+      const isLate = clock.nowMs() >= until;
+      const mayAsk = entry.allowance.free() >= 1 || (isLate && rank === 'settle');
+      const answered = mayAsk ? await askOne(pool, entry, question) : 'limited';
+      if (answered !== 'limited') return answered?.outcomes ?? null;
+      if (isLate) return null;
+      await clock.sleep(RECHECK_MS, signal);
+    }
+  };
+  const answers = await Promise.all(oneAHost(pool.inOrder()).map(askHost));
+  const given = answers.filter((outcomes) => outcomes !== null);
+  if (given.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
+  return given;
 }
 
 const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -71,6 +71,17 @@ describe('the agreed head', () => {
     expect(warnings).toHaveLength(2);
   });
 
+  test('holds no provider back for a head that it said before the others said theirs', async () => {
+    const { chain, nodes, clock, heads, warnings } = await world(1000, 1001, 1002);
+    await chain.watch();
+    heads.splice(0, 3, 1030, 1031, 1032);
+    for (const node of nodes.slice(0, 1)) node.fault = '429';
+    await clock.advance(4000);
+    await chain.agreed.head();
+    expect(chain.agreed.lastHead()).toBe(1031);
+    expect([warnings, chain.agreed.providers().map(({ isFar }) => isFar)]).toEqual([[], [false, false, false]]);
+  });
+
   test('needs two providers', async () => {
     const { chain, nodes } = await world(1000, 1001);
     for (const node of nodes.slice(0, 1)) node.fault = '500';
