@@ -12,6 +12,9 @@ const PRIORITY_FEE_WEI = 100_000_000n;
 /** A late transaction is never offered more than this many times today's offer. */
 const CEILING = 4n;
 
+/** A base fee of more than this many times the last one is asked of another provider. On Arc 35 full blocks in a row double it. */
+const JUMP = 2n;
+
 /** What a transaction offers per unit of gas, in wei. */
 export interface Price {
   readonly maxFeePerGas: bigint;
@@ -56,14 +59,24 @@ const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
 
 /** Reads what the relayer offers for gas, and a block's gas limit. */
 export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
-  let prices = pricesAt(0n, 0n);
+  let baseFee = 0n;
+  let prices = pricesAt(baseFee, 0n);
   let atMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | null = null;
 
+  async function readFrom(turn: number): Promise<z.output<typeof newestBlock>> {
+    const raw = await chain.request('eth_getBlockByNumber', ['latest', false], { signal, turn });
+    return parseAnswer(newestBlock, raw, 'newest block');
+  }
+
+  /** A base fee that has doubled would stop sales by the day's budget, on one provider's word. So another is asked, and the lower one counts. */
   async function read(): Promise<void> {
-    const raw = await chain.request('eth_getBlockByNumber', ['latest', false], { signal });
-    const block = parseAnswer(newestBlock, raw, 'newest block');
-    prices = pricesAt(block.baseFeePerGas, block.gasLimit);
+    const block = await readFrom(0);
+    const { baseFeePerGas: own, gasLimit } = block;
+    const isSudden = chain.agreed.witnesses > 1 && own > JUMP * baseFee;
+    const other = isSudden ? await readFrom(1).catch(() => block) : block;
+    baseFee = least(other.baseFeePerGas, own);
+    prices = pricesAt(baseFee, gasLimit);
     atMs = clock.nowMs();
   }
 
@@ -94,3 +107,4 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
 export type Fees = ReturnType<typeof createFees>;
 
 const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);

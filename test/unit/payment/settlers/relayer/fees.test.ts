@@ -179,3 +179,29 @@ test('the newest block is asked for, without its transactions, and not after the
   await expect(stopped.refresh()).rejects.toThrow('stopped');
   expect(never).toEqual([]);
 });
+
+test('one provider’s sudden base fee does not count: another is asked, once it has doubled, and the lower one counts', async () => {
+  const hex = (gwei: bigint) => `0x${(gwei * GWEI).toString(16)}`;
+  let [first, second] = [2000n, 20n];
+  const servers = await Promise.all(
+    [() => first, () => second].map((fee) =>
+      startRpcServer({ eth_getBlockByNumber: () => ({ baseFeePerGas: hex(fee()), gasLimit: '0x1c9c380' }) }),
+    ),
+  );
+  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+  closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
+  const clock = createManualClock(1_800_000_000_000);
+  const fees = createFees(chain, clock, new AbortController().signal);
+  const priceOf = async () => {
+    await clock.advance(3000);
+    await fees.refresh();
+    return (fees.prices().gasPrice - 100_000_000n) / GWEI;
+  };
+  expect(await priceOf()).toBe(20n);
+  first = 30n;
+  const asked = servers[1]?.count('eth_getBlockByNumber');
+  expect(await priceOf()).toBe(30n);
+  expect(servers[1]?.count('eth_getBlockByNumber')).toBe(asked);
+  [first, second] = [90n, 70n];
+  expect(await priceOf()).toBe(70n);
+});
