@@ -73,16 +73,18 @@ interface Watched extends AgreedHeadParts {
   readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
   readonly heads: Map<string, Seen>;
   readonly ended: AbortController;
+  /** The highest head that was ever agreed on. */
+  highest: number;
 }
 
 /**
- * Watches the heads of all providers. The agreed head is the second highest, so that no single provider moves it, up or down. A provider that is far from
- * it is asked after the others until it agrees.
+ * Watches the heads of all providers. The agreed head is the second highest, and never falls far, so that no single provider moves it, up or down. A
+ * provider that is far from it is asked after the others until it agrees.
  */
 export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   const { pool, trust, clock } = parts;
   const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
-  const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController() };
+  const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController(), highest: 0 };
   const { signal } = watched.ended;
   const isLone = hosts.size < 2;
   const round = once(() => askRound(watched));
@@ -138,12 +140,16 @@ function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs()
   return head && head.atMs >= sinceMs ? head.number : null;
 }
 
-/** The second highest head of the providers that are not set apart. */
+/** The second highest head of the providers that are not set apart. Null without two, and where it is far below one that was agreed on before. */
 function agreedOf(watched: Watched, sinceMs?: number): number | null {
   const known = [...watched.hosts.keys()].flatMap((host) =>
     watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
   );
-  return known.sort((one, other) => other - one)[1] ?? null;
+  const second = known.sort((one, other) => other - one)[1];
+  // Of two providers one could take the head back, and both would then truly show a state that is gone.
+  if (second === undefined || second < watched.highest - FAR_BLOCKS) return null;
+  watched.highest = Math.max(watched.highest, second);
+  return second;
 }
 
 function statusOf(watched: Watched, host: string): ProviderStatus {

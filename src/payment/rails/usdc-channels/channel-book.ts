@@ -124,6 +124,12 @@ function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHea
     return now;
   }
 
+  /** A read of a block before the ledger's own state leaves that state, which is then as old as before. */
+  function stillFresh(channel: Channel): Channel {
+    if (clock.nowMs() - channel.readAt > freshMs) throw unconfirmed();
+    return channel;
+  }
+
   /**
    * The channel that was read from the ledger a moment ago. Reads the chain where its state is too old, or is not to be
    * believed.
@@ -132,7 +138,7 @@ function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHea
     if (known.claimRefusedAt !== null) throw refused();
     if (!isBelieved(known)) return confirmed(known, asker);
     const ageMs = clock.nowMs() - known.readAt;
-    if (ageMs > freshMs) return readNow(known.id, known, asker);
+    if (ageMs > freshMs) return stillFresh(await readNow(known.id, known, asker));
     if (ageMs > freshMs / 2) readBehind(known.id, known, asker);
     return known;
   }

@@ -4,6 +4,7 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { RpcError, type RpcOutcome, toQuantity } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
+import { isRevert } from '../../evm/is-revert.ts';
 import { settleCall } from '../../evm/settle-call.ts';
 import type { Job, OperationJob } from './job.ts';
 import { batchAnswer, batchCalldata, MULTICALL3 } from './multicall.ts';
@@ -100,8 +101,9 @@ function simulation(
 }
 
 /**
- * Simulates an operation with the gas and the price of its transaction, from a node that has its least block. Rejects
- * when the chain does not answer, and when no node has the block.
+ * Simulates an operation with the gas and the price of its transaction, from a node that has its least block. A revert
+ * ends an operation that no node has seen, so where two or more providers are configured, two must say it. Rejects
+ * when the chain does not answer, when no node has the block, and when one provider alone says that it reverts.
  */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,
@@ -116,6 +118,12 @@ export async function tryOperation(
       ? await chain.batch(callsAt('latest'), { signal })
       : ((await readAtBlock(chain, block, callsAt, { signal, isConfirmed: false }))?.outcomes ?? []);
   if (!outcome) throw new Error('a simulation without an answer');
+  if (!('error' in outcome) || !isRevert(outcome.error) || chain.agreed.witnesses < 2) return outcome;
+  const answers = (await chain.each(callsAt(block === null ? 'latest' : toQuantity(block)), { signal })).flat();
+  const refusals = answers.filter((one) => 'error' in one && isRevert(one.error));
+  const taken = answers.find((one) => 'result' in one);
+  if (taken && refusals.length < 2) return taken;
+  if (refusals.length < 2) throw new Error('no two providers say that an operation reverts');
   return outcome;
 }
 

@@ -82,6 +82,18 @@ describe('the agreed head', () => {
     expect([warnings, chain.agreed.providers().map(({ isFar }) => isFar)]).toEqual([[], [false, false, false]]);
   });
 
+  test('is not taken back by one of two: without agreement nothing is read', async () => {
+    const { chain, heads } = await world(1000, 1001);
+    await chain.watch();
+    heads[1] = 990;
+    expect(await chain.agreed.head()).toBe(990);
+    heads[1] = 750;
+    await expect(chain.agreed.head()).rejects.toThrow('no two providers say how far the chain is');
+    expect(chain.agreed.lastHead()).toBeNull();
+    heads.splice(0, 2, 1010, 1009);
+    expect(await chain.agreed.head()).toBe(1009);
+  });
+
   test('needs two providers', async () => {
     const { chain, nodes } = await world(1000, 1001);
     for (const node of nodes.slice(0, 1)) node.fault = '500';

@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { channelIdCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
 import { createChannelReader } from '../../../../../src/payment/rails/usdc-channels/channel-reader.ts';
@@ -94,19 +96,22 @@ describe('a read of channels', () => {
 describe('the look for the contracts', () => {
   const sample = channelOf(newKey().privateKey);
   const id = bytesToHex(scheme.channelId(sample));
-  /** A node with code at these addresses, whose contract computes this id. */
-  function node(answers: { settlement?: string; collector?: string; id?: unknown } = {}) {
+  interface Answers {
+    readonly settlement?: string;
+    readonly collector?: string;
+    readonly id?: unknown;
+  }
+  /** Nodes with code at these addresses, whose contract computes this id. */
+  function node(...all: Answers[]) {
     const asked: unknown[] = [];
-    const known: Record<string, unknown> = {
-      [SETTLEMENT]: answers.settlement ?? '0x60',
-      [DEPOSIT_COLLECTOR]: answers.collector ?? '0x60',
-    };
-    const chain = {
-      request: async <T>(method: string, params: readonly unknown[], options?: { rank?: string }): Promise<T> => {
-        asked.push([method, params, options?.rank]);
-        if (method === 'eth_getCode') return known[String(params[0])] as T;
-        if (answers.id instanceof Error) throw answers.id;
-        return (answers.id ?? id) as T;
+    const chain: Pick<ChainClient, 'each'> = {
+      each: async (calls, options) => {
+        asked.push(...calls.map(({ method, params }) => [method, params, options?.rank]));
+        return (all.length === 0 ? [{}] : all).map(({ settlement = '0x60', collector = '0x60', id: own = id }) => [
+          { result: settlement },
+          { result: collector },
+          own instanceof Error ? { error: new RpcError(-32000, own.message) } : { result: own },
+        ]);
       },
     };
     return { asked, probe: createContractProbe(chain, scheme, sample) };
@@ -122,6 +127,15 @@ describe('the look for the contracts', () => {
     ]);
   });
 
+  test('are missing by the word of two providers, or of all that answer', async () => {
+    const gone = { settlement: '0x' };
+    const away = { id: new Error('away') };
+    expect(await node(gone, {}).probe()).toEqual({ ok: true });
+    expect(await node(gone, {}, {}).probe()).toEqual({ ok: true });
+    expect(await node(gone, gone, {}).probe()).toMatchObject({ ok: false });
+    expect(await node(gone, away).probe()).toMatchObject({ ok: false });
+  });
+
   test.each<[string, Parameters<typeof node>[0], string]>([
     ['the settlement contract is missing', { settlement: '0x' }, `no contract stands at ${SETTLEMENT}`],
     ['the collector is missing', { collector: '0x' }, `no contract stands at ${DEPOSIT_COLLECTOR}`],
@@ -133,7 +147,7 @@ describe('the look for the contracts', () => {
     ['the chain cannot be read', { id: new Error('away') }, 'the chain could not be read'],
     ['the answer is none', { id: 7 }, 'the chain could not be read'],
   ])('says why channels are not offered when %s, and looks again the next time', async (_, answers, detail) => {
-    const { asked, probe } = node(answers);
+    const { asked, probe } = node(answers ?? {});
     expect(await probe()).toEqual({ ok: false, detail });
     const before = asked.length;
     expect(await probe()).toEqual({ ok: false, detail });

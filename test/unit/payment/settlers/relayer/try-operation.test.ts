@@ -30,7 +30,10 @@ async function provider(head: number, from: number): Promise<RpcServer> {
 
 /** Simulates an operation that was decided at block 100. The first provider is behind that. */
 async function simulated(leastBlock: number | null, ...heads: number[]) {
-  const servers = await Promise.all(heads.map((head) => provider(head, 100)));
+  return trial(leastBlock, await Promise.all(heads.map((head) => provider(head, 100))));
+}
+
+async function trial(leastBlock: number | null, servers: readonly RpcServer[]) {
   const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000 });
   closing.push(() => chain.close());
   const { signal } = new AbortController();
@@ -42,10 +45,21 @@ async function simulated(leastBlock: number | null, ...heads: number[]) {
 
 test('an operation is simulated at its least block, by a provider that has it', async () => {
   expect(await simulated(100, 90, 101, 100)).toEqual({ result: '0x' });
-  // At the newest block of the provider that is behind, the contract refuses it.
-  expect(await simulated(null, 90, 101, 100)).toMatchObject({
+});
+
+test('an operation is refused by two providers, or not at all', async () => {
+  // At the newest block of a provider that is behind, the contract refuses it.
+  expect(await simulated(null, 90, 101, 100)).toEqual({ result: '0x' });
+  expect(await simulated(null, 90, 91, 100)).toMatchObject({
     error: { message: expect.stringContaining('reverted') },
   });
+  expect(await simulated(null, 90)).toMatchObject({ error: { message: expect.stringContaining('reverted') } });
+});
+
+test('an operation that one provider refuses while no other answers is not judged', async () => {
+  const [lone, away] = await Promise.all([provider(90, 100), provider(100, 0)]);
+  away.fault = '500';
+  await expect(trial(null, [lone, away])).rejects.toThrow('no two providers say that an operation reverts');
 });
 
 test('an operation is simulated at the agreed head where that is later', async () => {
