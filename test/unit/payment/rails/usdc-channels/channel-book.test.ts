@@ -106,6 +106,16 @@ describe('the state of a known channel', () => {
     expect((await book.open(id, config, asker)).state.balance).toBe(0n);
   });
 
+  test('sells nothing on a state that a read could not renew, because the read was of an earlier block', async () => {
+    const book = open();
+    await book.open(id, config, asker);
+    await bed.clock.advance(300_001);
+    shown = async () => channelState({ block: 50 });
+    await expect(book.look(id, config, asker)).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable' });
+    shown = async () => channelState({ block: 900 });
+    expect(await book.look(id, config, asker)).toMatchObject({ channel: { state: { block: 900 } } });
+  });
+
   test('is read more often where the delay of a withdrawal is short: after a third of it', async () => {
     const book = open(600);
     await book.open(id, config, asker);
