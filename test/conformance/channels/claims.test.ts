@@ -35,7 +35,7 @@ function open(relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer, { stor
   const { chain, channels, wallet } = bed;
   return createClaims({
     ...{ store, relayer, reader, chain, scheme, clock, limits: LIMITS },
-    alarms: createWithdrawalAlarms(),
+    alarms: createWithdrawalAlarms(clock),
     ...{ receiver: channels.receiver, token: channels.token, authorizerKey: channels.authorizer.privateKey },
     ...{ network: NETWORK, sender: wallet.address },
     log: { warn: (_, message) => alerts.push(message), error: (_, message) => alerts.push(message) },

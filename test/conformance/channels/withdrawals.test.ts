@@ -88,7 +88,7 @@ function openWatch(clock = systemClock) {
       store,
       reader: createChannelReader(chain()),
       chain: chain(),
-      alarms: createWithdrawalAlarms(),
+      alarms: createWithdrawalAlarms(clock),
       network: NETWORK,
       withdrawDelaySeconds: DELAY,
       clock,

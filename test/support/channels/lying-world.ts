@@ -1,7 +1,7 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import type { ChainLog } from '../../../src/chain/rpc/log.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
-import type { Operation } from '../../../src/payment/operation.ts';
+import type { Operation, OperationOutcome } from '../../../src/payment/operation.ts';
 import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { createClaims } from '../../../src/payment/rails/usdc-channels/claims.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
@@ -31,18 +31,20 @@ export async function openLyingWorld(places: readonly ('honest' | 'liar')[]) {
   const rpcUrls = servers.map(({ url }) => url);
   const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock: bed.clock, log });
   const reader = createChannelReader(chain);
-  const alarms = createWithdrawalAlarms();
+  const alarms = createWithdrawalAlarms(bed.clock);
   const operations: Operation[] = [];
   const relayer = {
-    operate: (operation: Operation) => {
+    operate: (operation: Operation): Promise<OperationOutcome> => {
       operations.push(operation);
-      return bed.contract.operate(operation);
+      return self.end ? Promise.resolve(self.end) : bed.contract.operate(operation);
     },
   };
   const { store, clock } = bed;
   const liar = servers[places.indexOf('liar')];
 
-  return {
+  const self = {
+    /** How the relayer ends each operation, where it mines none. */
+    end: null as OperationOutcome | null,
     bed: { ...bed, reader },
     lie,
     chain,
@@ -84,6 +86,7 @@ export async function openLyingWorld(places: readonly ('honest' | 'liar')[]) {
       await bed.close();
     },
   };
+  return self;
 }
 
 function answersOf(contract: ContractStandIn) {

@@ -46,11 +46,12 @@ export interface ClaimReport {
  */
 export function createClaims(options: ClaimsOptions) {
   const { limits, alarms, clock } = options;
-  const { operations, aside, claimSome } = createTransactions(options);
+  const { operations, aside, early, claimSome } = createTransactions(options);
   let running: Promise<unknown> = Promise.resolve();
 
   async function round(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
     await operations.resume(signal);
+    await early.note();
     const isTaken = (channel: Channel): boolean =>
       !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, limits, clock.nowMs()));
     const channels = await listUnclaimed(options, isTaken);
@@ -84,6 +85,16 @@ function createTransactions(options: ClaimsOptions) {
   const aside = createAside(clock);
   const claimed = createClaimedBlocks();
 
+  const carryOut: CarryOut = async ({ due, calldata, block }, { id = randomUUID(), onMined } = {}) => {
+    const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
+    await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
+    const row = await store.operation(id);
+    const done = row && (await operations.carryOut(row, { leastBlock: block, ...(onMined && { onMined }) }));
+    if (done) claimed.note(due, done.block);
+    return done?.amount ?? 0n;
+  };
+  const early = createEarlyClaims(options, aside, carryOut);
+
   /** Claims some channels in one transaction. */
   async function claimSome(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
     const isEarly = ({ id }: Channel) => alarms.isDue(id);
@@ -92,7 +103,7 @@ function createTransactions(options: ClaimsOptions) {
       if (!channels.some(isEarly)) throw error;
       return null;
     });
-    if (!fresh) return claimEarly(channels.filter(isEarly), signal);
+    if (!fresh) return early.claim(channels.filter(isEarly), signal);
     // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
     const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
@@ -112,31 +123,48 @@ function createTransactions(options: ClaimsOptions) {
     return { claimed: amount, writtenOff, setAside: bad.length };
   }
 
-  /**
-   * Claims channels as the ledger has them, each once. A row that the contract refuses proves nothing about a state
-   * that no two agree on.
-   */
-  async function claimEarly(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
+  return { operations, aside, early, claimSome };
+}
+
+/** How a claim of these rows is carried out. Returns what was claimed; 0 unless it ended as done. */
+type CarryOut = (
+  batch: Batch,
+  more?: { readonly id?: string; readonly onMined?: (receipt: MinedTransaction) => void },
+) => Promise<bigint>;
+
+/**
+ * Claims channels as the ledger has them, each once. A row that the contract refuses proves nothing about a state that
+ * no two agree on. It waits, and so does one whose claim recorded nothing: a liar must not burn gas each round.
+ */
+function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
+  const { store, alarms } = options;
+  /** The channels of each early claim whose end is not noted, by operation. */
+  const open = new Map<string, readonly Channel[]>();
+
+  /** Notes the early claims that have ended, also those that a later round carried out. One that failed counts for none. */
+  async function note(): Promise<void> {
+    for (const [id, channels] of open) {
+      const state = (await store.operation(id))?.state;
+      if (state === 'open') continue;
+      open.delete(id);
+      if (state === 'done') for (const channel of channels) alarms.noteClaim(channel.id);
+    }
+  }
+
+  async function claim(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
     const { good, bad } = await sortOut(options, channels.flatMap(dueOf), signal);
-    for (const { id } of channels) alarms.noteClaim(id);
-    const amount = good ? await carryOut(good, alarms.noteCost) : 0n;
+    for (const { due } of bad) aside.add(due.channel);
+    if (!good) return { claimed: 0n, writtenOff: 0n, setAside: bad.length };
+    const id = randomUUID();
+    const taken = good.due.map(({ channel }) => channel);
+    open.set(id, taken);
+    const amount = await carryOut(good, { id, onMined: alarms.noteCost });
+    await note();
+    if (amount === 0n) for (const channel of taken) aside.add(channel);
     return { claimed: amount, writtenOff: 0n, setAside: bad.length };
   }
 
-  async function carryOut(
-    { due, calldata, block }: Batch,
-    onMined?: (receipt: MinedTransaction) => void,
-  ): Promise<bigint> {
-    const id = randomUUID();
-    const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
-    await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
-    const row = await store.operation(id);
-    const done = row && (await operations.carryOut(row, { leastBlock: block, ...(onMined && { onMined }) }));
-    if (done) claimed.note(due, done.block);
-    return done?.amount ?? 0n;
-  }
-
-  return { operations, aside, claimSome };
+  return { note, claim };
 }
 
 /** Channels whose row the contract refuses, with what was charged then and the time of the next try. */

@@ -58,7 +58,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   const { receiver, token } = terms;
   const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
   const limits = claimLimits(channels);
-  const alarms = createWithdrawalAlarms();
+  const alarms = createWithdrawalAlarms(clock);
   const alarm = createClaimAlarm({ store, network, limits, clock, log });
   const authorizerKey = hexToBytes(channels.authorizerKey);
   const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits, alarms });

@@ -1,32 +1,46 @@
+import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { MinedTransaction } from '../../operation.ts';
 
 const WEI_PER_USDC = 1e18;
 
+/** How long after the end of its alarm a channel is not claimed early again, in milliseconds. */
+const QUIET_MS = 3_600_000;
+
 /**
  * The channels whose charges one RPC provider says are in danger, while no two providers agree about them. Each is
- * claimed early, once, until two confirm or deny it: a provider that lies costs the seller the gas of one claim a
- * channel, and one that tells the truth saves the charges. Kept in memory: a process that starts anew may claim once
- * more.
+ * claimed early, once, until two confirm or deny it, and not again within an hour of that: a provider that lies costs
+ * the seller the gas of one claim a channel and hour, also where it drops its alarm and raises it again. One that tells
+ * the truth saves the charges. Kept in memory: a process that starts anew may claim once more.
  */
-export function createWithdrawalAlarms() {
-  const raised = new Map<string, 'raised' | 'claimed'>();
+export function createWithdrawalAlarms(clock: Clock) {
+  const raised = new Set<string>();
+  /** Until when a channel is not claimed early again. Without an end while the alarm that led to its claim lasts. */
+  const quiet = new Map<string, number>();
   /** The cost of the early claims that were mined, by transaction. */
   const costs = new Map<string, number>();
 
   return {
     /** One provider says that the channel's charges are in danger. */
-    raise(id: Uint8Array): void {
-      const key = bytesToHex(id);
-      if (!raised.has(key)) raised.set(key, 'raised');
-    },
+    raise: (id: Uint8Array): void => void raised.add(bytesToHex(id)),
     /** Two providers agree about the channel. */
-    end: (id: Uint8Array): void => void raised.delete(bytesToHex(id)),
+    end(id: Uint8Array): void {
+      const key = bytesToHex(id);
+      raised.delete(key);
+      // A later alarm makes the wait no longer.
+      if (quiet.get(key) === Number.POSITIVE_INFINITY) quiet.set(key, clock.nowMs() + QUIET_MS);
+    },
     /** Whether the channel is to be claimed early. */
-    isDue: (id: Uint8Array): boolean => raised.get(bytesToHex(id)) === 'raised',
-    /** An early claim of the channel is about to be sent. */
+    isDue(id: Uint8Array): boolean {
+      const key = bytesToHex(id);
+      const isQuiet = clock.nowMs() < (quiet.get(key) ?? 0);
+      if (!isQuiet) quiet.delete(key);
+      return raised.has(key) && !isQuiet;
+    },
+    /** An early claim of the channel was mined, and recorded its charges. */
     noteClaim(id: Uint8Array): void {
-      if (raised.has(bytesToHex(id))) raised.set(bytesToHex(id), 'claimed');
+      const key = bytesToHex(id);
+      quiet.set(key, raised.has(key) ? Number.POSITIVE_INFINITY : clock.nowMs() + QUIET_MS);
     },
     /** A transaction with an early claim was mined, whether or not it reverted. */
     noteCost({ transactionHash, gasUsed, effectiveGasPrice }: MinedTransaction): void {

@@ -40,7 +40,7 @@ function open() {
   };
   return createClaims({
     ...{ store, relayer, reader, chain, scheme, clock, log, limits: LIMITS, network: NETWORK, sender: SENDER },
-    alarms: createWithdrawalAlarms(),
+    alarms: createWithdrawalAlarms(clock),
     ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
   });
 }
@@ -169,7 +169,7 @@ describe('a round of claims', () => {
         },
       },
       ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER },
-      alarms: createWithdrawalAlarms(),
+      alarms: createWithdrawalAlarms(clock),
       ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
       limits: { threshold: 1_000_000n, ageMs: HOUR_MS },
     });
@@ -270,7 +270,7 @@ test('nothing is written off where the charges rise at the same moment', async (
   const racing = createClaims({
     store: { ...store, writeOff: async () => false },
     ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER, limits: LIMITS },
-    alarms: createWithdrawalAlarms(),
+    alarms: createWithdrawalAlarms(clock),
     ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
   });
   expect((await racing.run(false, signal)).writtenOff).toBe(0n);

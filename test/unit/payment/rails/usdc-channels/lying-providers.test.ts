@@ -186,6 +186,54 @@ describe.each(TWO)('one liar of two, as %s, %s', (...places) => {
   });
 });
 
+describe('an early claim', () => {
+  /** The liar of two raises its alarm about a charged channel, or says what the chain says. */
+  async function alarm(channel: Awaited<ReturnType<typeof charged>>, isRaised: boolean) {
+    const { bed, lie } = world;
+    lie.put(
+      channel.id,
+      isRaised ? { withdrawAmount: DEPOSIT, withdrawAt: 1_800_000_000 } : bed.contract.of(channel.id),
+    );
+    if (!isRaised) lie.put(channel.id, { withdrawAmount: 0n, withdrawAt: 0 });
+    bed.contract.block = Math.max(bed.contract.block, lie.block) + 1;
+    lie.block = bed.contract.block;
+    await world.chain.agreed.head();
+    // A twelfth of the delay: the watch reads the channel again.
+    await bed.clock.advance(100_000);
+    await world.watch.run().catch(() => {});
+    await world.claims.run(false, signal).catch(() => {});
+  }
+
+  test('is made once an hour although the liar drops its alarm and raises it again', async () => {
+    world = await openLyingWorld(['liar', 'honest']);
+    const channel = await world.bed.open(3n * PRICE);
+    world.lie.put(channel.id, { balance: 3n * PRICE });
+    await world.bed.charge(channel, 2n * PRICE);
+    await alarm(channel, false);
+    await alarm(channel, true);
+    expect(world.operations).toHaveLength(1);
+    await alarm(channel, false);
+    await world.bed.charge(channel, 3n * PRICE);
+    for (const isRaised of [true, false, true, false]) await alarm(channel, isRaised);
+    expect(world.operations).toHaveLength(1);
+    await world.bed.clock.advance(3_600_000);
+    await alarm(channel, true);
+    expect([world.operations.length, world.bed.contract.of(channel.id).totalClaimed]).toEqual([2, 3n * PRICE]);
+  });
+
+  test.each(['failed', 'unknown'] as const)('that ended as %s is made again', async (kind) => {
+    world = await openLyingWorld(['liar', 'honest']);
+    const channel = await charged(DEPOSIT);
+    await alarm(channel, false);
+    world.end = kind === 'failed' ? { kind, reason: 'no event' } : { kind };
+    await alarm(channel, true);
+    expect([world.operations.length, world.bed.contract.of(channel.id).totalClaimed]).toEqual([1, 0n]);
+    world.end = null;
+    for (let round = 0; round < 3; round++) await alarm(channel, true);
+    expect([world.operations.length, world.bed.contract.of(channel.id).totalClaimed]).toEqual([2, DEPOSIT]);
+  });
+});
+
 test('a state that one lone provider gave of a block beyond the head is read again before a sale', async () => {
   world = await openLyingWorld(['honest', 'honest', 'honest']);
   const channel = await world.bed.open(DEPOSIT);

@@ -20,7 +20,7 @@ beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
   [reads, readAt] = [[], []];
-  alarms = createWithdrawalAlarms();
+  alarms = createWithdrawalAlarms(bed.clock);
   watch = open();
 });
 afterEach(() => bed.close());
