@@ -45,16 +45,23 @@ interface Sorted {
 /**
  * Simulates the claim of these rows, at the agreed head or the block of the newest of their states. One row that the
  * contract refuses reverts all. So rows that revert are split until each refused row is alone. Without the sweep where
- * the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money.
+ * the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money. With
+ * `alarmBlock` at that block: one provider alone may have it, so its word is enough.
  */
-export async function sortOut(options: BatchOptions, due: readonly Due[], signal: AbortSignal): Promise<Sorted> {
+export async function sortOut(
+  options: BatchOptions,
+  due: readonly Due[],
+  signal: AbortSignal,
+  alarmBlock?: number,
+): Promise<Sorted> {
   const good: Due[] = [];
   const bad: { due: Due; reason: string }[] = [];
   if (due.length === 0) return { good: null, bad };
-  const head = await options.chain.agreed.head({ rank: 'settle', signal });
+  const head = alarmBlock ?? (await options.chain.agreed.head({ rank: 'settle', signal }));
   const block = due.reduce((newest, { channel }) => Math.max(newest, channel.state.block), head);
+  const enough = alarmBlock === undefined ? 2 : 1;
   const refusal = (calldata: Uint8Array, rows: number) =>
-    whyRefused(options, { calldata, gas: claimGas(rows), block }, signal);
+    whyRefused(options, { calldata, gas: claimGas(rows), block, enough }, signal);
   async function sort(some: readonly Due[]): Promise<void> {
     const reason = some.length === 0 ? null : await refusal(claimOf(options, some), some.length);
     if (reason === null) return void good.push(...some);
@@ -78,16 +85,18 @@ interface Simulated {
   readonly calldata: Uint8Array;
   readonly gas: bigint;
   readonly block: number;
+  /** How many providers must refuse it, where that many are configured; 2 by default. */
+  readonly enough?: number;
 }
 
 /**
- * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. Two must say that it
- * refuses, and more than say that it takes it, where two or more are configured: a refusal stops the sales of a
+ * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. `enough` must say
+ * that it refuses, and more than say that it takes it, where that many are configured: a refusal stops the sales of a
  * channel. Rejects when too few answer.
  */
 export async function whyRefused(
   { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
-  { calldata, gas, block }: Simulated,
+  { calldata, gas, block, enough = 2 }: Simulated,
   signal?: AbortSignal,
 ): Promise<string | null> {
   const call = { from: sender, to: SETTLEMENT, data: bytesToHex(calldata), gas: toQuantity(gas) };
@@ -98,7 +107,7 @@ export async function whyRefused(
   const taken = outcomes.filter((outcome) => outcome && 'result' in outcome).length;
   if (taken > 0 && taken >= refusals.length) return null;
   const [first] = refusals;
-  if (first && refusals.length >= Math.min(2, chain.agreed.witnesses)) return first.message;
+  if (first && refusals.length >= Math.min(enough, chain.agreed.witnesses)) return first.message;
   throw (
     errors.find((error) => !refusals.includes(error)) ?? new UpstreamFailed('chain', 'too few providers simulate it')
   );

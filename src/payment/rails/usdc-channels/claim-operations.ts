@@ -39,10 +39,11 @@ interface Recorded {
 }
 
 /**
- * `leastBlock`: the block at which the claim was simulated. `onMined` hears of each transaction with it that was mined.
+ * `leastBlock`: the block at which the claim was simulated; null where no two providers have reached it. `onMined`
+ * hears of each transaction with it that was mined.
  */
 interface CarryOut {
-  readonly leastBlock?: number;
+  readonly leastBlock?: number | null;
   readonly onMined?: (receipt: MinedTransaction) => void;
 }
 
@@ -57,10 +58,11 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
 
   function operationOf({ id, transaction }: ChannelOperation, calldata: Uint8Array, more: CarryOut): Operation {
     const rows = rowsOf(options, calldata);
+    const { leastBlock = 0 } = more;
     return {
       ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
       broadcast: transaction !== null,
-      leastBlock: more.leastBlock ?? 0,
+      ...(leastBlock !== null && { leastBlock }),
       readReceipt: (receipt) => {
         more.onMined?.(receipt);
         return claimedIn(receipt, rows);

@@ -7,11 +7,12 @@ import { type Batch, type BatchOptions, type Due, sortOut } from './claim-batch.
 import { type ClaimOperationsOptions, createClaimOperations } from './claim-operations.ts';
 import { type ClaimLimits, isDue, rowOf, shortfallOf } from './claim-rows.ts';
 import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
+import { unclaimedPages } from './withdrawal-warnings.ts';
 
 /** Rows of one transaction, as the scheme's own seller claims them. 100 rows use 2.4 million gas and 48 KB of calldata. */
 const MOST_ROWS = 100;
-/** Channels that are listed at a time. */
-const PAGE = 500;
+/** An agreed block this far behind an alarm's does not deny it. A payer's withdrawal in between is not shown there. */
+const FAR_BLOCKS = 20;
 /** Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left to claim. */
 const ASIDE_MS = 60_000;
 
@@ -85,11 +86,14 @@ function createTransactions(options: ClaimsOptions) {
   const aside = createAside(clock);
   const claimed = createClaimedBlocks();
 
-  const carryOut: CarryOut = async ({ due, calldata, block }, { id = randomUUID(), onMined } = {}) => {
+  const carryOut: CarryOut = async (
+    { due, calldata, block },
+    { id = randomUUID(), leastBlock = block, onMined } = {},
+  ) => {
     const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
     await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
     const row = await store.operation(id);
-    const done = row && (await operations.carryOut(row, { leastBlock: block, ...(onMined && { onMined }) }));
+    const done = row && (await operations.carryOut(row, { leastBlock, ...(onMined && { onMined }) }));
     if (done) claimed.note(due, done.block);
     return done?.amount ?? 0n;
   };
@@ -107,7 +111,10 @@ function createTransactions(options: ClaimsOptions) {
     // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
     const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
-    for (const { id } of fresh) alarms.end(id);
+    // What they agree on may be a block that the provider with the alarm has left far behind. That denies nothing.
+    const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
+    const ahead = [...denied].filter(isBehind);
+    for (const channel of fresh) if (!isBehind(channel)) alarms.end(channel.id);
     const taken = fresh.filter((channel) => !denied.has(channel) && claimed.isShown(channel));
     let writtenOff = 0n;
     for (const channel of fresh) writtenOff += await writeOff(options, channel);
@@ -120,7 +127,8 @@ function createTransactions(options: ClaimsOptions) {
     }
     const amount = good ? await carryOut(good) : 0n;
     await refresh(options, fresh, signal);
-    return { claimed: amount, writtenOff, setAside: bad.length };
+    const more = await early.claim(ahead, signal);
+    return { claimed: amount + more.claimed, writtenOff, setAside: bad.length + more.setAside };
   }
 
   return { operations, aside, early, claimSome };
@@ -129,7 +137,11 @@ function createTransactions(options: ClaimsOptions) {
 /** How a claim of these rows is carried out. Returns what was claimed; 0 unless it ended as done. */
 type CarryOut = (
   batch: Batch,
-  more?: { readonly id?: string; readonly onMined?: (receipt: MinedTransaction) => void },
+  more?: {
+    readonly id?: string;
+    readonly leastBlock?: number | null;
+    readonly onMined?: (receipt: MinedTransaction) => void;
+  },
 ) => Promise<bigint>;
 
 /**
@@ -151,17 +163,32 @@ function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof crea
     }
   }
 
-  async function claim(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
-    const { good, bad } = await sortOut(options, channels.flatMap(dueOf), signal);
+  async function claimAt(block: number | null, channels: readonly Channel[], signal: AbortSignal) {
+    const { good, bad } = await sortOut(options, channels.flatMap(dueOf), signal, block ?? undefined);
     for (const { due } of bad) aside.add(due.channel);
-    if (!good) return { claimed: 0n, writtenOff: 0n, setAside: bad.length };
+    if (!good) return { claimed: 0n, setAside: bad.length };
     const id = randomUUID();
     const taken = good.due.map(({ channel }) => channel);
     open.set(id, taken);
-    const amount = await carryOut(good, { id, onMined: alarms.noteCost });
+    const isReached = good.block <= (options.chain.agreed.lastHead() ?? 0);
+    const more = { id, onMined: alarms.noteCost, leastBlock: isReached ? good.block : null };
+    const claimed = await carryOut(good, more);
     await note();
-    if (amount === 0n) for (const channel of taken) aside.add(channel);
-    return { claimed: amount, writtenOff: 0n, setAside: bad.length };
+    if (claimed === 0n) for (const channel of taken) aside.add(channel);
+    return { claimed, setAside: bad.length };
+  }
+
+  async function claim(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
+    const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
+    const failures: unknown[] = [];
+    // A block that one provider alone invents must not keep the others from being simulated.
+    for (const [block, some] of Map.groupBy(channels, ({ id }) => alarms.blockOf(id))) {
+      const part = await claimAt(block, some, signal).catch((error: unknown) => void failures.push(error));
+      total.claimed += part?.claimed ?? 0n;
+      total.setAside += part?.setAside ?? 0;
+    }
+    if (failures.length > 0) throw failures[0];
+    return total;
   }
 
   return { note, claim };
@@ -211,13 +238,8 @@ function dueOf(channel: Channel): Due[] {
 /** Lists the channels with unclaimed charges that are taken, page by page. */
 async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channel: Channel) => boolean) {
   const taken: Channel[] = [];
-  for (let after: { unclaimedSince: number; id: Uint8Array } | undefined; ; ) {
-    const page = await store.listUnclaimed(network, PAGE, after);
-    taken.push(...page.filter(isTaken));
-    const last = page.at(-1);
-    if (page.length < PAGE || !last || last.unclaimedSince === null) return taken;
-    after = { unclaimedSince: last.unclaimedSince, id: last.id };
-  }
+  for await (const page of unclaimedPages(store, network)) taken.push(...page.filter(isTaken));
+  return taken;
 }
 
 /** Reads these channels from the chain and notes their states. Returns those that could be read, as they are now. The others wait for the next round. */

@@ -8,7 +8,12 @@ import { SETTLEMENT } from './scheme.ts';
 
 const headerShape = z.object({ number: index, hash: word.optional() });
 /** Logs as every node gives them. Nodes add members of their own, so nothing else is compared. */
-export const channelLogs = z.array(z.object({ topics: z.array(word), transactionHash: word, blockNumber: index }));
+const channelLogs = z.array(z.object({ topics: z.array(word), transactionHash: word, blockNumber: index }));
+
+type ChannelLogs = z.infer<typeof channelLogs>;
+
+/** keccak256 of `WithdrawInitiated(bytes32,uint128,uint40)`. */
+export const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
 
 interface EventOptions {
   readonly signal?: AbortSignal;
@@ -48,6 +53,28 @@ export async function eventTransactionHashes(
   if (!isReached || !shown)
     throw new UpstreamFailed('chain', 'the logs of payment channels cannot be read up to the block that was asked for');
   return shown.map(({ transactionHash }) => transactionHash);
+}
+
+/**
+ * Asks every provider for the logs of withdrawals in these blocks. Returns the logs of each that answers readably, and
+ * a refusal of another one, where there is one. Nothing here is confirmed. Rejects when nobody answers.
+ */
+export async function withdrawalLogs(
+  chain: Pick<ChainClient, 'each'>,
+  from: number,
+  to: number,
+): Promise<{ readonly logs: readonly ChannelLogs[]; readonly refusal: Error | undefined }> {
+  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
+  const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
+  const answers = await chain.each([{ method: 'eth_getLogs', params: [filter] }], { rank: 'collect' });
+  const logs = answers.flatMap(([outcome]) => {
+    const read = outcome && 'result' in outcome ? channelLogs.safeParse(outcome.result).data : null;
+    // A provider that answers another question says nothing.
+    const isInRange = read?.every(({ blockNumber }) => from <= blockNumber && blockNumber <= to);
+    return read && isInRange ? [read] : [];
+  });
+  const [refusal] = answers.flatMap(([outcome]) => (outcome && 'error' in outcome ? [outcome.error] : []));
+  return { logs, refusal };
 }
 
 /**

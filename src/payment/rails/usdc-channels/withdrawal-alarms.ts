@@ -14,15 +14,18 @@ const QUIET_MS = 3_600_000;
  * the truth saves the charges. Kept in memory: a process that starts anew may claim once more.
  */
 export function createWithdrawalAlarms(clock: Clock) {
-  const raised = new Set<string>();
+  /** The block at which a provider said it, by channel. */
+  const raised = new Map<string, number>();
   /** Until when a channel is not claimed early again. Without an end while the alarm that led to its claim lasts. */
   const quiet = new Map<string, number>();
   /** The cost of the early claims that were mined, by transaction. */
   const costs = new Map<string, number>();
 
   return {
-    /** One provider says that the channel's charges are in danger. */
-    raise: (id: Uint8Array): void => void raised.add(bytesToHex(id)),
+    /** One provider says that the channel's charges are in danger at this block. */
+    raise: (id: Uint8Array, block: number): void => void raised.set(bytesToHex(id), block),
+    /** The block of the channel's alarm; null without one. */
+    blockOf: (id: Uint8Array): number | null => raised.get(bytesToHex(id)) ?? null,
     /** Two providers agree about the channel. */
     end(id: Uint8Array): void {
       const key = bytesToHex(id);

@@ -1,25 +1,18 @@
 import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
-import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { createBlockRanges } from './block-ranges.ts';
 import type { ChannelReader, ChannelStates } from './channel-reader.ts';
-import { isEndangered } from './claim-rows.ts';
-import { channelLogs, eventTransactionHashes } from './event-logs.ts';
-import { SETTLEMENT } from './scheme.ts';
+import { eventTransactionHashes, WITHDRAW_INITIATED, withdrawalLogs } from './event-logs.ts';
 import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
+import { createWithdrawalWarnings, endangers, PAGE, unclaimedPages } from './withdrawal-warnings.ts';
 
-/** keccak256 of `WithdrawInitiated(bytes32,uint128,uint40)`. */
-const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f7791d78126e6446e0f0e3c23';
 /** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
-/** Channels that are listed and read at a time: one request of the chain. */
-const PAGE = 500;
 
 interface WithdrawalWatchOptions {
   readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed' | 'listToRead'>;
@@ -47,7 +40,8 @@ interface Named {
  * 3. Where no two agree, a channel whose charges one of them says are in danger is claimed early, once
  *    (`withdrawal-alarms.ts`).
  * 4. A state that no two providers have confirmed yet, because an older release read it, is read first.
- * 5. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
+ * 5. Where no two agree on a head, or another is far beyond it, each is asked at its own (`withdrawal-warnings.ts`).
+ * 6. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
  */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, chain, network, withdrawDelaySeconds, clock } = options;
@@ -56,6 +50,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const startedMs = clock.nowMs();
   // A node that refuses fewer is asked for half of them.
   const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }), MAX_LOG_SPAN);
+  const warnings = createWithdrawalWarnings({ ...options, staleMs });
   let head = 0;
   const isStale = ({ readAt, isConfirmed }: Channel): boolean =>
     !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
@@ -71,13 +66,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
       read.push(refreshChannels(options, channels, head));
       await read.at(-1)?.catch(() => {});
     };
-    for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
-      const page = await store.listUnclaimed(network, PAGE, after);
-      await refresh(page.filter(isStale));
-      const last = page.at(-1);
-      if (page.length < PAGE || !last || last.unclaimedSince === null) break;
-      after = { unclaimedSince: last.unclaimedSince, id: last.id };
-    }
+    for await (const page of unclaimedPages(store, network)) await refresh(page.filter(isStale));
     for (let after: Uint8Array | undefined; ; ) {
       const page = await store.listToRead(network, head, PAGE, after);
       // Stale ones with charges were read above.
@@ -87,15 +76,22 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     }
   }
 
+  async function confirmed(): Promise<void> {
+    // The watch over the heads has read it a moment ago.
+    head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
+    await allTried([readStale(), readRanges(head)]);
+  }
+
   return {
     /**
-     * One round: the logs and the channels' states, each whatever happens to the other. Rejects when the chain or the ledger cannot be read; the next
+     * One round: the logs and the channels' states, each whatever happens to the other, then what one provider alone
+     * shows beyond the agreed head. Rejects when the chain or the ledger cannot be read; the next
      * round goes on where the reading of the logs ended.
      */
     async run(): Promise<void> {
-      // The watch over the heads has read it a moment ago.
-      head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
-      await allTried([readStale(), readRanges(head)]);
+      const parts = [confirmed()];
+      await Promise.allSettled(parts);
+      await allTried([...parts, warnings.run()]);
     },
   };
 }
@@ -109,16 +105,7 @@ async function readRange(
   { from, to, head }: { from: number; to: number; head: number },
 ): Promise<void> {
   const { chain, store, log } = options;
-  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-  const filter = { address: SETTLEMENT, topics: [WITHDRAW_INITIATED], ...range };
-  const answers = await chain.each([{ method: 'eth_getLogs', params: [filter] }], { rank: 'collect' });
-  const logs = answers.flatMap(([outcome]) => {
-    const read = outcome && 'result' in outcome ? channelLogs.safeParse(outcome.result).data : null;
-    // A provider that answers another question says nothing.
-    const isInRange = read?.every(({ blockNumber }) => from <= blockNumber && blockNumber <= to);
-    return read && isInRange ? [read] : [];
-  });
-  const [refusal] = answers.flatMap(([outcome]) => (outcome && 'error' in outcome ? [outcome.error] : []));
+  const { logs, refusal } = await withdrawalLogs(chain, from, to);
   if (logs.length === 0) throw refusal ?? new UpstreamFailed('chain', 'malformed logs');
   const named = new Map<string, Named>();
   for (const own of logs)
@@ -187,7 +174,7 @@ async function refreshChannels(
   const each = await reader.readEach(ids, block, 'collect');
   const states = await agreedStates(options, ids, each, block).catch((error: unknown) => {
     const isWarned = (channel: Channel, at: number) => each.some((said) => endangers(channel, said[at] ?? null));
-    for (const channel of channels.filter(isWarned)) alarms.raise(channel.id);
+    for (const channel of channels.filter(isWarned)) alarms.raise(channel.id, block);
     throw error;
   });
   await allTried(
@@ -216,7 +203,3 @@ async function agreedStates(
   if (first && isUnanimous && each.length >= Math.min(2, chain.agreed.witnesses)) return first;
   return inEachTurn(chain, (turn) => reader.read(ids, { rank: 'collect', atBlock, turn }));
 }
-
-/** Whether charges are in danger if this is the channel's state. */
-const endangers = (channel: Channel, state: ChannelState | null): boolean =>
-  state !== null && channel.unclaimedSince !== null && isEndangered({ ...channel, state });

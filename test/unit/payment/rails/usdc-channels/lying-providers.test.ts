@@ -234,6 +234,56 @@ describe('an early claim', () => {
   });
 });
 
+describe('a withdrawal that one provider of two shows alone', () => {
+  /** The payer asks for its money on the true chain. */
+  function withdraw({ id, hex }: { id: Uint8Array; hex: `0x${string}` }): void {
+    const { contract } = world.bed;
+    contract.put(id, { withdrawAmount: DEPOSIT, withdrawAt: 1_800_000_000 });
+    contract.mineLogs([contract.event('WithdrawInitiated', [hex], [DEPOSIT, 1_800_001_200])]);
+  }
+  /** Rounds with the heads that the providers have now. */
+  async function rounds(count: number): Promise<void> {
+    for (let round = 0; round < count; round++) {
+      await world.chain.agreed.head().catch(() => {});
+      await world.watch.run().catch(() => {});
+      await world.claims.run(false, signal).catch(() => {});
+    }
+  }
+
+  test.each(TWO)('is claimed early once while the other does not answer: %s, %s', async (...places) => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    await rounds(1);
+    world.servers[places.indexOf('liar')]!.fault = '500';
+    await world.bed.clock.advance(11_000);
+    expect(world.chain.agreed.lastHead()).toBeNull();
+    withdraw(channel);
+    await rounds(3);
+    expect([world.operations.length, world.bed.contract.of(channel.id).totalClaimed]).toEqual([1, PRICE]);
+  });
+
+  test.each(TWO)('is claimed early once while the other stands still: %s, %s', async (...places) => {
+    world = await openLyingWorld(places);
+    const channel = await charged(PRICE);
+    await rounds(1);
+    world.bed.contract.block += 30;
+    withdraw(channel);
+    await rounds(3);
+    expect(world.chain.agreed.lastHead()).toBe(1000);
+    expect([world.operations.length, world.bed.contract.of(channel.id).totalClaimed]).toEqual([1, PRICE]);
+  });
+
+  test.each(AHEAD)('is claimed although the other hides it at a head %i blocks beyond', async (ahead) => {
+    world = await openLyingWorld(['liar', 'honest']);
+    const channel = await charged(PRICE);
+    await rounds(1);
+    withdraw(channel);
+    world.lie.block += ahead + 1;
+    await rounds(3);
+    expect(world.bed.contract.of(channel.id).totalClaimed).toBe(PRICE);
+  });
+});
+
 test('a state that one lone provider gave of a block beyond the head is read again before a sale', async () => {
   world = await openLyingWorld(['honest', 'honest', 'honest']);
   const channel = await world.bed.open(DEPOSIT);
