@@ -3,9 +3,11 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import type { MinedTransaction } from '../../operation.ts';
+import type { ChannelReader } from './channel-reader.ts';
 import { type Batch, type BatchOptions, type Due, sortOut } from './claim-batch.ts';
 import { type ClaimOperationsOptions, createClaimOperations } from './claim-operations.ts';
 import { type ClaimLimits, isDue, rowOf, shortfallOf } from './claim-rows.ts';
+import { readByTwo } from './states-by-two.ts';
 import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 import { unclaimedPages } from './withdrawal-warnings.ts';
 
@@ -20,7 +22,7 @@ const REFUSED =
   'ALERT: the contract refuses a claim of a payment channel; it takes no voucher until nothing is left to claim';
 
 interface ClaimsOptions
-  extends Omit<ClaimOperationsOptions, 'store' | 'scheme' | 'chain'>,
+  extends Omit<ClaimOperationsOptions, 'store' | 'scheme' | 'chain' | 'reader'>,
     Omit<BatchOptions, 'scheme' | 'log' | 'chain'> {
   readonly chain: ClaimOperationsOptions['chain'] & BatchOptions['chain'];
   readonly store: ClaimOperationsOptions['store'] &
@@ -28,6 +30,7 @@ interface ClaimsOptions
   readonly scheme: ClaimOperationsOptions['scheme'] & BatchOptions['scheme'];
   readonly network: string;
   readonly limits: ClaimLimits;
+  readonly reader: ClaimOperationsOptions['reader'] & Pick<ChannelReader, 'readEach'>;
   /** The channels that are claimed early. */
   readonly alarms: WithdrawalAlarms;
   readonly log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
@@ -108,6 +111,8 @@ function createTransactions(options: ClaimsOptions) {
       return null;
     });
     if (!fresh) return early.claim(channels.filter(isEarly), signal);
+    const known = new Set(fresh.map(({ id }) => bytesToHex(id)));
+    const unread = channels.filter((channel) => isEarly(channel) && !known.has(bytesToHex(channel.id)));
     // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
     const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
@@ -126,8 +131,8 @@ function createTransactions(options: ClaimsOptions) {
       if (due.channel.claimRefusedAt === null) log.error(detail, REFUSED);
     }
     const amount = good ? await carryOut(good) : 0n;
+    const more = await early.claim([...ahead, ...unread], signal);
     await refresh(options, fresh, signal);
-    const more = await early.claim(ahead, signal);
     return { claimed: amount + more.claimed, writtenOff, setAside: bad.length + more.setAside };
   }
 
@@ -243,9 +248,13 @@ async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channe
 }
 
 /** Reads these channels from the chain and notes their states. Returns those that could be read, as they are now. The others wait for the next round. */
-async function refresh({ store, reader, clock }: ClaimsOptions, channels: readonly Channel[], signal: AbortSignal) {
+async function refresh(
+  { store, reader, chain, clock }: ClaimsOptions,
+  channels: readonly Channel[],
+  signal: AbortSignal,
+) {
   const ids = channels.map(({ id }) => id);
-  const states = await reader.read(ids, { signal });
+  const states = await readByTwo(reader, chain, ids, signal);
   const noted = channels.flatMap((channel, at) => {
     const state = states[at];
     return state ? [store.note(channel, state, clock.nowMs())] : [];

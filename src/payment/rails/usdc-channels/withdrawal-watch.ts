@@ -4,10 +4,12 @@ import { UpstreamFailed } from '../../../errors.ts';
 import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
 import { createBlockRanges } from './block-ranges.ts';
-import type { ChannelReader, ChannelStates } from './channel-reader.ts';
+import type { ChannelReader } from './channel-reader.ts';
 import { eventTransactionHashes, WITHDRAW_INITIATED, withdrawalLogs } from './event-logs.ts';
+import { compareStates } from './states-by-two.ts';
 import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 import { createWithdrawalWarnings, endangers, PAGE, unclaimedPages } from './withdrawal-warnings.ts';
 
@@ -169,37 +171,31 @@ async function refreshChannels(
   block: number,
 ): Promise<void> {
   if (channels.length === 0) return;
-  const { store, reader, alarms, clock } = options;
+  const { store, reader, chain, alarms, clock } = options;
   const ids = channels.map(({ id }) => id);
   const each = await reader.readEach(ids, block, 'collect');
-  const states = await agreedStates(options, ids, each, block).catch((error: unknown) => {
-    const isWarned = (channel: Channel, at: number) => each.some((said) => endangers(channel, said[at] ?? null));
-    for (const channel of channels.filter(isWarned)) alarms.raise(channel.id, block);
-    throw error;
-  });
+  const verdicts = compareStates(each, channels.length, chain.agreed.witnesses);
+  // The confirmed read sets apart who contradicts two, so it follows wherever they differ.
+  const differing = ids.filter((_, at) => !verdicts[at]?.isUnanimous || verdicts[at]?.state === undefined);
+  const again = new Map<string, Promise<ChannelState | null>>();
+  const read = inEachTurn(chain, (turn) => reader.read(differing, { rank: 'collect', atBlock: block, turn }));
+  for (const [at, id] of differing.entries())
+    again.set(
+      bytesToHex(id),
+      read.then((states) => states[at] ?? null),
+    );
   await allTried(
     channels.map(async (channel, at) => {
-      const state = states[at];
-      if (!state) throw new Error(`the channel ${bytesToHex(channel.id)} cannot be read`);
+      const key = bytesToHex(channel.id);
+      const confirmed = await again.get(key)?.catch((error: unknown) => {
+        if (verdicts[at]?.state !== undefined) return undefined;
+        if (each.some((said) => endangers(channel, said[at] ?? null))) alarms.raise(channel.id, block);
+        throw error;
+      });
+      const state = confirmed ?? verdicts[at]?.state;
+      if (!state) throw new Error(`the channel ${key} cannot be read`);
       await store.note(channel, state, clock.nowMs());
       alarms.end(channel.id);
     }),
   );
-}
-
-/**
- * What two providers say at least. All that were asked say the same at rest; else two are asked for what counts by two.
- */
-async function agreedStates(
-  { reader, chain }: WithdrawalWatchOptions,
-  ids: readonly Uint8Array[],
-  each: readonly ChannelStates[],
-  atBlock: number,
-): Promise<ChannelStates> {
-  const [first] = each;
-  const text = (states: ChannelStates | undefined) =>
-    JSON.stringify(states, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
-  const isUnanimous = each.every((states) => text(states) === text(first));
-  if (first && isUnanimous && each.length >= Math.min(2, chain.agreed.witnesses)) return first;
-  return inEachTurn(chain, (turn) => reader.read(ids, { rank: 'collect', atBlock, turn }));
 }

@@ -284,6 +284,37 @@ describe('a withdrawal that one provider of two shows alone', () => {
   });
 });
 
+test.each(TWO)(
+  'a lie about one channel of two providers leaves the others read and claimed: %s, %s',
+  async (...places) => {
+    world = await openLyingWorld(places);
+    const others = await Promise.all([charged(DEPOSIT), charged(DEPOSIT)]);
+    const about = await charged(DEPOSIT);
+    world.lie.put(about.id, { balance: LIE });
+    await world.bed.clock.advance(100_000);
+    for (const { id } of others)
+      for (const contract of [world.bed.contract, world.lie])
+        contract.put(id, { withdrawAmount: 1n, withdrawAt: 1_800_000_000 });
+    await world.chain.agreed.head();
+    await expect(world.watch.run()).rejects.toMatchObject({ status: 503 });
+    const noted = await Promise.all(others.map(({ id }) => world.bed.noted(id)));
+    expect(noted.map(({ state, isConfirmed }) => [state.withdrawAmount, isConfirmed])).toEqual([
+      [1n, true],
+      [1n, true],
+    ]);
+    const { contract } = world.bed;
+    const { operate } = contract;
+    contract.operate = async (operation) => {
+      const outcome = await operate(operation);
+      for (const { id } of others) world.lie.put(id, contract.of(id));
+      world.lie.block = contract.block;
+      return outcome;
+    };
+    expect((await world.claims.run(true, signal)).claimed).toBe(2n * DEPOSIT);
+    expect(world.bed.contract.of(about.id).totalClaimed).toBe(0n);
+  },
+);
+
 test('a state that one lone provider gave of a block beyond the head is read again before a sale', async () => {
   world = await openLyingWorld(['honest', 'honest', 'honest']);
   const channel = await world.bed.open(DEPOSIT);
