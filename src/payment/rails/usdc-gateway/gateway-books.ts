@@ -28,7 +28,8 @@ interface GatewayBooksOptions {
  *    row's amount is missing.
  * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, the rows beyond
  *    it are missing: it covers them in the order of their ids. So no two rows share a credit.
- * 3. The Gateway does not publish its events. A batch that succeeded and in which no credit can be read is unread.
+ * 3. The batch's receipt counts as two providers give it. One that they do not give alike is unread.
+ * 4. The Gateway does not publish its events. A batch that succeeded and in which no credit can be read is unread.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
   function compareBatched(row: Payment, owed: bigint, receipt: Receipt): BookVerdict {
@@ -38,14 +39,6 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
     const lacks = owed - credit;
     if (lacks <= 0n) return { kind: 'shown' };
     return missing(least(lacks, row.amount), 'its batch credits less than its rows');
-  }
-
-  /** One provider that shows too little must not stop the rail: two must show it. */
-  async function compareTwice(row: Payment, owed: bigint, { batch, receipt }: { batch: Uint8Array; receipt: Receipt }) {
-    const verdict = compareBatched(row, owed, receipt);
-    if (verdict.kind !== 'missing') return verdict;
-    const other = (await readReceipts(chain, [batch], 0))(batch);
-    return typeof other === 'string' ? UNREAD : compareBatched(row, owed, other);
   }
 
   return {
@@ -58,6 +51,7 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
       const receiptOf = await readReceipts(
         chain,
         rows.flatMap((_, at) => batchOf(at) ?? []),
+        0,
       );
       const owedOf = new Map<string, ReadonlyMap<string, bigint>>();
       const verdicts: BookVerdict[] = [];
@@ -73,7 +67,7 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
           const key = bytesToHex(batch);
           const owed = owedOf.get(key) ?? (await owedIn(batch, { transfers, ledger }));
           owedOf.set(key, owed);
-          verdicts.push(await compareTwice(row, owed.get(row.id) ?? row.amount, { batch, receipt }));
+          verdicts.push(compareBatched(row, owed.get(row.id) ?? row.amount, receipt));
         }
       }
       return verdicts;

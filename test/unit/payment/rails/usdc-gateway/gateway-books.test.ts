@@ -129,12 +129,20 @@ test('what the Gateway failed, what has no transfer, and a batch that reverted a
   expect(await compare('planted')).toMatchObject([{ kind: 'missing', amount: 500n }]);
 });
 
-test('one provider that shows too little stops nothing: another one is asked', async () => {
+test('a batch is read as two providers give it, and one that does not answer leaves it unread', async () => {
   await settle('a');
-  receipts.set(1, receiptOf([transfer(1n)])).set(0, receiptOf([transfer(500n)]));
-  expect(await compare('a')).toEqual([{ kind: 'shown' }]);
+  const asked: boolean[] = [];
+  const chain: typeof byTurn = {
+    batch: (calls, options) => {
+      asked.push(options?.statements !== undefined);
+      return byTurn.batch(calls, options);
+    },
+  };
+  both(receiptOf([transfer(500n)]));
+  expect(await books(chain).compare(await rowsOf('a'), 100)).toEqual([{ kind: 'shown' }]);
   receipts.set(0, new Error('no answer'));
-  expect(await compare('a')).toMatchObject([{ kind: 'unread' }]);
+  expect(await books(chain).compare(await rowsOf('a'), 100)).toMatchObject([{ kind: 'unread' }]);
+  expect(asked).toEqual([true, true]);
 });
 
 test('one provider that shows too little stops nothing while the other one is silent; two that show it are believed', async () => {
