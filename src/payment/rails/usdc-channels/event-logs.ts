@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
 import type { ReadStatements, Statement } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
+import type { Rank } from '../../../chain/rpc/rank.ts';
 import { index, toQuantity, word } from '../../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../errors.ts';
 import { SETTLEMENT } from './scheme.ts';
@@ -17,6 +18,8 @@ export const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f779
 
 interface EventOptions {
   readonly signal?: AbortSignal;
+  /** What the read is for; `settle` by default. */
+  readonly rank?: Rank;
   /** How many blocks up to the named one are searched; MAX_LOG_SPAN by default. */
   readonly span?: number;
   /** How many places after the best provider the first one stands that is asked; 0 by default. */
@@ -33,7 +36,7 @@ export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
   topics: readonly (string | readonly string[])[],
   block: number,
-  { signal, span = MAX_LOG_SPAN, turn = 0 }: EventOptions = {},
+  { signal, rank = 'settle', span = MAX_LOG_SPAN, turn = 0 }: EventOptions = {},
 ): Promise<string[]> {
   const range = { fromBlock: toQuantity(Math.max(0, block - span + 1)), toBlock: toQuantity(block) };
   const calls = [
@@ -41,7 +44,7 @@ export async function eventTransactionHashes(
     { method: 'eth_getLogs', params: [{ address: SETTLEMENT, topics, ...range }] },
   ];
   const options = {
-    rank: 'settle',
+    rank,
     turn,
     fromOneProvider: true,
     statements: statementsOf(span),

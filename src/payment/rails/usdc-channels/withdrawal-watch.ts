@@ -6,6 +6,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { createRounds } from '../../rounds.ts';
 import { createBlockRanges } from './block-ranges.ts';
 import type { ChannelReader } from './channel-reader.ts';
 import { eventTransactionHashes, WITHDRAW_INITIATED, withdrawalLogs } from './event-logs.ts';
@@ -15,6 +16,15 @@ import { createWithdrawalWarnings, endangers, PAGE, unclaimedPages } from './wit
 
 /** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
+
+/** Logs that a round compares by two. More would let one that forges many of them spend the allowances of all. */
+const MOST_CHECKS = 3;
+
+/** A log that some providers show and others do not. */
+interface Doubted {
+  readonly id: Uint8Array;
+  readonly block: number;
+}
 
 interface WithdrawalWatchOptions {
   readonly store: Pick<ChannelStore, 'get' | 'note' | 'listUnclaimed' | 'listToRead'>;
@@ -51,7 +61,11 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
   // A node that refuses fewer is asked for half of them.
-  const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }), MAX_LOG_SPAN);
+  const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }, doubted), MAX_LOG_SPAN);
+  const doubted: Doubted[] = [];
+  const checkLogs = createRounds(async () => {
+    for (const one of doubted.splice(0)) await checkLog(options, one);
+  }, options.log);
   const warnings = createWithdrawalWarnings({ ...options, staleMs });
   let head = 0;
   const isStale = ({ readAt, isConfirmed }: Channel): boolean =>
@@ -93,8 +107,12 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     async run(): Promise<void> {
       const parts = [confirmed()];
       await Promise.allSettled(parts);
+      // The claims follow this round, and do not wait for that.
+      if (doubted.length > 0) void checkLogs();
       await allTried([...parts, warnings.run()]);
     },
+    /** Resolves when no log is compared any more. Never rejects. */
+    idle: checkLogs.idle,
   };
 }
 
@@ -105,6 +123,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
 async function readRange(
   options: WithdrawalWatchOptions,
   { from, to, head }: { from: number; to: number; head: number },
+  doubted: Doubted[],
 ): Promise<void> {
   const { chain, store, log } = options;
   const { logs, refusal } = await withdrawalLogs(chain, from, to);
@@ -120,24 +139,29 @@ async function readRange(
   );
   if (channels.length === 0) return;
   log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
+  for (const { id } of channels) {
+    const { block, shownBy } = named.get(bytesToHex(id)) as Named;
+    if (shownBy < logs.length && doubted.length < MOST_CHECKS) doubted.push({ id, block });
+  }
   // Not at the end of the range: after an outage that is old, and nodes forget old states.
-  await refreshChannels(options, channels, head);
-  await allTried(
-    channels.map(async ({ id }) => {
-      const { block, shownBy } = named.get(bytesToHex(id)) as Named;
-      if (shownBy < logs.length) await checkLog(options, id, block);
-    }),
-  );
+  const pages: Promise<void>[] = [];
+  for (let start = 0; start < channels.length; start += PAGE) {
+    pages.push(refreshChannels(options, channels.slice(start, start + PAGE), head));
+    await Promise.allSettled(pages);
+  }
+  await allTried(pages);
 }
 
 /**
  * Some providers show this log and others do not. Two decide about its block, and who contradicts them is set apart.
  * What the channel holds is known by now, so nothing waits for that.
  */
-async function checkLog({ chain, log }: WithdrawalWatchOptions, id: Uint8Array, block: number): Promise<void> {
+async function checkLog({ chain, log }: WithdrawalWatchOptions, { id, block }: Doubted): Promise<void> {
   log.warn({ channel: bytesToHex(id), block }, 'RPC providers differ about the log of a withdrawal');
   const topics = [WITHDRAW_INITIATED, bytesToHex(id)];
-  await inEachTurn(chain, (turn) => eventTransactionHashes(chain, topics, block, { span: 1, turn })).catch(() => {});
+  await inEachTurn(chain, (turn) =>
+    eventTransactionHashes(chain, topics, block, { rank: 'collect', span: 1, turn }),
+  ).catch(() => {});
 }
 
 /**

@@ -113,6 +113,7 @@ describe.each(THREE)('one liar of three, as %s, %s, %s', (...places) => {
     world.bed.contract.block = world.lie.block;
     await world.chain.agreed.head();
     await world.watch.run();
+    await world.watch.idle();
     await world.claims.run(false, signal);
     expect([world.operations, world.isLiarApart()]).toEqual([[], true]);
   });
@@ -314,6 +315,36 @@ test.each(TWO)(
     expect(world.bed.contract.of(about.id).totalClaimed).toBe(0n);
   },
 );
+
+describe('a provider that forges many logs', () => {
+  async function forge(): Promise<void> {
+    world = await openLyingWorld(['liar', 'honest', 'honest']);
+    const channels = [];
+    for (let more = 0; more < 5; more++) channels.push(await charged(PRICE));
+    await world.watch.run();
+    const { lie } = world;
+    lie.mineLogs(channels.map(({ hex }) => lie.event('WithdrawInitiated', [hex], [DEPOSIT, 1_800_001_200])));
+    world.bed.contract.block = lie.block;
+    await world.chain.agreed.head();
+  }
+
+  test('costs three checks a round', async () => {
+    await forge();
+    await world.watch.run();
+    await world.watch.idle();
+    expect(world.bed.messages().filter((message) => message.includes('differ about the log'))).toHaveLength(3);
+    expect(world.isLiarApart()).toBe(true);
+  });
+
+  test('ends no round later: the checks are not waited for', async () => {
+    await forge();
+    for (const server of world.servers)
+      server.fault = (requests) =>
+        requests.length > 1 && requests.some(({ method }) => method === 'eth_getLogs') ? 'hang' : null;
+    await world.watch.run();
+    expect(world.bed.messages()).toContain('warn: RPC providers differ about the log of a withdrawal');
+  });
+});
 
 test('a state that one lone provider gave of a block beyond the head is read again before a sale', async () => {
   world = await openLyingWorld(['honest', 'honest', 'honest']);

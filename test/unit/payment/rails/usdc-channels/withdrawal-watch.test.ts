@@ -99,6 +99,16 @@ describe('the watch over withdrawals', () => {
     expect([await pending(), readAt]).toEqual([5n, [22_000]]);
   });
 
+  test('reads the channels that logs name in pages of 500', async () => {
+    const known = await bed.noted(channel.id);
+    const paged = open({ ...bed.store, get: async (id) => ({ ...known, id }), note: async () => known });
+    await paged.run();
+    const ids = Array.from({ length: 501 }, (_, at) => `0x${at.toString(16).padStart(64, '0')}`);
+    bed.contract.mineLogs(ids.map((id) => bed.contract.event('WithdrawInitiated', [id], [1n, 1_800_001_200])));
+    await paged.run();
+    expect(reads.map(([count]) => count)).toEqual([500, 1]);
+  });
+
   test('reads in the first round every unclaimed channel that was read before the start', async () => {
     await bed.charge(channel, 500n);
     const fresh = await bed.open(10_000n);
