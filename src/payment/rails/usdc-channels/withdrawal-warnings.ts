@@ -13,7 +13,7 @@ import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 
 /** Channels that are listed and read at a time: one request of the chain. */
 export const PAGE = 500;
-/** A head this many blocks beyond the agreed one is far: ten seconds on Arc. The agreed one soon shows nearer blocks. */
+/** A head this many blocks beyond the agreed one is far: ten seconds on Arc. Nearer blocks are soon agreed on. */
 const FAR_BLOCKS = 20;
 /** The newest blocks whose logs are read. What is older is seen by the reads of all channels. */
 const WARNED_BLOCKS = 1000;
@@ -54,6 +54,11 @@ export function createWithdrawalWarnings(options: WarningsOptions) {
   }
 
   return {
+    /** Warns of what any provider's newest logs up to this head name. Then rejects with the failure that led here. */
+    async byLogs(head: number, failure: unknown): Promise<never> {
+      await warnByLogs(options, head).catch(() => {});
+      throw failure;
+    },
     /**
      * One round. Raises an alarm for each channel whose charges a provider says are in danger at its own head. Asks
      * nothing while the agreed head shows all. Then rejects with the first failure.

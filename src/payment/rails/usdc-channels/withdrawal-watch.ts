@@ -19,6 +19,8 @@ const READS_A_DELAY = 12;
 
 /** Logs that a round compares by two. More would let one that forges many of them spend the allowances of all. */
 const MOST_CHECKS = 3;
+/** Differing logs are compared this near the head, in blocks: a node that has pruned older ones shows none. */
+const CHECKED_BLOCKS = 1000;
 
 /** A log that some providers show and others do not. */
 interface Doubted {
@@ -60,7 +62,6 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
   // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
   const startedMs = clock.nowMs();
-  // A node that refuses fewer is asked for half of them.
   const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }, doubted), MAX_LOG_SPAN);
   const doubted: Doubted[] = [];
   const checkLogs = createRounds(async () => {
@@ -95,7 +96,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   async function confirmed(): Promise<void> {
     // The watch over the heads has read it a moment ago.
     head = chain.agreed.lastHead() ?? (await chain.agreed.head({ rank: 'collect' }));
-    await allTried([readStale(), readRanges(head)]);
+    // The newest logs of any provider warn although older ones cannot be read.
+    await allTried([readStale(), readRanges(head).catch((error: unknown) => warnings.byLogs(head, error))]);
   }
 
   return {
@@ -127,7 +129,8 @@ async function readRange(
 ): Promise<void> {
   const { chain, store, log } = options;
   const { logs, refusal } = await withdrawalLogs(chain, from, to);
-  if (logs.length === 0) throw refusal ?? new UpstreamFailed('chain', 'malformed logs');
+  // One that answers alone may hide logs that the others refuse to look for. A refused span is halved.
+  if (logs.length < Math.min(2, chain.agreed.witnesses)) throw refusal ?? new UpstreamFailed('chain', 'malformed logs');
   const named = new Map<string, Named>();
   for (const own of logs)
     for (const [id, block] of new Map(own.map((one) => [one.topics[1] ?? '', one.blockNumber]))) {
@@ -141,7 +144,8 @@ async function readRange(
   log.info({ channels: channels.length }, 'payers have asked to withdraw money from their channels');
   for (const { id } of channels) {
     const { block, shownBy } = named.get(bytesToHex(id)) as Named;
-    if (shownBy < logs.length && doubted.length < MOST_CHECKS) doubted.push({ id, block });
+    const isNear = head - block < CHECKED_BLOCKS;
+    if (isNear && shownBy < logs.length && doubted.length < MOST_CHECKS) doubted.push({ id, block });
   }
   // Not at the end of the range: after an outage that is old, and nodes forget old states.
   const pages: Promise<void>[] = [];

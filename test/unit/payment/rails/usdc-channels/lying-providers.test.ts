@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { channelOf, scheme } from '../../../../support/channels/channel-payment.ts';
 import { openLyingWorld } from '../../../../support/channels/lying-world.ts';
 import { openVoucherSeller, orderOf, PRICE, presentVoucher } from '../../../../support/channels/voucher-seller.ts';
@@ -343,6 +344,45 @@ describe('a provider that forges many logs', () => {
         requests.length > 1 && requests.some(({ method }) => method === 'eth_getLogs') ? 'hang' : null;
     await world.watch.run();
     expect(world.bed.messages()).toContain('warn: RPC providers differ about the log of a withdrawal');
+  });
+});
+
+describe('the logs of withdrawals', () => {
+  test('are read again where one of two refused the span, in halves', async () => {
+    world = await openLyingWorld(['liar', 'honest']);
+    await world.watch.run();
+    world.bed.contract.block = 1100;
+    world.lie.block = 1100;
+    await world.chain.agreed.head();
+    const honest = world.servers[1]!;
+    const { eth_getLogs: logs } = honest.methods;
+    honest.methods.eth_getLogs = (params) => {
+      const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
+      if (Number(toBlock) - Number(fromBlock) >= 60) throw new RpcFault(-32000, 'exceeds the most blocks of a range');
+      return logs?.(params);
+    };
+    await world.watch.run();
+    const asked = honest.bodies.flat() as { method: string; params: [{ fromBlock: string; toBlock: string }] }[];
+    const ranges = asked.filter(({ method }) => method === 'eth_getLogs').map(({ params: [filter] }) => filter);
+    expect(ranges.map(({ fromBlock, toBlock }) => [Number(fromBlock), Number(toBlock)])).toEqual([
+      [1000, 1000],
+      [1001, 1100],
+      [1001, 1050],
+      [1051, 1100],
+    ]);
+  });
+
+  test('of old blocks that two pruned nodes lack set nobody apart', async () => {
+    world = await openLyingWorld(['liar', 'honest', 'honest']);
+    const channel = await charged(PRICE);
+    await world.watch.run();
+    world.lie.mineLogs([world.lie.event('WithdrawInitiated', [channel.hex], [DEPOSIT, 1_800_001_200])]);
+    world.bed.contract.block = 2500;
+    world.lie.block = 2500;
+    await world.chain.agreed.head();
+    await world.watch.run();
+    await world.watch.idle();
+    expect(world.isLiarApart()).toBe(false);
   });
 });
 
