@@ -19,7 +19,10 @@ export interface ReadAtBlock {
 
 const headerShape = z.object({ number: index, timestamp: quantity, hash: word.optional() }).nullable();
 
-/** What a provider says in a batch that begins with the header of a block: the header, and each answer at that block. A refusal says nothing. */
+/**
+ * What a provider says in a batch that begins with the header of a block: the header, and each answer at that block. A
+ * refusal says nothing.
+ */
 const statementsAtBlock: ReadStatements = (outcomes) => {
   const [first] = outcomes;
   const header = first && 'result' in first ? headerShape.safeParse(first.result).data : null;
@@ -31,9 +34,12 @@ const statementsAtBlock: ReadStatements = (outcomes) => {
 };
 
 /**
- * Reads a block's header and calls at that block, all by one request from a provider that has it. `callsAt` gets the block as JSON-RPC names it.
- * `isConfirmed`: each answer counts once two providers gave it about one block hash; one that is not confirmed is an outcome `Unconfirmed`. Null when no
- * provider has the block, and when its header is not confirmed. Rejects as the client's `batch` does, and when the header is refused.
+ * Reads a block's header and calls at that block, all by one request from a provider that has it. `callsAt` gets the
+ * block as JSON-RPC names it.
+ * `isConfirmed`: each answer counts once two providers gave it about one block hash; one that is not confirmed is an
+ * outcome `Unconfirmed`. Null when no
+ * provider has the block, and when its header is not confirmed. Rejects as the client's `batch` does, and when the
+ * header is refused.
  */
 export async function readAtBlock(
   chain: Pick<ChainClient, 'batch'>,

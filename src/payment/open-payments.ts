@@ -154,17 +154,22 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const check = createChainCheck(chain, usdc, sender, clock);
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
-    ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger, channels },
-    ...{
-      spending,
-      settled,
-      metrics,
-      transfers,
-      outgoing,
-      clock,
-      log,
-      balanceContracts: balanceContracts(config, railList),
-    },
+    config,
+    chain: ranked(chain, 'settle'),
+    wallet,
+    check,
+    evidence,
+    token,
+    ledger,
+    channels,
+    spending,
+    settled,
+    metrics,
+    transfers,
+    outgoing,
+    clock,
+    log,
+    balanceContracts: balanceContracts(config, railList),
   };
 }
 

@@ -35,7 +35,8 @@ const MOMENTS_MS = 60_000;
 
 /**
  * Sums the payments since midnight UTC. Only the last minute is read again each time, so a busy day costs no more than
- * a quiet one. `railOf` names the rail whose payers sign for a contract; null is Lightning. Each rail of `always` has an
+ * a quiet one. `railOf` names the rail whose payers sign for a contract; null is Lightning. Each rail of `always` has
+ * an
  * entry, zero included.
  */
 export function createSettledToday<Rail extends string>(

@@ -5,7 +5,8 @@ import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 /** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
 export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
   /**
-   * Why no sale begins although the settler works, or null: no two RPC providers can confirm it, or the chain lacks money that the ledger has. It is in
+   * Why no sale begins although the settler works, or null: no two RPC providers can confirm it, or the chain lacks
+   * money that the ledger has. It is in
    * `unavailable` too. Absent where nothing stops sales.
    */
   stopsSales?(): string | null;

@@ -4,7 +4,10 @@ import { createChainClient, type OpenChainClient } from '../chain/rpc/client.ts'
 import { countRpc, publishAgreement } from '../chain/rpc/rpc-metrics.ts';
 import type { Config } from '../config.ts';
 
-/** Opens the client for the chain with its metrics, and says in one line what the number of its providers means. It sends nothing yet. */
+/**
+ * Opens the client for the chain with its metrics, and says in one line what the number of its providers means. It
+ * sends nothing yet.
+ */
 export function openChain(config: Config, registry: Registry, log: Logger): OpenChainClient {
   const { network, rpcTimeoutMs: timeoutMs, collector } = config;
   const chain = createChainClient({

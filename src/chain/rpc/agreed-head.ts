@@ -18,7 +18,10 @@ const OLD_MS = 5000;
 const FAR_BLOCKS = 20;
 /** How long slower providers are waited for once two have answered, in milliseconds. */
 const GRACE_MS = 100;
-/** A lone provider's newest block may be this far ahead of our clock, in seconds. Clocks differ, and operators set them wrong. */
+/**
+ * A lone provider's newest block may be this far ahead of our clock, in seconds. Clocks differ, and operators set them
+ * wrong.
+ */
 const AHEAD_SECONDS = 900n;
 
 /** What is known of a provider, for operators. */
@@ -36,13 +39,17 @@ export interface Agreed {
   /** How many providers of different hosts are configured. With one, its word alone counts. */
   readonly witnesses: number;
   /**
-   * The highest block that two providers have reached, read now; a lone provider's own newest block. Rejects with UpstreamFailed when fewer than two say
+   * The highest block that two providers have reached, read now; a lone provider's own newest block. Rejects with
+   * UpstreamFailed when fewer than two say
    * it, and for a lone provider's block whose time is ahead of our clock.
    */
   head(options?: RpcOptions): Promise<number>;
   /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
   lastHead(): number | null;
-  /** Why two providers cannot confirm a payment now, for operators and buyers; null when they can, and where only one is configured. */
+  /**
+   * Why two providers cannot confirm a payment now, for operators and buyers; null when they can, and where only one is
+   * configured.
+   */
   whyUnconfirmed(): string | null;
   providers(): readonly ProviderStatus[];
 }
@@ -78,7 +85,8 @@ interface Watched extends AgreedHeadParts {
 }
 
 /**
- * Watches the heads of all providers. The agreed head is the second highest, and never falls far, so that no single provider moves it, up or down. A
+ * Watches the heads of all providers. The agreed head is the second highest, and never falls far, so that no single
+ * provider moves it, up or down. A
  * provider that is far from it is asked after the others until it agrees.
  */
 export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
@@ -140,7 +148,10 @@ function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs()
   return head && head.atMs >= sinceMs ? head.number : null;
 }
 
-/** The second highest head of the providers that are not set apart. Null without two, and where it is far below one that was agreed on before. */
+/**
+ * The second highest head of the providers that are not set apart. Null without two, and where it is far below one that
+ * was agreed on before.
+ */
 function agreedOf(watched: Watched, sinceMs?: number): number | null {
   const known = [...watched.hosts.keys()].flatMap((host) =>
     watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
@@ -180,7 +191,8 @@ function whyUnconfirmed(watched: Watched): string | null {
 }
 
 /**
- * Asks every host that takes a request now, and waits for the quick ones. One whose head is old is asked whatever its allowance: without heads nothing can
+ * Asks every host that takes a request now, and waits for the quick ones. One whose head is old is asked whatever its
+ * allowance: without heads nothing can
  * be confirmed, so cheap reads must not starve them.
  */
 async function askRound(watched: Watched): Promise<void> {

@@ -72,7 +72,10 @@ export interface OpenChainClient extends ChainClient {
   readonly allowances: readonly Allowance[];
   /** Which providers are believed. */
   readonly trust: Trust;
-  /** Begins to watch the providers, until `close`, and keeps in `notes` who is believed. Resolves after the first round. Never rejects. */
+  /**
+   * Begins to watch the providers, until `close`, and keeps in `notes` who is believed. Resolves after the first round.
+   * Never rejects.
+   */
   watch(notes?: ProviderNotes): Promise<void>;
   /** Rejects unless at least one provider serves the chain. */
   check(): Promise<void>;
@@ -154,7 +157,10 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }
 
-/** Asks each host on its own. One that limits us is asked again within the wait of the rank; a settlement asks it at the end of it all the same. */
+/**
+ * Asks each host on its own. One that limits us is asked again within the wait of the rank; a settlement asks it at the
+ * end of it all the same.
+ */
 async function askEach(
   { pool, queue, clock }: Pick<WitnessParts, 'pool' | 'queue' | 'clock'>,
   calls: readonly RpcCall[],

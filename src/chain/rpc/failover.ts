@@ -9,7 +9,10 @@ import { RpcError, type RpcOutcome } from './wire.ts';
 
 /** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
 const RATE_LIMITED = 'rate limited';
-/** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500 ms. */
+/**
+ * How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500
+ * ms.
+ */
 const BEHIND_REPEATS = 2;
 const BEHIND_MS = 250;
 
@@ -17,17 +20,21 @@ const BEHIND_MS = 250;
 export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
 
 /**
- * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`: for all calls, until one provider
+ * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`:
+ * for all calls, until one provider
  * has answered them all.
- * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank throws `chain_busy`. A call
+ * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank
+ *    throws `chain_busy`. A call
  *    that only met rate limits starts again here with its unanswered calls;
  * 2. an answer that every correct node would give is final;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. when a provider fails, all its calls go to the next;
  * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
- * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result, but "method not found" only
+ * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result,
+ *    but "method not found" only
  *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
- * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most twice: the nodes behind one URL may
+ * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most
+ *    twice: the nodes behind one URL may
  *    differ by a block. Ranks that do not wait start only once, and so do callers that refuse such a result.
  */
 export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
@@ -117,7 +124,10 @@ interface Round {
   isLastTry: boolean;
 }
 
-/** Rules 2 to 4: asks one provider for the open calls. Methods that it is known to lack are left out, unless it must answer all. */
+/**
+ * Rules 2 to 4: asks one provider for the open calls. Methods that it is known to lack are left out, unless it must
+ * answer all.
+ */
 async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, rpc: RpcOptions) {
   const { signal, onRequest, fromOneProvider = false } = rpc;
   const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));

@@ -45,7 +45,10 @@ export interface ChainIdentity {
 export interface ProviderPool {
   /** All of them, in the operator's order. */
   readonly entries: readonly PooledProvider[];
-  /** The providers to ask, best first and begun at the `turn`th, without those that serve another chain or are set apart. */
+  /**
+   * The providers to ask, best first and begun at the `turn`th, without those that serve another chain or are set
+   * apart.
+   */
   inOrder(turn?: number): PooledProvider[];
   /** Asks one provider, once its chain id is verified, and notes success or failure. Throws ProviderFailure, or the signal's reason. */
   call(entry: PooledProvider, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;

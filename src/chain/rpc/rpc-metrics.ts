@@ -10,12 +10,14 @@ export function countRpc(registry: Registry): RpcCounters {
   const requests = new Counter({
     name: 'rpc_requests_total',
     help: 'HTTP requests to each RPC provider, those of the collector’s probe apart',
-    ...{ labelNames, registers },
+    labelNames,
+    registers,
   });
   const contradictions = new Counter({
     name: 'rpc_contradictions_total',
     help: 'Answers of a provider that two others contradicted about the same block',
-    ...{ labelNames, registers },
+    labelNames,
+    registers,
   });
   return {
     onRequest: (provider) => requests.inc({ provider }),
@@ -23,14 +25,18 @@ export function countRpc(registry: Registry): RpcCounters {
   };
 }
 
-/** Publishes what two or more providers agree on: how far each is from the agreed head, whether it is believed, and whether sales over the chain may begin. */
+/**
+ * Publishes what two or more providers agree on: how far each is from the agreed head, whether it is believed, and
+ * whether sales over the chain may begin.
+ */
 export function publishAgreement(registry: Registry, { agreed }: Pick<OpenChainClient, 'agreed'>): void {
   if (agreed.witnesses < 2) return;
   const registers = [registry];
   new Gauge({
     name: 'rpc_provider_ahead_blocks',
     help: 'Head of a provider less the head that two providers have reached; below zero where it is behind',
-    ...{ labelNames: ['provider'], registers },
+    labelNames: ['provider'],
+    registers,
     collect() {
       this.reset();
       for (const { host, aheadBlocks } of agreed.providers())
@@ -40,7 +46,8 @@ export function publishAgreement(registry: Registry, { agreed }: Pick<OpenChainC
   new Gauge({
     name: 'rpc_provider_trusted',
     help: '0 while two other providers contradict this one, or it is far from the agreed head, or does not answer',
-    ...{ labelNames: ['provider'], registers },
+    labelNames: ['provider'],
+    registers,
     collect() {
       for (const { host, isPresent, isFar, isApart } of agreed.providers())
         this.set({ provider: host }, isPresent && !isFar && !isApart ? 1 : 0);

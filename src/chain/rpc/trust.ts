@@ -25,10 +25,14 @@ export interface ProviderNotes {
   agree(question: string): Promise<void>;
 }
 
-/** A provider is set apart for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
+/**
+ * A provider is set apart for a day: long enough for an operator to see it, and a repaired provider comes back by
+ * itself.
+ */
 const APART_MS = 86_400_000;
 /**
- * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that nobody can decide any more, because
+ * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that
+ * nobody can decide any more, because
  * the nodes have pruned its block or the process has ended, must not stop the sales for longer.
  */
 const DISPUTED_MS = 60_000;
@@ -44,7 +48,8 @@ export interface Said {
 }
 
 /**
- * Which providers are believed. Kept in memory, and in the ledger once one is given. A provider comes back when its note ends, or when the operator
+ * Which providers are believed. Kept in memory, and in the ledger once one is given. A provider comes back when its
+ * note ends, or when the operator
  * deletes it (`ledger -- trust HOST`): `refresh` then no longer finds it.
  */
 export interface Trust {
@@ -55,7 +60,8 @@ export interface Trust {
   /** Sets apart a provider that two others contradict about one block. */
   setApart(question: string, liar: Said, others: Said): void;
   /**
-   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks them and the others once more; it is
+   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks
+   * them and the others once more; it is
    * called at each `refresh` until they agree or a majority decides.
    */
   dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
@@ -63,7 +69,10 @@ export interface Trust {
   agree(question: string): void;
   /** Keeps the notes there from now on, beside those that it holds already. */
   keepIn(notes: ProviderNotes): void;
-  /** Reads the notes of the other instances, and what the operator has ended; then asks open disputes again. A failure leaves what is known. */
+  /**
+   * Reads the notes of the other instances, and what the operator has ended; then asks open disputes again. A failure
+   * leaves what is known.
+   */
   refresh(): Promise<void>;
 }
 
@@ -80,7 +89,8 @@ interface State {
 }
 
 /**
- * Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other. `onContradiction` is called
+ * Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other.
+ * `onContradiction` is called
  * whenever two providers contradict the one of this host.
  */
 export function createTrust(clock: Clock, log: ChainLog, onContradiction?: (host: string) => void): Trust {

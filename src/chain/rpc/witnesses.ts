@@ -20,7 +20,9 @@ export class Unconfirmed extends RpcError {
 const UNCONFIRMED_CODE = -32_098;
 /** How many providers must say the same. */
 const ENOUGH = 2;
-/** How often a provider that lacks a block is asked again, and after how many milliseconds. Arc's block time is 500 ms. */
+/**
+ * How often a provider that lacks a block is asked again, and after how many milliseconds. Arc's block time is 500 ms.
+ */
 const BEHIND_REPEATS = 2;
 const BEHIND_MS = 250;
 /** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
@@ -52,12 +54,17 @@ export interface WitnessParts {
 
 /**
  * Asks providers of different hosts, one after the other, until each call has an answer that two of them gave:
- * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends with the first provider where that says nothing, because nothing has happened yet.
- * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number decides.
- * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is `Unconfirmed`, and where two differ,
+ * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends with the first provider where that says
+ *    nothing, because nothing has happened yet.
+ * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number
+ *    decides.
+ * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is
+ *    `Unconfirmed`, and where two differ,
  *    that is a dispute.
- * 4. A provider whose statement nobody confirms, or that is outvoted, is asked after the others for a while. It may be ahead, or it may lie.
- * 5. A call about which nobody says anything has the first provider's refusal, or its `null`. Any other result of it is `Unconfirmed`: a batch may hold
+ * 4. A provider whose statement nobody confirms, or that is outvoted, is asked after the others for a while. It may be
+ *    ahead, or it may lie.
+ * 5. A call about which nobody says anything has the first provider's refusal, or its `null`. Any other result of it is
+ *    `Unconfirmed`: a batch may hold
  *    an answer that says nothing because another answer beside it was unreadable.
  * Rejects as `request` does when nobody answers.
  */
@@ -83,7 +90,10 @@ export function createWitnesses(parts: WitnessParts): AskWitnesses {
   return ask;
 }
 
-/** Rules 1 and 2. A provider whose allowance is used up comes later. It is asked all the same where two differ, and at the end of a settlement's wait. */
+/**
+ * Rules 1 and 2. A provider whose allowance is used up comes later. It is asked all the same where two differ, and at
+ * the end of a settlement's wait.
+ */
 async function askUntilDecided(
   { pool, clock }: WitnessParts,
   question: Question,
@@ -117,7 +127,10 @@ export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
   return [...byHost.values()];
 }
 
-/** Asks one provider for all calls by one request. `limited` when it limits one of the calls; null when it gives no answer. */
+/**
+ * Asks one provider for all calls by one request. `limited` when it limits one of the calls; null when it gives no
+ * answer.
+ */
 export async function askOne(
   pool: ProviderPool,
   entry: PooledProvider,
@@ -217,7 +230,9 @@ function unsaid(outcome: RpcOutcome | undefined): RpcOutcome {
   return isEmpty ? outcome : { error: new Unconfirmed() };
 }
 
-/** Rule 4. It needs two others that answered and said nothing, so that nobody is doubted for being the quicker of two. */
+/**
+ * Rule 4. It needs two others that answered and said nothing, so that nobody is doubted for being the quicker of two.
+ */
 function doubtLone(heard: readonly Heard[], at: number, said: readonly Said[], clock: Clock): void {
   if (said.length !== 1 || heard.length <= ENOUGH) return;
   const lone = heard.find(({ statements }) => statements[at]);

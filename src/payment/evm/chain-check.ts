@@ -104,7 +104,8 @@ export function createChainCheck(
 }
 
 /**
- * The block at which a search for the payment would begin. Where two providers agree on a head, it is theirs: a reading is one provider's word, and a
+ * The block at which a search for the payment would begin. Where two providers agree on a head, it is theirs: a reading
+ * is one provider's word, and a
  * search from its block could find nothing, or take thousands of requests.
  */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {

@@ -56,7 +56,8 @@ interface SaidReceipt {
 }
 
 /**
- * What providers say about transactions whose receipts are asked for. It is compared as text and not parsed, because a batch of a hundred payments has
+ * What providers say about transactions whose receipts are asked for. It is compared as text and not parsed, because a
+ * batch of a hundred payments has
  * hundreds of logs; `readReceipt` checks the form of the one that counts.
  */
 export const receiptStatements: ReadStatements = (outcomes, calls) =>
@@ -91,7 +92,8 @@ function statementOf(raw: SaidReceipt | null, hash: string): Statement | null {
 }
 
 /**
- * Returns the receipt of this transaction as two providers give it. Null where `readReceipt` is, so also while it is not mined, and where no two say the
+ * Returns the receipt of this transaction as two providers give it. Null where `readReceipt` is, so also while it is
+ * not mined, and where no two say the
  * same. Rejects as the client's `request` does.
  */
 export async function receiptOf(
@@ -169,8 +171,10 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 }
 
 /**
- * Finds the receipt that ends an authorization, as two providers give it. The transaction that logs name is a hint: its receipt must show the end. The next
- * provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects when every provider fails.
+ * Finds the receipt that ends an authorization, as two providers give it. The transaction that logs name is a hint: its
+ * receipt must show the end. The next
+ * provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects when every
+ * provider fails.
  */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
@@ -201,7 +205,8 @@ function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
 }
 
 /**
- * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or more providers are configured, an
+ * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or
+ * more providers are configured, an
  * end counts once two of them show it.
  */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {

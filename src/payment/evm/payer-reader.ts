@@ -127,7 +127,10 @@ async function inOneCall(
   });
 }
 
-/** Reads at one block that is named, so that no answer of a node that is behind stands beside a newer block. Each part has its own provider. */
+/**
+ * Reads at one block that is named, so that no answer of a node that is behind stands beside a newer block. Each part
+ * has its own provider.
+ */
 async function inOneBatch(
   chain: ChainClient,
   usdc: `0x${string}`,

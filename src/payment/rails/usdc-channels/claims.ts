@@ -15,7 +15,10 @@ import { unclaimedPages } from './withdrawal-warnings.ts';
 const MOST_ROWS = 100;
 /** An agreed block this far behind an alarm's does not deny it. A payer's withdrawal in between is not shown there. */
 const FAR_BLOCKS = 20;
-/** Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left to claim. */
+/**
+ * Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left
+ * to claim.
+ */
 const ASIDE_MS = 60_000;
 
 const REFUSED =
@@ -158,7 +161,9 @@ function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof crea
   /** The channels of each early claim whose end is not noted, by operation. */
   const open = new Map<string, readonly Channel[]>();
 
-  /** Notes the early claims that have ended, also those that a later round carried out. One that failed counts for none. */
+  /**
+   * Notes the early claims that have ended, also those that a later round carried out. One that failed counts for none.
+   */
   async function note(): Promise<void> {
     for (const [id, channels] of open) {
       const state = (await store.operation(id))?.state;

@@ -9,7 +9,8 @@ import { DEPOSIT_COLLECTOR, type Scheme, SETTLEMENT } from './scheme.ts';
 
 /**
  * Looks for the scheme's contracts at their canonical addresses. Payment channels are offered once both are found and the settlement contract computes
- * the same channel id as we do for `sample`. What was found stays found: the contract has no owner and cannot be replaced. Never rejects. Each provider is
+ * the same channel id as we do for `sample`. What was found stays found: the contract has no owner and cannot be
+ * replaced. Never rejects. Each provider is
  * asked, and one that does not find them decides nothing: without the contracts nobody would watch withdrawals.
  */
 export function createContractProbe(

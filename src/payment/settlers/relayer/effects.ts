@@ -164,7 +164,10 @@ function sendings(raws: readonly string[]): RpcCall[] {
   return raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] }));
 }
 
-/** Asks for receipts, which count by two providers. While nothing is mined one provider is asked, and the next one once the oldest is late. */
+/**
+ * Asks for receipts, which count by two providers. While nothing is mined one provider is asked, and the next one once
+ * the oldest is late.
+ */
 async function fetchReceipts(
   { chain, clock, signal }: EffectsOptions,
   { sent, for: what }: Extract<Ask, { kind: 'fetchReceipts' }>,

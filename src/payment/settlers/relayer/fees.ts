@@ -12,7 +12,10 @@ const PRIORITY_FEE_WEI = 100_000_000n;
 /** A late transaction is never offered more than this many times today's offer. */
 const CEILING = 4n;
 
-/** A base fee of more than this many times the last one is asked of another provider. On Arc 35 full blocks in a row double it. */
+/**
+ * A base fee of more than this many times the last one is asked of another provider. On Arc 35 full blocks in a row
+ * double it.
+ */
 const JUMP = 2n;
 
 /** What a transaction offers per unit of gas, in wei. */
@@ -69,7 +72,10 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
     return parseAnswer(newestBlock, raw, 'newest block');
   }
 
-  /** A base fee that has doubled would stop sales by the day's budget, on one provider's word. So another is asked, and the lower one counts. */
+  /**
+   * A base fee that has doubled would stop sales by the day's budget, on one provider's word. So another is asked, and
+   * the lower one counts.
+   */
   async function read(): Promise<void> {
     const block = await readFrom(0);
     const { baseFeePerGas: own, gasLimit } = block;
