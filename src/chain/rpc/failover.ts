@@ -13,8 +13,8 @@ const RATE_LIMITED = 'rate limited';
  * How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500
  * ms.
  */
-const BEHIND_REPEATS = 2;
-const BEHIND_MS = 250;
+export const BEHIND_REPEATS = 2;
+export const BEHIND_MS = 250;
 
 /** Asks the providers in their order, until each call has an answer. */
 export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
@@ -93,7 +93,8 @@ async function askAll(
   return unanswered(round, rpc);
 }
 
-function isBehind(outcome: RpcOutcome | undefined): boolean {
+/** Whether a node refused the call because its head is older than the block. */
+export function isBehind(outcome: RpcOutcome | undefined): boolean {
   return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
 }
 
@@ -166,6 +167,7 @@ const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
   outcome.error.code !== METHOD_NOT_FOUND &&
   classifyError(outcome.error) !== 'rateLimited';
 
-function toRpcError({ code, message, data }: AnswerError): RpcError {
+/** A node's own error as the client's. */
+export function toRpcError({ code, message, data }: AnswerError): RpcError {
   return new RpcError(code, message, data);
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { chainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
 import { classifyError, ProviderFailure } from './answers.ts';
 import type { ReadStatements, RpcCall, RpcOptions, Statement } from './call.ts';
+import { BEHIND_MS, BEHIND_REPEATS, isBehind, toRpcError } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './provider-pool.ts';
 import { WAIT_MS } from './rank.ts';
 import type { Said, Trust } from './trust.ts';
@@ -20,11 +21,6 @@ export class Unconfirmed extends RpcError {
 const UNCONFIRMED_CODE = -32_098;
 /** How many providers must say the same. */
 const ENOUGH = 2;
-/**
- * How often a provider that lacks a block is asked again, and after how many milliseconds. Arc's block time is 500 ms.
- */
-const BEHIND_REPEATS = 2;
-const BEHIND_MS = 250;
 /** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
 const DOUBTED_MS = 30_000;
 
@@ -148,12 +144,10 @@ export async function askOne(
   }
   const outcomes = answers.map((answer): RpcOutcome => {
     if (!('error' in answer)) return answer;
-    return { error: new RpcError(answer.error.code, answer.error.message, answer.error.data) };
+    return { error: toRpcError(answer.error) };
   });
   return { entry, outcomes, statements: statements(outcomes, calls) };
 }
-
-const isBehind = (outcome: RpcOutcome): boolean => 'error' in outcome && classifyError(outcome.error) === 'behind';
 
 function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly Heard[]): boolean {
   if (heard.length === 0) return false;

@@ -13,3 +13,6 @@ export function bytesWords(bytes: Uint8Array): string {
 function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 }
+
+/** An address or 32 bytes as a topic of a log. */
+export const topicOf = (bytes: Uint8Array): `0x${string}` => `0x${word(bytes)}`;

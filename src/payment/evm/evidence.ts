@@ -9,6 +9,7 @@ import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import { EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
+import { topicOf } from './abi-words.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
 
 interface Log {
@@ -112,7 +113,7 @@ const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: wor
 
 /** Whether a log records this authorization's use or cancellation. */
 function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization): boolean {
-  return ENDS.includes(topics[0] ?? '') && topics[1] === topic(from) && topics[2] === topic(nonce);
+  return ENDS.includes(topics[0] ?? '') && topics[1] === topicOf(from) && topics[2] === topicOf(nonce);
 }
 
 /** The block to read at (by default the head), and the rank of the requests. */
@@ -123,8 +124,6 @@ interface LookupOptions {
 
 /** The two events that end an authorization. */
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
-
-const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 
 /**
  * Returns what a mined transaction paid for an authorization, in USDC base units. Null when it did not pay. It paid when it holds
@@ -144,7 +143,7 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
   }
   return (authorization) => {
     const { from, to, nonce, value, passedTo } = authorization;
-    const used = transfers.get(`${topic(from)}${topic(nonce)}`) ?? [];
+    const used = transfers.get(`${topicOf(from)}${topicOf(nonce)}`) ?? [];
     const at = used.findIndex((log) => isBetween(log, from, to));
     if (amountOf(used[at]) !== value) return null;
     if (passedTo === undefined) return value;
@@ -154,7 +153,7 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
 }
 
 function isBetween({ topics }: Log, from: Uint8Array, to: Uint8Array): boolean {
-  return topics[1] === topic(from) && topics[2] === topic(to);
+  return topics[1] === topicOf(from) && topics[2] === topicOf(to);
 }
 
 /** The amount of a transfer's log; null for data of another form. */
@@ -178,7 +177,7 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
  */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
-    const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
+    const topics = [ENDS, topicOf(authorization.from), topicOf(authorization.nonce)];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += MAX_LOG_SPAN) {
       const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + MAX_LOG_SPAN - 1)) };
       const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }], options);

@@ -1,6 +1,7 @@
 import { logsCall, MAX_LOG_SPAN, readLogs } from '../../chain/block-logs.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { hexToBytes } from '../../lib/hex.ts';
+import { topicOf } from './abi-words.ts';
 import { TRANSFER } from './token.ts';
 
 /**
@@ -86,5 +87,3 @@ export function createSurplusCount({ chain, usdc, payTo, without, known }: Surpl
     },
   };
 }
-
-const topicOf = (address: Uint8Array): `0x${string}` => `0x${Buffer.from(address).toString('hex').padStart(64, '0')}`;

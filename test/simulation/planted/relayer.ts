@@ -33,8 +33,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'payee of a transfer not compared',
     file: 'src/payment/evm/evidence.ts',
-    find: 'return topics[1] === topic(from) && topics[2] === topic(to);',
-    replace: 'return topics[1] === topic(from) || topics[2] === topic(to);',
+    find: 'return topics[1] === topicOf(from) && topics[2] === topicOf(to);',
+    replace: 'return topics[1] === topicOf(from) || topics[2] === topicOf(to);',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {

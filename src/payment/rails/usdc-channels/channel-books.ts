@@ -1,6 +1,7 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
+import { topicOf } from '../../evm/abi-words.ts';
 import { forBooks, type ReceiptRead, readReceipts } from '../../evm/books.ts';
 import type { Receipt } from '../../evm/evidence.ts';
 import { TRANSFER } from '../../evm/token.ts';
@@ -159,5 +160,4 @@ function unpaidIn(receipt: Receipt, { receiver, token }: Pick<ChannelBooksOption
   return sumOf(said) - sumOf(paid);
 }
 
-const topicOf = (address: Uint8Array): string => `0x${Buffer.from(address).toString('hex').padStart(64, '0')}`;
 const sumOf = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, one) => sum + one, 0n);

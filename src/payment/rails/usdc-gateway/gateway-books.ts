@@ -2,6 +2,7 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Payment } from '../../../store/ports/sales.ts';
 import type { GatewayTransferStore } from '../../../store/ports/transfers.ts';
+import { topicOf } from '../../evm/abi-words.ts';
 import { readReceipts } from '../../evm/books.ts';
 import type { Receipt } from '../../evm/evidence.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../evm/token.ts';
@@ -106,7 +107,7 @@ function creditIn(
   payTo: Uint8Array,
   { usdc, wallet }: Pick<GatewayBooksOptions, 'usdc' | 'wallet'>,
 ): bigint | null {
-  const to = `0x${bytesToHex(payTo).slice(2).padStart(64, '0')}`;
+  const to = topicOf(payTo);
   const credits: Record<string, bigint> = {};
   for (const { address, topics, data } of logs) {
     const emitter = address.toLowerCase();
