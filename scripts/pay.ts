@@ -3,13 +3,17 @@ import { payCommand } from './lib/pay/pay-command.ts';
 // A reader may have gone. Its write then fails, and the command says so; without a listener Node would end the program before that.
 process.stdout.on('error', () => {});
 
+const NEWLINE = 0x0a;
+
 process.exitCode = await payCommand(process.argv.slice(2), {
   env: process.env,
   folder: process.cwd(),
   // Standard output holds only the answer.
   say: (line) => console.error(line),
+  // A shell's prompt, and the next answer in a file, begin on a line of their own.
   deliver: (body) =>
     new Promise<void>((written, reject) => {
-      process.stdout.write(body, (error) => (error ? reject(error) : written()));
+      const line = body.at(-1) === NEWLINE ? body : Buffer.concat([body, Buffer.of(NEWLINE)]);
+      process.stdout.write(line, (error) => (error ? reject(error) : written()));
     }),
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Fault, PaymentChallenge } from './payment-challenge.ts';
-import { MAX_VALIDITY_SECONDS } from './usdc.ts';
+import { VALIDITY_SECONDS } from './usdc.ts';
 import { usdcToken } from './usdc-tokens.ts';
 
 /** In seconds: MPP's default where the challenge names no expiry. */
@@ -60,10 +60,9 @@ function readOne(challenge: PaymentChallenge): EvmOffer | Fault {
   };
 }
 
-/** When an authorization for this offer ends, in Unix seconds. Throws when the offer has expired, or stays open too long. */
+/** When an authorization for this offer ends, in Unix seconds: with the offer, or after ten minutes. Throws when the offer has expired. */
 export function evmValidity({ challenge: { expiresAt } }: EvmOffer, now: number): number {
   if (expiresAt === null) return now + DEFAULT_VALIDITY_SECONDS;
   if (expiresAt <= now) throw new Error(`the offer expired ${now - expiresAt} s ago; nothing was signed`);
-  if (expiresAt <= now + MAX_VALIDITY_SECONDS) return expiresAt;
-  throw new Error('the authorization would stay open for more than 7 days; nothing was signed');
+  return Math.min(expiresAt, now + VALIDITY_SECONDS);
 }

@@ -1,7 +1,6 @@
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
 import { keepEntries, readChallenge } from './challenge.ts';
-import { MAX_VALIDITY_SECONDS } from './usdc.ts';
 import { usdcToken } from './usdc-tokens.ts';
 
 const commonSchema = {
@@ -9,8 +8,7 @@ const commonSchema = {
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   amount: z.string().regex(/^\d{1,30}$/),
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-  // The client signs an authorization that is valid for so long.
-  maxTimeoutSeconds: z.int().positive().max(MAX_VALIDITY_SECONDS),
+  maxTimeoutSeconds: z.int().positive(),
 };
 const token = { name: z.string(), version: z.string(), assetTransferMethod: z.literal('eip3009').optional() };
 
@@ -50,9 +48,7 @@ export interface BuyableOffer {
 export function readOffer(header: string): BuyableOffer {
   const offer = pick(header, transferSchema);
   if (offer) return offer;
-  throw new Error(
-    'nothing on offer is a plain USDC transfer (scheme exact, EIP-3009, open for at most 7 days) on a chain whose USDC is known',
-  );
+  throw new Error('nothing on offer is a plain USDC transfer (scheme exact, EIP-3009) on a chain whose USDC is known');
 }
 
 /** Picks the first entry that is paid in USDC over a payment channel. Null when there is none. */

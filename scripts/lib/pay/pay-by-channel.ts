@@ -6,6 +6,7 @@ import { type BuyableOffer, ofChannel } from './offer.ts';
 import { type ChannelTerms, openChannel } from './open-channel.ts';
 import { CutOff, dropBody, isBusy, presentPayment } from './present-payment.ts';
 import { printable } from './printable.ts';
+import { signOffer } from './stock-client.ts';
 import { formatUsdc } from './usdc.ts';
 
 type Say = (line: string) => void;
@@ -42,7 +43,7 @@ export async function payByChannel(url: URL, offer: BuyableOffer, terms: Channel
   for (let isRetry = false; ; isRetry = true) {
     if (isRetry) say('corrected: the record of the channel was old; signing once more');
     // Pays the offer that was checked. A new request could bring another price.
-    const payload = await http.createPaymentPayload(offer.challenge).catch((cause: Error) => {
+    const payload = await signOffer(http, offer).catch((cause: Error) => {
       throw isRetry ? failed(cause.message) : cause;
     });
     const [deposit, max] = [depositIn(payload), maxClaimableIn(payload)];

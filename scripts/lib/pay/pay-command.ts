@@ -11,7 +11,7 @@ import { readChannelOffer, readOffer } from './offer.ts';
 import { type ChannelOrder, type Order, parse, readOrder, USAGE, UsageError } from './pay-options.ts';
 import { ANSWER_WITHIN_MS } from './present-payment.ts';
 import { printable } from './printable.ts';
-import { problemDetail } from './problem-detail.ts';
+import { foreseenRefusal, problemDetail } from './problem-detail.ts';
 import { checkSatsPrice, checkUsdcPrice } from './spending.ts';
 import { formatUsdc } from './usdc.ts';
 import { pickWay, type Way } from './ways-to-pay.ts';
@@ -69,6 +69,12 @@ async function ask(url: URL, { say, deliver }: Buyer): Promise<Asked | null> {
   throw new Error(
     `status ${answer.status} without a challenge of x402, L402 or MPP${where ? `, moved to ${printable(where)}` : ''}`,
   );
+}
+
+/** Throws where the seller says that it would refuse the request although it is paid. */
+function checkNotRefused({ body }: Asked): void {
+  const refusal = foreseenRefusal(body);
+  if (refusal !== null) throw new Error(`${printable(refusal)}; nothing was signed`);
 }
 
 function checkResource(url: URL, header: string): void {
@@ -171,6 +177,7 @@ async function serve(args: readonly string[], buyer: Buyer): Promise<void> {
   const order = readOrder(given, buyer.env);
   const asked = await ask(order.url, buyer);
   if (asked === null) return;
+  if (!order.channel?.refund) checkNotRefused(asked);
   if (order.channel) return useChannel(order, order.channel, asked.headers.get('payment-required') ?? '', buyer);
   const way = pickWay(asked.headers, order);
   if (way.kind === 'x402-usdc') return buyInUsdc(order, way.header, buyer);

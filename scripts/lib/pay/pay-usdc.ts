@@ -2,7 +2,7 @@ import { x402HTTPClient } from '@x402/fetch';
 import { namesTransaction, settledIn } from './answer-receipt.ts';
 import type { BuyableOffer } from './offer.ts';
 import { presentAuthorization } from './present-authorization.ts';
-import { createStockClient } from './stock-client.ts';
+import { createStockClient, signOffer } from './stock-client.ts';
 
 type Say = (line: string) => void;
 
@@ -12,7 +12,7 @@ export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${
   const terms = { privateKey, network: network as `eip155:${string}`, asset, maxUnits: offer.amountUnits };
   const client = new x402HTTPClient(createStockClient(terms));
   // Pays the challenge that was checked. A new request could bring another price.
-  const payload = await client.createPaymentPayload(offer.challenge);
+  const payload = await signOffer(client, offer);
   const { nonce, validBefore } = payload.payload.authorization as { nonce: string; validBefore: string };
   const headers = client.encodePaymentSignatureHeader(payload);
   const signed = { headers, amountUnits: offer.amountUnits, nonce, validBefore, transactionIn };

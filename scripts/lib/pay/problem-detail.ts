@@ -1,3 +1,5 @@
+import { WOULD_BE_REFUSED } from '../../../src/payment/hint.ts';
+
 /** The longest body that is parsed, in characters. */
 const MAX_BODY = 4096;
 
@@ -16,6 +18,18 @@ export function problemDetail(body: string): string | null {
     if (typeof detail !== 'string') return null;
     const said = SAID.get(charged);
     return said === undefined ? detail : `${detail} (the seller says: ${said})`;
+  } catch {
+    return null;
+  }
+}
+
+/** The hint of a 402 which says that the paid request would be a 400, as percall's do. Null for any other body. */
+export function foreseenRefusal(body: string): string | null {
+  if (body.length > MAX_BODY) return null;
+  try {
+    const { hint, detail } = JSON.parse(body) as { hint?: unknown; detail?: unknown };
+    const said = [hint, detail].find((text) => typeof text === 'string' && text.includes(WOULD_BE_REFUSED));
+    return (said as string | undefined) ?? null;
   } catch {
     return null;
   }

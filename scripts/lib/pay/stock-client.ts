@@ -1,6 +1,9 @@
+import type { PaymentPayload } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { x402Client } from '@x402/fetch';
+import { x402Client, type x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
+import type { BuyableOffer } from './offer.ts';
+import { VALIDITY_SECONDS } from './usdc.ts';
 
 interface ClientTerms {
   readonly privateKey: `0x${string}`;
@@ -18,4 +21,17 @@ export function createStockClient({ privateKey, network, asset, maxUnits }: Clie
   return new x402Client()
     .register(network, new ExactEvmScheme(privateKeyToAccount(privateKey)))
     .setSpendControls({ allowedAssets: [{ network, asset, maxAmountPerPayment: maxUnits.toString() }] });
+}
+
+/**
+ * Signs for an offer that was checked, with an official client, for ten minutes at most. The client takes the time from the entry that it signs for, so it
+ * gets a shorter one. The seller gets its own entry back, because it compares it with its offer.
+ */
+export async function signOffer(
+  http: x402HTTPClient,
+  { challenge, requirement }: BuyableOffer,
+): Promise<PaymentPayload> {
+  const maxTimeoutSeconds = Math.min(requirement.maxTimeoutSeconds, VALIDITY_SECONDS);
+  const payload = await http.createPaymentPayload({ ...challenge, accepts: [{ ...requirement, maxTimeoutSeconds }] });
+  return { ...payload, accepted: requirement };
 }

@@ -24,7 +24,7 @@ export function parseUsd(text: string): bigint | null {
 }
 
 /**
- * The longest that this buyer leaves an authorization open, in seconds: 7 days, and the 100 s that sellers add who also sell over Circle's Gateway. Whoever
- * holds the authorization can charge it until then.
+ * The longest that this buyer leaves an authorization open, in seconds, also where a seller allows a week. Whoever holds it can charge it until then. A
+ * payment is presented for up to seven minutes, and a seller needs seconds to settle it.
  */
-export const MAX_VALIDITY_SECONDS = 7 * 86_400 + 100;
+export const VALIDITY_SECONDS = 600;

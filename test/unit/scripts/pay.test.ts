@@ -6,6 +6,8 @@ import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createAccount } from '../../../src/embedded/accounts.ts';
+import { WOULD_BE_REFUSED } from '../../../src/payment/hint.ts';
+import { runCommand } from '../../support/service/operator-command.ts';
 import { payHere } from '../../support/service/pay-here.ts';
 
 const payer = createAccount();
@@ -24,6 +26,8 @@ const seller = {
   /** Its answer to each payment. Null: as above. Status 0 breaks the connection. */
   answer: null as { status: number; receipt: object | null } | null,
   maxTimeoutSeconds: 60,
+  /** The body of its 402. */
+  body: { hint: 'pay' } as object,
   /** The resource that it names. Null: the requested URL. */
   resource: null as string | null,
   paid: [] as IncomingHttpHeaders[],
@@ -48,6 +52,8 @@ beforeAll(async () => {
     if (request.url === '/openapi.json') {
       const operation = { get: { 'x-payment-info': { price: { amount: seller.listed } } } };
       response.writeHead(seller.listed === null ? 404 : 200).end(JSON.stringify({ paths: { '/thing': operation } }));
+    } else if (request.url?.startsWith('/free')) {
+      response.end(request.url === '/free' ? '{"free":true}' : '{"free":true}\n');
     } else if (request.url === '/moved') {
       response.writeHead(302, { location: '/thing' }).end();
     } else if (request.url === '/gone') {
@@ -66,7 +72,7 @@ beforeAll(async () => {
       else response.writeHead(200, headers).end('{"answer":42}');
     } else {
       if (request.headers['payment-signature']) seller.paid.push(request.headers);
-      response.writeHead(402, { 'payment-required': challenge(request.url ?? '') }).end('{"hint":"pay"}');
+      response.writeHead(402, { 'payment-required': challenge(request.url ?? '') }).end(JSON.stringify(seller.body));
     }
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -86,6 +92,7 @@ beforeEach(() => {
     thenRefuses: false,
     answer: null,
     maxTimeoutSeconds: 60,
+    body: { hint: 'pay' },
     resource: null,
     paid: [],
   });
@@ -187,13 +194,38 @@ test('says when the authorization ends, and its nonce, when no answer comes at a
   );
 });
 
-test('an authorization that would stay open for longer than seven days and a little is not signed', async () => {
-  seller.maxTimeoutSeconds = 7 * 86_400 + 101;
-  const { code, stderr } = await pay('/thing');
-  expect([code, seller.paid]).toEqual([1, []]);
-  expect(stderr).toContain('open for at most 7 days');
-  seller.maxTimeoutSeconds -= 1;
+test.each([
+  ['ten minutes where the seller allows a week', 604_900, 600],
+  ['a minute where the seller allows no more', 60, 60],
+])('an authorization is signed for %s, and the offer goes back unchanged', async (_case, allowed, signed) => {
+  seller.maxTimeoutSeconds = allowed;
+  const beganSeconds = Math.floor(Date.now() / 1000);
   expect((await pay('/thing')).code).toBe(0);
+  const endedSeconds = Math.ceil(Date.now() / 1000);
+  const sent = JSON.parse(Buffer.from(String(seller.paid[0]?.['payment-signature']), 'base64').toString());
+  expect(sent.accepted.maxTimeoutSeconds).toBe(allowed);
+  expect(Number(sent.payload.authorization.validBefore)).toBeGreaterThanOrEqual(beganSeconds + signed);
+  expect(Number(sent.payload.authorization.validBefore)).toBeLessThanOrEqual(endedSeconds + signed);
+});
+
+test.each([
+  ['a payment', []],
+  ['a payment over a channel', ['--channel']],
+  ['a dry run', ['--dry-run']],
+])('signs nothing for %s where the 402 says that the paid request would be a 400', async (_what, flags) => {
+  seller.body = {
+    hint: `name is missing. ${WOULD_BE_REFUSED}, uncharged: mend it before you sign. This answer costs 0.002 USDC on Arc.`,
+  };
+  const { code, stdout, stderr } = await pay('/thing', flags);
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+  expect(stderr).toMatch(/^failed: name is missing\. With a payment .*400.*; nothing was signed$/m);
+});
+
+test('the program ends an answer that has no newline with one, and adds none to another', async () => {
+  for (const path of ['/free', '/free-line']) {
+    const { code, stdout, stderr } = await runCommand('pay', [origin + path], { cwd: tmpdir(), env: {} });
+    expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"free":true}\n' });
+  }
 });
 
 test.each([
