@@ -1,4 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { startCommand } from '../../../scripts/lib/build/start-command.ts';
@@ -21,4 +25,29 @@ test('npm start builds by itself', () => {
 // A shell that stays between npm and the service would die of SIGTERM and leave the service running.
 test('npm start leaves no shell between npm and the service', () => {
   expect(packageJson.scripts.start).toMatch(/ && exec env \S+ node [^&|;]+$/);
+});
+
+test('npm run demo leaves no shell between npm and the demo', () => {
+  expect(packageJson.scripts.demo).toMatch(/^exec node [^&|;]+$/);
+});
+
+// npm compares the engines of packages with the Node that it runs on. The project's programs run on the Node that the project brings.
+test('npm ci prints no warning of engines on an older Node', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-npm-'));
+  try {
+    for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+      copyFileSync(join(import.meta.dirname, '../../..', name), join(folder, name));
+    const older = "Object.defineProperty(process,'version',{value:'v20.19.0'})";
+    const { stdout, stderr } = await promisify(execFile)('npm', ['ci', '--dry-run', '--offline'], {
+      cwd: folder,
+      env: {
+        ...{ PATH: process.env.PATH, HOME: folder },
+        NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(older)}"`,
+      },
+    });
+    expect(stdout).toMatch(/^added \d+ packages/m);
+    expect(stderr).toBe('');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
