@@ -147,6 +147,21 @@ async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Pr
   });
 }
 
+/** How often it is looked whether npm is still there, in milliseconds. */
+const LOOK_MS = 200;
+
+/**
+ * Stops the demo when npm, which started it, is gone: npm passes neither a kill -9 nor a hang-up on, and nobody could find the demo afterwards. Without
+ * npm the demo may outlive its parent, because a shell may end before a program that it has started.
+ */
+function stopWithNpm(stop: (why: string) => void): void {
+  if (process.env.npm_lifecycle_event !== 'demo') return;
+  const npm = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== npm) stop('the end of npm');
+  }, LOOK_MS).unref();
+}
+
 async function main(): Promise<number> {
   let options: Options | null;
   try {
@@ -160,6 +175,9 @@ async function main(): Promise<number> {
     return 0;
   }
   const stop = new AbortController();
+  stopWithNpm((why) => {
+    if (!stop.signal.aborted) stop.abort(new Error(`stopped by ${why}`));
+  });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       // A second signal ends the process at once. The child processes end with it.
