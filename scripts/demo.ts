@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { createAccount } from '../src/embedded/accounts.ts';
 import { showCollecting } from '../src/embedded/collector-progress.ts';
 import { freePort, nextFreePort } from '../src/embedded/free-port.ts';
 import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
@@ -7,10 +8,11 @@ import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serv
 import { buyByChannel } from './lib/demo/buy-by-channel.ts';
 import { buyOneCall } from './lib/demo/buy-one-call.ts';
 import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';
+import { sellOverLightning } from './lib/demo/sell-over-lightning.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
 
 const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC, fifty
-over a payment channel and one in sats, and keeps serving.
+over a payment channel and one in sats, sells one as another seller, and keeps serving.
 
   npm run demo [-- --ready-file PATH] [--port N] [--once] [--verbose]
 
@@ -24,13 +26,15 @@ Every key of .env.example reaches the service from the environment, for example 
 itself sets the keys of the chain, the accounts, the Lightning node, the exchanges and DATA_DIR, and names those that you gave in vain.
 Ctrl-C stops everything it started.`;
 
-/** The service's default port. The documents' examples use it. */
+/** The service's default port. */
 const PORT = 4021;
 
 const WALLET = '/v1/paid/chain/wallet';
 const FAILING = '/v1/paid/selftest/fail';
 /** Calls over the payment channel. */
 const CHANNEL_CALLS = 50;
+/** What the buyer of these calls has, in base units: one deposit, and a little more. */
+const CHANNEL_BUYER_UNITS = 2_000_000n;
 const SATS_WALLET = '/v1/lightning/chain/wallet';
 
 interface Options {
@@ -82,14 +86,26 @@ function lightningOf({ lightning }: EmbeddedNetwork): EmbeddedLightning {
   return lightning;
 }
 
+/** A channel can be refunded once in ten minutes. So the calls have a buyer of their own, and the one whose key is printed can use its channel at once. */
+async function channelBuyer(network: EmbeddedNetwork) {
+  const buyer = createAccount();
+  await network.fundUsdc(buyer.address, CHANNEL_BUYER_UNITS);
+  return buyer;
+}
+
 function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
-  const wallet = `'${url}${WALLET}?address=${network.buyer.address}'`;
+  const { payUrl, lndUrl, macaroon } = lightningOf(network);
+  const exports = {
+    ...{ ORIGIN: url, BUYER_PRIVATE_KEY: network.buyer.privateKey, RPC_URL: network.rpcUrl, PAYER_URL: payUrl },
+    ...{ LND_URL: lndUrl, LND_MACAROON: macaroon },
+  };
   say(`\nThe data is in ${network.dataDir}. It is deleted when the demo ends. Ctrl-C ends it.`);
-  say('Buy a call from another terminal, in this folder:');
-  say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- ${wallet}`);
-  say('docs/paying.md shows how to pay over a channel (with RPC_URL) and in sats (with PAYER_URL). Here they are:');
-  say(`  RPC_URL=${network.rpcUrl}`);
-  say(`  PAYER_URL=${lightningOf(network).payUrl}`);
+  say('Paste these lines into another terminal, in this folder:');
+  for (const [name, value] of Object.entries(exports)) say(`  export ${name}=${value}`);
+  say(
+    'Then the examples of README.md, docs/paying.md and docs/selling.md run there as they are. For a first purchase:',
+  );
+  say(`  npm run -s pay -- "$ORIGIN${WALLET}?address=${network.buyer.address}"`);
   say(`\nOpen ${url}`);
 }
 
@@ -119,10 +135,12 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     await showCollecting(service.url, headOf, say, stopping);
     const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
     await buyOneCall({ network, origin: service.url, calls, say, stopping });
-    await buyByChannel({ network, origin: service.url, path: calls.paid, calls: CHANNEL_CALLS, say, stopping });
+    const channel = { origin: service.url, path: calls.paid, calls: CHANNEL_CALLS };
+    await buyByChannel({ network, buyer: await channelBuyer(network), ...channel, say, stopping });
     const { buyer, seller } = network;
     const inSats = { paid: `${SATS_WALLET}?address=${buyer.address}`, other: `${SATS_WALLET}?address=${seller}` };
     await buyOverLightning({ lightning, origin: service.url, calls: inSats, say, stopping });
+    await sellOverLightning({ lightning, origin: service.url, say, stopping });
     if (options.readyFile) await writeJsonAtomically(options.readyFile, readyDocument(network, service));
     if (options.once) return;
     explain(network, service);

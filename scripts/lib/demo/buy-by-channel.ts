@@ -2,6 +2,7 @@ import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import type { Hex } from 'viem';
+import type { Account } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { balanceOf } from '../../../src/embedded/usdc-reads.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
@@ -13,6 +14,8 @@ import { claimsOf, type MinedGas, minedGas } from './channel-gas.ts';
 
 interface Purchase {
   readonly network: EmbeddedNetwork;
+  /** Who buys. */
+  readonly buyer: Account;
   readonly origin: string;
   /** The path that is bought, with its query. */
   readonly path: string;
@@ -26,12 +29,12 @@ interface Purchase {
  * costs for each call. Throws at the first broken promise: a status, a receipt, a balance, a missing claim.
  */
 export async function buyByChannel(purchase: Purchase): Promise<void> {
-  const { network, path, calls, say } = purchase;
+  const { network, buyer, path, calls, say } = purchase;
   say(`\nBuying ${calls} calls over a payment channel  GET ${path}`);
   const asked = await untilChannelsOffered(purchase.origin + path, purchase.stopping);
   const price = BigInt(asked.amount);
   say(`  the 402’s entry ${asked.scheme}: ${formatUsdc(price)} a call, from a deposit of ${depositText(asked)}`);
-  const before = await balanceOf(network, network.buyer.address);
+  const before = await balanceOf(network, buyer.address);
   const { pay, refund } = openClient(purchase, asked);
 
   const first = await pay();
@@ -61,14 +64,14 @@ export async function buyByChannel(purchase: Purchase): Promise<void> {
   const others = new Set([receipt.transaction as Hex, ...claims.map(({ transaction }) => transaction)]);
   const rest = await Promise.all([...others].map((hash) => minedGas(network, hash)));
   printCost(say, { deposit, rest, calls, price });
-  const paid = before - (await balanceOf(network, network.buyer.address));
+  const paid = before - (await balanceOf(network, buyer.address));
   expect(paid === charged, `the buyer paid ${formatUsdc(paid)} instead of ${formatUsdc(charged)}`);
   say(`  the buyer paid ${formatUsdc(paid)}: ${calls} times the price, and nothing else`);
 }
 
-function openClient({ network, origin, path, stopping }: Purchase, asked: PaymentRequirements) {
+function openClient({ network, buyer, origin, path, stopping }: Purchase, asked: PaymentRequirements) {
   const { client, scheme } = createChannelClient({
-    ...{ privateKey: network.buyer.privateKey, network: `eip155:${network.chainId}`, asset: network.usdc },
+    ...{ privateKey: buyer.privateKey, network: `eip155:${network.chainId}`, asset: network.usdc },
     ...{ maxUnits: BigInt(asked.amount), maxDeposit: BigInt(String(asked.extra.minDeposit)) },
     ...{ rpcUrl: network.rpcUrl, storage: new InMemoryClientChannelStorage() },
   });
