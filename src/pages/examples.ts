@@ -77,13 +77,15 @@ export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path
   return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
 }
 
-/** The same ten lines for any call. */
+/** Ten lines for any call. They say which variable of the environment is missing. */
 export function buyInTypeScript({ network, asset, target, maxAmount, init = '' }: Purchase): string {
+  const needed = ['BUYER_PRIVATE_KEY', ...(target.includes('process.env.ORIGIN') ? ['ORIGIN'] : [])];
+  const names = needed.map(quoteScript).join(', ');
   return `import { x402Client } from '@x402/core/client';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
-
+for (const name of [${names}]) if (!process.env[name]) throw new Error(\`\${name} is not set\`);
 const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${maxAmount}' } as const;
 const client = new x402Client().register('${network}', new ExactEvmScheme(privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as \`0x\${string}\`)));
 const pay = wrapFetchWithPayment(fetch, client.setSpendControls({ allowedAssets: [asset] }));

@@ -25,6 +25,25 @@ export const inRepository = (pattern: string): string[] => globSync(pattern, { c
 /** A file's text; `path` is from the repository's root. */
 export const readText = (path: string): string => readFileSync(join(REPOSITORY, path), 'utf8');
 
+/** A fenced block of a document. */
+export interface Block {
+  readonly document: string;
+  /** Its first line, from 1. */
+  readonly line: number;
+  readonly language: string;
+  readonly code: string;
+  /** The comment on the line before it, which says how it is run. Null: there is none. */
+  readonly mark: string | null;
+}
+
+/** The fenced blocks of a document, in its order. */
+export function fencedBlocks(document: string, text = readText(document)): Block[] {
+  return [...text.matchAll(/^(?:<!-- (.*) -->\n)?```(\w*)\n([\s\S]*?)^```$/gm)].map((found) => {
+    const [, mark = null, language = '', code = ''] = found;
+    return { document, line: text.slice(0, found.index).split('\n').length, language, code, mark };
+  });
+}
+
 /** The contents of the fenced blocks of one language, in the document's order. */
 export function blocksOf(text: string, language: string): string[] {
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code = '']) =>

@@ -10,9 +10,8 @@ import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
-// Takes the commands from docs/ and runs them unchanged, with the addresses and keys of a local service.
+// Takes the commands of operators from docs/ and runs them unchanged, with the paths of a local service. Those of buyers and sellers run in blocks.test.ts.
 
-const paying = commandsOf(readText('docs/paying.md'));
 const selling = commandsOf(readText('docs/selling.md'));
 const operating = commandsOf(readText('docs/operating.md'));
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
@@ -21,7 +20,7 @@ countRunningTime();
 
 let examples: Examples;
 beforeAll(async () => {
-  examples = await openExamples({ lightning: true });
+  examples = await openExamples();
 });
 afterAll(() => examples?.stop());
 
@@ -47,50 +46,12 @@ async function run(command: string, placeholders: Record<string, string>, env: R
   });
 }
 
-describe('docs/paying.md', () => {
-  test('shows free URLs that answer', async () => {
-    const urls = paying.flatMap((line) => /^curl '?http:\/\/127\.0\.0\.1:4021(\/[^\s']*)/.exec(line)?.[1] ?? []);
-    expect(urls.length).toBeGreaterThanOrEqual(6);
-    for (const path of urls) expect([path, (await examples.service.get(path)).status]).toEqual([path, 200]);
-  });
-
-  test('shows how npm run pay buys in USDC', async () => {
-    const { network, service } = examples;
-    const command = shown(paying, /^BUYER_PRIVATE_KEY=/);
-    const { code, stderr } = await run(command, { '0x…': network.buyer.privateKey, 'https://HOST': service.origin });
-    expect(stderr).toMatch(/^paid: +0\.0005 USDC, transaction 0x[0-9a-f]{64}$/m);
-    expect(code).toBe(0);
-  });
-
-  test('shows how npm run pay buys in sats from the demo’s buyer', async () => {
-    const { network, service } = examples;
-    const asked = /'https:\/\/HOST\/.*$/.exec(shown(paying, /^NWC_PAYER=/))?.[0] ?? '';
-    const { code, stderr } = await run(shown(paying, /^PAYER_URL=/), {
-      'http://127.0.0.1:PORT/pay': String(network.lightning?.payUrl),
-      '…': asked.replace('https://HOST', service.origin),
-    });
-    expect(stderr).toMatch(/^paid: +\d+ sat by PAYER_URL, payment hash [0-9a-f]{64}$/m);
-    expect(code).toBe(0);
-  });
-});
-
 describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is not installed)'}`, () => {
   test('shows how a route is listed: the URL is read, and a private address is refused', async () => {
     const { service } = examples;
-    const { stdout } = await run(shown(selling, /\/v1\/market /), {
-      'https://HOST': service.origin,
-      'https://seller.example': 'https://127.0.0.1',
-    });
+    const placeholders = { 'https://seller.example': 'https://127.0.0.1' };
+    const { stdout } = await run(shown(selling, /\/v1\/market" /), placeholders, { ORIGIN: service.origin });
     expect(JSON.parse(stdout)).toMatchObject({ code: 'url_not_public', charged: false });
-  });
-
-  test('shows how a proof is settled: a body of another form is refused with the reason in the table', async () => {
-    const { service, write } = examples;
-    const { stdout } = await run(shown(selling, /\/facilitator\/settle /), {
-      'https://HOST': service.origin,
-      'payment.json': write('payment.json', '{ "x402Version": 2 }'),
-    });
-    expect(JSON.parse(stdout)).toMatchObject({ success: false, errorReason: 'invalid_request' });
   });
 });
 

@@ -65,6 +65,7 @@ describe('on the landing page', () => {
 
 describe('in the README', () => {
   const readme = readText('README.md');
+  /** Where the demo that made the shown answers was. */
   const SHOWN_ORIGIN = 'http://127.0.0.1:4021';
   const PATH = '/v1/paid/chain/wallet?address=0x3600000000000000000000000000000000000000';
   const [challenge, receipt, body] = blocksOf(readme, 'json').map((block) => JSON.parse(block));
@@ -85,9 +86,10 @@ describe('in the README', () => {
     'the README’s curl prints the 402 that the README shows, except for the address and the seller',
     async () => {
       const { service, network } = examples;
-      const command = commandsOf(readme).find((line) => line.startsWith('curl ')) ?? '';
-      expect(command).toContain(`${SHOWN_ORIGIN}${PATH}`);
-      const { stdout } = await run('sh', ['-c', command.replace(SHOWN_ORIGIN, service.origin)]);
+      const command = commandsOf(readme).find((line) => line.includes('payment-required')) ?? '';
+      expect(command).toContain(`"$ORIGIN${PATH}"`);
+      expect(challenge.resource.url).toBe(`${SHOWN_ORIGIN}${PATH}`);
+      const { stdout } = await run('sh', ['-c', command], { env: { ...env, ORIGIN: service.origin } });
       const { extensions, ...printed } = JSON.parse(stdout);
       expect(Object.keys(extensions).sort()).toEqual(['bazaar', 'payment-identifier']);
       const [requirement] = challenge.accepts;

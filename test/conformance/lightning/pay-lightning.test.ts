@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { sellOverLightning } from '../../../scripts/lib/demo/sell-over-lightning.ts';
 import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
@@ -278,4 +279,14 @@ test('npm run pay reports a file without a proof, and a proof with a URL beside 
   expect(await pay(['--proof', path])).toMatchObject({ code: 1, stderr: expect.stringContaining('holds no proof') });
   expect(await pay(['--proof', join(folder, 'none')])).toMatchObject({ code: 1 });
   expect(await pay(['--proof', path, fresh()])).toMatchObject({ code: 2 });
+});
+
+test('the demonstration’s other seller has its proof claimed once by the facilitator, and shows no preimage', async () => {
+  const lines: string[] = [];
+  const say = (line: string) => void lines.push(line);
+  await sellOverLightning({ lightning, origin: service.origin, say, stopping: new AbortController().signal });
+  const answers = lines.filter((line) => line.startsWith('  ← 200  ')).map((line) => JSON.parse(line.slice(9)));
+  expect(answers).toMatchObject([{ success: true }, { success: false, errorReason: 'duplicate_settlement' }]);
+  const [hash] = answers.map(({ transaction }) => String(transaction));
+  expect(lines.join('\n').match(/[0-9a-f]{64}/g)).toEqual([hash]);
 });
