@@ -82,6 +82,41 @@ const PAYLOAD = {
   description: 'The decoded PAYMENT-SIGNATURE of the buyer, unchanged',
 };
 
+/** The scheme's own test vector, a proof of 2023: its key is 1 and its preimage is published. It shows the form, and settles nothing any more. */
+const TERMS = {
+  scheme: 'exact',
+  network: 'lnbtc:000000000019d6689c085ae165831e93',
+  asset: 'BTC',
+  amount: '25000',
+  payTo: '0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',
+  maxTimeoutSeconds: 300,
+  extra: {
+    assetTransferMethod: 'bolt11',
+    paymentFlow: 'upfront',
+    invoice:
+      'lnbc250n1pj48ugqpp54y3u9s8ylemsv8l3ewyzzu0klhujvuvmkl6llchq23vy8rzjsf0qsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3z' +
+      'yg3zyg3zyg3zygshp5p4nz8am4uqj4q8a87z3sk4x6yk4dv2mvel34epw68qqkwy0xcqvqxqzfvcqpjr4rx6ls6j5rpwknuea64evlk7yfx56wmqce' +
+      'r5eerekdsn9tlv6v4ex9mlz5dtm9qapl3svwlqcf7837dmjkru9z9w4h2rvm0md52w2sqxrwu5f',
+    requestHash: '0d6623f775e025501fa7f0a30b54da25aad62b6ccfe35c85da38016711e6c018',
+    requestBindingProfile: 'http:1',
+    requestBindingParams: { headers: [] },
+  },
+};
+const PROOF_EXAMPLE = {
+  x402Version: 2,
+  paymentPayload: {
+    x402Version: 2,
+    accepted: TERMS,
+    payload: { preimage: '0001020304050607080900010203040506070809000102030405060708090102' },
+  },
+  paymentRequirements: TERMS,
+};
+const SETTLEMENT_EXAMPLE = {
+  success: true,
+  transaction: 'a923c2c0e4fe77061ff1cb882171f6fdf926719bb7f5ffe2e05458438c52825e',
+  network: TERMS.network,
+};
+
 const descriptor = (operationId: string): Json => ({
   operationId,
   summary: 'What the facilitator does, its limits, and how much it has settled.',
@@ -114,13 +149,16 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
       summary: 'Checks a Lightning proof against a seller\u2019s requirements and claims it once.',
       description:
         'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s reason. Nothing moves: the sats are with the seller already. No preimage is kept.',
-      body: object({
-        x402Version: { type: 'integer', enum: [2] },
-        paymentPayload: PAYLOAD,
-        paymentRequirements: REQUIREMENT,
-      }),
+      body: {
+        ...object({
+          x402Version: { type: 'integer', enum: [2] },
+          paymentPayload: PAYLOAD,
+          paymentRequirements: REQUIREMENT,
+        }),
+        examples: [PROOF_EXAMPLE],
+      },
       response: {
-        200: json(SETTLEMENT, 'Claimed, or refused with a reason'),
+        200: json({ ...SETTLEMENT, examples: [SETTLEMENT_EXAMPLE] }, 'Claimed, or refused with a reason'),
         400: json(
           SETTLEMENT,
           '`invalid_request`: the body, its payload or its requirements are no object, or x402Version is not 2',
