@@ -16,6 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { formatUsdc } from '../../../scripts/lib/pay/usdc.ts';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Block, fencedBlocks } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
@@ -105,13 +107,18 @@ describe('a block of a document', () => {
   });
 });
 
+/** The route that most blocks buy. */
+const price = catalogue.find(({ path, price }) => path === '/fees/estimate' && price)?.price ?? { usd: '', units: 0n };
+/** What is left of a deposit of 1 USDC after the program's three calls and the shell's one. */
+const LEFT = formatUsdc(1_000_000n - 4n * price.units);
+
 /** What the output of some blocks must show, by a text of the block. */
 const SHOWN: readonly (readonly [string, RegExp])[] = [
   ['payment-required', /^\{"x402Version":2/],
   ['new ExactEvmScheme', /0x[0-9a-f]{64}\n$/],
-  ['--max-usdc', /^paid: +0\.0005 USDC, transaction 0x[0-9a-f]{64}$/m],
+  ['--max-usdc', new RegExp(`^paid: +${price.usd} USDC, transaction 0x[0-9a-f]{64}$`, 'm')],
   ['new BatchSettlementEvmScheme', /^200\n200\n200\n$/],
-  ['--refund', /^refund: +0\.998 USDC, transaction 0x[0-9a-f]{64}/m],
+  ['--refund', new RegExp(`^refund: +${LEFT}, transaction 0x[0-9a-f]{64}`, 'm')],
   ['fetch402', /gas: \d+/],
   ['--max-sats', /^paid: +\d+ sat by PAYER_URL, payment hash [0-9a-f]{64}$/m],
   ['/facilitator/settle', /^\{"success":true,"transaction":"[0-9a-f]{64}"/],
