@@ -86,7 +86,10 @@ function lightningOf({ lightning }: EmbeddedNetwork): EmbeddedLightning {
   return lightning;
 }
 
-/** A channel can be refunded once in ten minutes. So the calls have a buyer of their own, and the one whose key is printed can use its channel at once. */
+/**
+ * Makes a buyer of their own for the calls over a channel. A channel can be refunded once in ten minutes, and the buyer
+ * whose key is printed can use its own at once.
+ */
 async function channelBuyer(network: EmbeddedNetwork) {
   const buyer = createAccount();
   await network.fundUsdc(buyer.address, CHANNEL_BUYER_UNITS);
@@ -96,8 +99,12 @@ async function channelBuyer(network: EmbeddedNetwork) {
 function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
   const { payUrl, lndUrl, macaroon } = lightningOf(network);
   const exports = {
-    ...{ ORIGIN: url, BUYER_PRIVATE_KEY: network.buyer.privateKey, RPC_URL: network.rpcUrl, PAYER_URL: payUrl },
-    ...{ LND_URL: lndUrl, LND_MACAROON: macaroon },
+    ORIGIN: url,
+    BUYER_PRIVATE_KEY: network.buyer.privateKey,
+    RPC_URL: network.rpcUrl,
+    PAYER_URL: payUrl,
+    LND_URL: lndUrl,
+    LND_MACAROON: macaroon,
   };
   say(`\nThe data is in ${network.dataDir}. It is deleted when the demo ends. Ctrl-C ends it.`);
   say('Paste these lines into another terminal, in this folder:');
@@ -169,8 +176,8 @@ async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Pr
 const LOOK_MS = 200;
 
 /**
- * Stops the demo when npm, which started it, is gone: npm passes neither a kill -9 nor a hang-up on, and nobody could find the demo afterwards. Without
- * npm the demo may outlive its parent, because a shell may end before a program that it has started.
+ * Stops the demo when npm, which started it, is gone. npm passes neither a kill -9 nor a hang-up on, and nobody would
+ * find the demo afterwards. Without npm the demo may outlive its parent, because a shell may end before its programs.
  */
 function stopWithNpm(stop: (why: string) => void): void {
   if (process.env.npm_lifecycle_event !== 'demo') return;

@@ -21,7 +21,7 @@ export function createHint(
   };
 }
 
-/** How a hint says that the paid request would be refused. A client may look for it before it signs, as `npm run pay` does. */
+/** How a hint says that the paid request would be refused. `npm run pay` looks for it before it signs. */
 export const WOULD_BE_REFUSED = 'With a payment this request would be a 400';
 
 /** A request without a payment gets its price whatever its parameters are. Its client must not learn of a fault after it has signed. */

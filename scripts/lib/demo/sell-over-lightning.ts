@@ -16,8 +16,9 @@ const AMOUNT_MSAT = 4000n;
 const EXPIRY_SECONDS = 300;
 
 /**
- * Plays a seller of other data, on the seller's node: makes an invoice over a request, lets the buyer pay it, posts the proof to the facilitator, and
- * posts it again. Prints each step. Throws unless the first is a success and the second is refused. `docs/selling.md` shows the same as a sample.
+ * Plays a seller of other data, on the seller's node: makes an invoice over a request, lets the buyer pay it, posts the
+ * proof to the facilitator, and posts it again. Prints each step. Throws unless the first is a success and the second is
+ * refused. `docs/selling.md` shows the same as a sample.
  */
 export async function sellOverLightning({ lightning, origin, say, stopping }: Sale): Promise<void> {
   say(`\nSelling as somebody else over Lightning  GET ${SOLD}`);

@@ -60,7 +60,10 @@ function readOne(challenge: PaymentChallenge): EvmOffer | Fault {
   };
 }
 
-/** When an authorization for this offer ends, in Unix seconds: with the offer, or after ten minutes. Throws when the offer has expired. */
+/**
+ * When an authorization for this offer ends, in Unix seconds: with the offer, or after ten minutes. Throws when the offer
+ * has expired.
+ */
 export function evmValidity({ challenge: { expiresAt } }: EvmOffer, now: number): number {
   if (expiresAt === null) return now + DEFAULT_VALIDITY_SECONDS;
   if (expiresAt <= now) throw new Error(`the offer expired ${now - expiresAt} s ago; nothing was signed`);

@@ -24,8 +24,9 @@ export function createStockClient({ privateKey, network, asset, maxUnits }: Clie
 }
 
 /**
- * Signs for an offer that was checked, with an official client, for ten minutes at most. The client takes the time from the entry that it signs for, so it
- * gets a shorter one. The seller gets its own entry back, because it compares it with its offer.
+ * Signs for an offer that was checked, with an official client, for ten minutes at most. The client takes the time from
+ * the entry that it signs for, so it gets a shorter one. The seller gets its own entry back, because it compares that
+ * with its offer.
  */
 export async function signOffer(
   http: x402HTTPClient,

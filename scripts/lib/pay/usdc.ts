@@ -24,7 +24,7 @@ export function parseUsd(text: string): bigint | null {
 }
 
 /**
- * The longest that this buyer leaves an authorization open, in seconds, also where a seller allows a week. Whoever holds it can charge it until then. A
- * payment is presented for up to seven minutes, and a seller needs seconds to settle it.
+ * The longest that this buyer leaves an authorization open, in seconds, also where a seller allows a week. Whoever holds
+ * it can charge it until then. A payment is presented for up to seven minutes, and a seller settles it within seconds.
  */
 export const VALIDITY_SECONDS = 600;

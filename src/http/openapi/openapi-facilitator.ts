@@ -82,7 +82,10 @@ const PAYLOAD = {
   description: 'The decoded PAYMENT-SIGNATURE of the buyer, unchanged',
 };
 
-/** The scheme's own test vector, a proof of 2023: its key is 1 and its preimage is published. It shows the form, and settles nothing any more. */
+/**
+ * The terms of the scheme's own test vector, a proof of 2023: its key is 1 and its preimage is published. It shows the
+ * form, and settles nothing any more.
+ */
 const TERMS = {
   scheme: 'exact',
   network: 'lnbtc:000000000019d6689c085ae165831e93',

@@ -23,8 +23,8 @@ import { type Block, fencedBlocks } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { openExamples, ROOT } from '../../support/service/shown-code.ts';
 
-// Every block of the documents for buyers and sellers. What is shown is run as it is printed, in the documents' order. A comment before a block says what
-// the reader does with it, where that is not to paste it:
+// Every block of the documents for buyers and sellers. What is shown is run as it is printed, in the documents' order.
+// A comment before a block says what the reader does with it, where that is not to paste it:
 //   <!-- run: npx node buy.ts -->   save it as the file that the command names, and run the command
 //   <!-- demo: … -->                run it in a terminal of its own
 //   <!-- outside: … -->             it needs somebody else, so it is only parsed
@@ -173,7 +173,9 @@ interface Beside {
 async function besideDemo(clone: string, command: string): Promise<Beside> {
   const env = { ...CHILD_ENV, HOME: process.env.HOME, TMPDIR: join(clone, 'tmp') };
   const child = spawn('bash', ['-c', `exec ${command}`], {
-    ...{ cwd: clone, env, stdio: ['ignore', 'pipe', 'pipe'] as const },
+    cwd: clone,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const gone = once(child, 'exit');
   let output = '';
@@ -203,8 +205,12 @@ async function besideService(): Promise<Beside> {
   await untilChannelsAreOffered(`${service.origin}/v1/paid/fees/estimate`);
   await vi.waitFor(async () => expect((await service.get('/v1/fees/estimate')).status).toBe(200), 60_000);
   const exported = {
-    ...{ ORIGIN: service.origin, BUYER_PRIVATE_KEY: network.buyer.privateKey, RPC_URL: network.rpcUrl },
-    ...{ PAYER_URL: payUrl, LND_URL: lndUrl, LND_MACAROON: macaroon },
+    ORIGIN: service.origin,
+    BUYER_PRIVATE_KEY: network.buyer.privateKey,
+    RPC_URL: network.rpcUrl,
+    PAYER_URL: payUrl,
+    LND_URL: lndUrl,
+    LND_MACAROON: macaroon,
   };
   return { exported, stop };
 }

@@ -10,7 +10,8 @@ import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
-// Takes the commands of operators from docs/ and runs them unchanged, with the paths of a local service. Those of buyers and sellers run in blocks.test.ts.
+// Takes the commands of operators from docs/ and runs them unchanged, with the paths of a local service. Those of buyers
+// and sellers run in blocks.test.ts.
 
 const selling = commandsOf(readText('docs/selling.md'));
 const operating = commandsOf(readText('docs/operating.md'));

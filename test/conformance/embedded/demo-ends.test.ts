@@ -39,7 +39,9 @@ const commandLine = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`
 async function startDemo(): Promise<void> {
   const env = { ...CHILD_ENV, HOME: process.env.HOME, TMPDIR: folder };
   const child = spawn('npm', ['run', 'demo', '--', '--port', '0'], {
-    ...{ cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] as const },
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   npm = child;
   let output = '';

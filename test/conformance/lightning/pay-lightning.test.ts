@@ -281,7 +281,7 @@ test('npm run pay reports a file without a proof, and a proof with a URL beside 
   expect(await pay(['--proof', path, fresh()])).toMatchObject({ code: 2 });
 });
 
-test('the demonstration’s other seller has its proof claimed once by the facilitator, and shows no preimage', async () => {
+test('the demonstration’s other seller has its proof claimed once, and shows no preimage', async () => {
   const lines: string[] = [];
   const say = (line: string) => void lines.push(line);
   await sellOverLightning({ lightning, origin: service.origin, say, stopping: new AbortController().signal });

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { blocksOf, readText } from '../../support/documents.ts';
 
-// Prices stand in the catalogue. Each one that README.md and docs/paying.md state is compared with it. The range in README.md's first lines is compared
-// with the prices of the service in test/conformance/payment/prices.test.ts.
+// Prices stand in the catalogue. Each one that README.md and docs/paying.md state is compared with it. The range in
+// README.md's first lines is compared in test/conformance/payment/prices.test.ts.
 
 const readme = readText('README.md');
 const paying = readText('docs/paying.md');

@@ -214,7 +214,7 @@ test.each([
   ['a dry run', ['--dry-run']],
 ])('signs nothing for %s where the 402 says that the paid request would be a 400', async (_what, flags) => {
   seller.body = {
-    hint: `name is missing. ${WOULD_BE_REFUSED}, uncharged: mend it before you sign. This answer costs 0.002 USDC on Arc.`,
+    hint: `name is missing. ${WOULD_BE_REFUSED}, uncharged: mend it before you sign. It costs 0.002 USDC on Arc.`,
   };
   const { code, stdout, stderr } = await pay('/thing', flags);
   expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });

@@ -31,7 +31,8 @@ test('npm run demo leaves no shell between npm and the demo', () => {
   expect(packageJson.scripts.demo).toMatch(/^exec node [^&|;]+$/);
 });
 
-// npm compares the engines of packages with the Node that it runs on. The project's programs run on the Node that the project brings.
+// npm compares the engines of packages with the Node that it runs on. The project's programs run on the Node that it
+// brings.
 test('npm ci prints no warning of engines on an older Node', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'percall-npm-'));
   try {
@@ -41,7 +42,8 @@ test('npm ci prints no warning of engines on an older Node', async () => {
     const { stdout, stderr } = await promisify(execFile)('npm', ['ci', '--dry-run', '--offline'], {
       cwd: folder,
       env: {
-        ...{ PATH: process.env.PATH, HOME: folder },
+        PATH: process.env.PATH,
+        HOME: folder,
         NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(older)}"`,
       },
     });
