@@ -1,3 +1,6 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { pathOf } from './problem.ts';
+
 /** Headers that a page's script may read. Without them a buyer in a browser could not see the terms of payment. */
 const EXPOSED = [
   'PAYMENT-REQUIRED',
@@ -29,13 +32,30 @@ const ALLOWED = [
 ].join(', ');
 
 /**
- * The CORS headers of every answer. Pages of any origin may read it, because nothing here depends on cookies.
+ * The CORS headers of every answer to buyers. Pages of any origin may read it, because nothing here depends on cookies.
  * Two constants do not need @fastify/cors, which copies its options for every request (figures in README.md beside this).
  */
 export const CORS_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED,
 } as const;
+
+/** With it a browser takes a body as what its type says, and never as a script or a page. Every answer has it. */
+export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;
+
+/** Routes of an operator's machines. They say how the service does, so no page of another origin may read them. */
+const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
+
+/** Whether a preflight of this target is answered without CORS headers. */
+export function isClosedToPages(target: string): boolean {
+  return CLOSED_TO_PAGES.has(pathOf(target));
+}
+
+/** Takes the CORS headers off an answer. The first hook of a route that pages may not read. */
+export function closeToPages(_request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  for (const name of Object.keys(CORS_HEADERS)) reply.removeHeader(name);
+  done();
+}
 
 /**
  * The additional headers of a preflight's answer. Every OPTIONS request counts as a preflight and passes no gate, because a browser cannot attach a

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { type AppError, NotFound } from '../errors.ts';
-import { CORS_HEADERS } from './cors.ts';
+import { CORS_HEADERS, NOSNIFF } from './cors.ts';
 import { asAppError } from './framework-errors.ts';
 import { problemHeaders, renderProblem } from './problem.ts';
 
@@ -49,7 +49,7 @@ export function sendProblem(
 
 /** Answers a request that fails before routing (a URL that cannot be decoded). No hook has run, so the common headers are set here. */
 export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': request.id, ...CORS_HEADERS });
+  reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
   sendProblem(request, reply, asAppError(error));
 }
 

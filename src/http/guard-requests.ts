@@ -1,7 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
-import { CORS_HEADERS, PREFLIGHT_HEADERS } from './cors.ts';
+import { CORS_HEADERS, isClosedToPages, NOSNIFF, PREFLIGHT_HEADERS } from './cors.ts';
 import { watchProxies } from './watch-proxies.ts';
 
 /** Longer request targets are refused before routes, limits and gates. */
@@ -12,6 +12,7 @@ const NO_HOST = new AppError(400, 'host_missing', 'HTTP/1.1 requests carry a Hos
 
 const ALLOW_ORIGIN = CORS_HEADERS['access-control-allow-origin'];
 const EXPOSE = CORS_HEADERS['access-control-expose-headers'];
+const TYPE_OPTIONS = NOSNIFF['x-content-type-options'];
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -21,8 +22,8 @@ declare module 'fastify' {
 }
 
 /**
- * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request id and the CORS headers on every
- * answer. Unacceptable requests and preflights are answered here, before limits and gates. So is a request that no route answers: `refusalOf` says whether
+ * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request id and the common
+ * headers on every answer. Unacceptable requests and preflights are answered here, before limits and gates. So is a request that no route answers: `refusalOf` says whether
  * its method is the reason. Its body is not read then.
  * The Host check is Node's own, done here because Node would answer without id and body.
  */
@@ -36,6 +37,7 @@ export function guardRequests(
   app.addHook('onRequest', (request, reply, done) => {
     request.startedMs = performance.now();
     reply.header('x-request-id', request.id);
+    reply.header('x-content-type-options', TYPE_OPTIONS);
     reply.header('access-control-allow-origin', ALLOW_ORIGIN);
     reply.header('access-control-expose-headers', EXPOSE);
     const { raw } = request;
@@ -43,10 +45,16 @@ export function guardRequests(
     if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) watch(request);
     if ((raw.url?.length ?? 0) > MAX_URL_LENGTH) return done(TOO_LONG);
     if (headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);
-    if (raw.method === 'OPTIONS') return void reply.headers(PREFLIGHT_HEADERS).code(204).send();
+    if (raw.method === 'OPTIONS') return answerPreflight(raw.url ?? '', reply);
     if (request.is404) return done(refusalOf(request) ?? undefined);
     done();
   });
   // Without a route for OPTIONS the not-found handler would count it. The hook above answers it before this handler.
   app.options('*', (_request, reply) => reply.code(204).send());
+}
+
+function answerPreflight(target: string, reply: FastifyReply): void {
+  if (isClosedToPages(target)) for (const name of Object.keys(CORS_HEADERS)) reply.removeHeader(name);
+  else reply.headers(PREFLIGHT_HEADERS);
+  reply.code(204).send();
 }

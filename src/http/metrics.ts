@@ -66,21 +66,29 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
 }
 
 interface MetricsAccess {
-  /** A request with this token may read the metrics from anywhere; null without a token. */
+  /** Who has this token may read the metrics, from anywhere, and nobody else. Null without a token. */
   readonly token: string | null;
   /** Whether the operator has named a proxy. */
   readonly hasProxy: boolean;
 }
 
+/** Names that always mean this machine. Any other name may be a stranger's that was pointed here (DNS rebinding). */
+const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d+)?$/i;
+
 /**
- * Whether a request may read the metrics: it brings the token, or comes from loopback. Loopback counts only when no proxy is configured and the
- * request has no forwarding header. A proxy on this machine connects from loopback too.
+ * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program on this machine:
+ * 1. no proxy is configured and the request has no forwarding header, because a proxy on this machine connects from loopback too;
+ * 2. the peer's address is of loopback;
+ * 3. it asks under a name of loopback and has no Origin, because a web page in a browser on this machine connects from loopback too.
  */
 export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
   const { headers, socket } = request.raw;
-  if (!hasProxy && !isForwarded(headers) && isLoopback(socket.remoteAddress)) return true;
-  const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
-  return token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token));
+  if (token !== null) {
+    const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
+    return given !== undefined && timingSafeEqual(digest(given), digest(token));
+  }
+  if (hasProxy || isForwarded(headers) || !isLoopback(socket.remoteAddress)) return false;
+  return headers.origin === undefined && LOOPBACK_NAME.test(headers.host ?? '');
 }
 
 /** Hashed first, because a comparison in constant time needs equal lengths. */

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
-import { CORS_HEADERS } from './cors.ts';
+import { CORS_HEADERS, NOSNIFF } from './cors.ts';
 import { problemHeaders, renderProblem } from './problem.ts';
 
 /** The parser's codes with their own answer. Any other code means that the request is not HTTP. */
@@ -40,6 +40,7 @@ function rawAnswer(problem: AppError, id: string): string {
   const body = renderProblem(problem, { id, target: '' });
   const headers = {
     ...problemHeaders(problem),
+    ...NOSNIFF,
     ...CORS_HEADERS,
     'x-request-id': id,
     'content-length': String(Buffer.byteLength(body)),

@@ -17,7 +17,6 @@ const POLICY = [
 /** The headers of every page and asset, besides those of every answer. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
-  'x-content-type-options': 'nosniff',
   // Other sites do not learn which page a reader came from.
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',

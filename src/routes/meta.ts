@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
+import { closeToPages } from '../http/cors.ts';
 import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
@@ -125,6 +126,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/readyz',
+    onRequest: closeToPages,
     handler: async (request, reply) => {
       const { ready, checks } = stopping ? STOPPING : await deps.readiness();
       if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
@@ -135,6 +137,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/metrics',
+    onRequest: closeToPages,
     handler: async (request, reply) => {
       if (!mayReadMetrics(request as FastifyRequest, access)) throw NO_METRICS;
       return reply
@@ -146,7 +149,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
 }
 
 const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };
-/** A caller without the token gets the answer of an unknown route, so that nothing hints at the metrics route. */
+/** Who may not read the metrics gets the problem of an unknown route. */
 const NO_METRICS = new NotFound(NO_SUCH_ROUTE, 'no_such_route');
 
 function notReady(checks: Readiness['checks']): Unavailable {

@@ -327,6 +327,7 @@ describe('a message that is no tool call', () => {
       expect(headers['x-request-id']).toBeDefined();
       expect(headers['access-control-allow-origin']).toBe('*');
       expect(headers['cache-control']).toContain('no-store');
+      expect(headers['x-content-type-options']).toBe('nosniff');
     }
   });
 });

@@ -42,16 +42,67 @@ describe('/metrics', () => {
     expect((await metrics('192.0.2.1', { 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(404);
   });
 
-  it.each(['x-forwarded-for', 'forwarded', 'x-forwarded-proto', 'x-forwarded-host', 'x-real-ip', 'via'])(
-    'asks a proxy on this machine for the token, whatever header shows that it is one (%s)',
-    async (name) => {
-      t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
-      expect((await metrics('127.0.0.1', { [name]: 'x' })).statusCode).toBe(404);
-      const authorization = `Bearer ${TOKEN}`;
-      expect((await metrics('127.0.0.1', { [name]: 'x', authorization })).statusCode).toBe(200);
-      expect((await metrics('127.0.0.1')).statusCode).toBe(200);
+  it.each([
+    ...['x-forwarded-for', 'forwarded', 'x-forwarded-proto', 'x-forwarded-host', 'x-real-ip', 'via'],
+    ...['cf-connecting-ip', 'true-client-ip', 'fly-client-ip', 'x-client-ip', 'x-envoy-external-address', 'cdn-loop'],
+  ])('is closed to a proxy on this machine, whatever header shows that it is one (%s)', async (name) => {
+    t = await createTestApp();
+    expect((await metrics('127.0.0.1', { [name]: 'x' })).statusCode).toBe(404);
+    expect((await metrics('127.0.0.1')).statusCode).toBe(200);
+  });
+
+  it('asks everyone for the token once there is one', async () => {
+    t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
+    const authorization = `Bearer ${TOKEN}`;
+    for (const address of ['127.0.0.1', '::1', '192.0.2.1']) {
+      expect((await metrics(address)).statusCode).toBe(404);
+      expect((await metrics(address, { authorization, via: '1.1 proxy' })).statusCode).toBe(200);
+    }
+  });
+
+  it.each(['localhost', 'LOCALHOST:4021', '127.0.0.1:4021', '127.9.9.9', '[::1]', '[::1]:4021'])(
+    'is open without a token under the loopback name %s',
+    async (host) => {
+      t = await createTestApp();
+      expect((await metrics('127.0.0.1', { host })).statusCode).toBe(200);
     },
   );
+
+  it.each([
+    'rebound.example',
+    'rebound.example:4021',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    '[::2]',
+    'x:',
+  ])('is closed without a token under the name %s, which a page can point to this machine', async (host) => {
+    t = await createTestApp();
+    expect((await metrics('127.0.0.1', { host })).statusCode).toBe(404);
+  });
+
+  it('is closed without a token to a request without a Host', async () => {
+    t = await createTestApp();
+    expect(await sendRaw(await listen(t.app), 'GET /metrics HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 404 /);
+  });
+
+  it.each(['http://localhost:4021', 'https://page.example', 'null'])(
+    'is closed without a token to a page of %s',
+    async (origin) => {
+      t = await createTestApp();
+      expect((await metrics('127.0.0.1', { origin })).statusCode).toBe(404);
+    },
+  );
+
+  it.each(['/metrics', '/metric%73', '/readyz'])('lets no page of another origin read %s', async (url) => {
+    t = await createTestApp();
+    for (const method of ['GET', 'HEAD'] as const) {
+      const { statusCode, headers } = await t.app.inject({ method, url });
+      expect(statusCode).toBe(200);
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+    }
+    const refused = await t.app.inject({ url: '/metrics', headers: { origin: 'https://page.example' } });
+    expect(refused.headers['access-control-allow-origin']).toBeUndefined();
+  });
 
   it('asks every client for the token when a proxy is configured, because behind a proxy without a header each client comes from this machine', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '192.0.2.7', METRICS_TOKEN: TOKEN } });

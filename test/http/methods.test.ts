@@ -67,7 +67,8 @@ describe('a preflight', () => {
     'access-control-request-headers': 'payment-signature',
   };
 
-  it.each([...PATHS, '/t/x', '/nope'])('is answered on %s before any gate or limit', async (url) => {
+  const READABLE = PATHS.filter((path) => path !== '/metrics' && path !== '/readyz');
+  it.each([...READABLE, '/t/x', '/nope'])('is answered on %s before any gate or limit', async (url) => {
     const answer = await t.app.inject({ method: 'OPTIONS', url, headers });
     expect([answer.statusCode, answer.body]).toEqual([204, '']);
     expect(answer.headers['access-control-allow-origin']).toBe('*');
@@ -84,6 +85,22 @@ describe('a preflight', () => {
     expect(answer.headers['ratelimit-limit']).toBeUndefined();
     expect(answer.headers['x-request-id']).toBeDefined();
   });
+
+  it.each(['/metrics', '/readyz?x=1'])('allows nothing on %s, which no page may read', async (url) => {
+    const answer = await t.app.inject({ method: 'OPTIONS', url, headers });
+    expect([answer.statusCode, answer.body]).toEqual([204, '']);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+  });
+});
+
+describe('every answer', () => {
+  it.each([...PATHS, '/v1/chain/count?n=x', '/v1/%zz', '/nope', '/facilitator/supported', '/v1/payments/x'])(
+    'on %s tells browsers to take its type as it says',
+    async (url) => {
+      for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS'])
+        expect((await request(method, url)).headers['x-content-type-options'], method).toBe('nosniff');
+    },
+  );
 });
 
 describe('CORS', () => {

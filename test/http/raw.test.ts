@@ -52,6 +52,7 @@ describe('bytes that never become a request', () => {
     expect(head).toMatch(/^content-type: application\/problem\+json/im);
     expect(head).toMatch(/^connection: close/im);
     expect(head).toMatch(/^access-control-allow-origin: \*/im);
+    expect(head).toMatch(/^x-content-type-options: nosniff/im);
     expect(JSON.parse(body)).toMatchObject({ status, code, charged: false, requestId: id });
   });
 

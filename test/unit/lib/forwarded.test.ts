@@ -9,6 +9,12 @@ test.each([
   { 'x-forwarded-host': 'example.com' },
   { 'x-forwarded-proto': 'https' },
   { 'x-forwarded-anything': '1' },
+  { 'cf-connecting-ip': '192.0.2.1' },
+  { 'true-client-ip': '192.0.2.1' },
+  { 'fly-client-ip': '192.0.2.1' },
+  { 'x-client-ip': '192.0.2.1' },
+  { 'x-envoy-external-address': '192.0.2.1' },
+  { 'cdn-loop': 'cloudflare' },
 ])('a request with %o came through a proxy', (headers) => {
   expect(isForwarded({ host: 'example.com', accept: '*/*', ...headers })).toBe(true);
 });
