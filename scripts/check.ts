@@ -26,6 +26,7 @@ const CHECKS = [
   `${TSC} -p src/pages/assets`,
   'node scripts/generate-openapi.ts --check',
   'node scripts/licences.ts --check',
+  'node scripts/complete-lock.ts --check',
 ];
 
 async function run(command: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LockFile } from './lock-file.ts';
+import { type LockFile, nameAt } from './lock-file.ts';
 
 /**
  * The packages for which npm runs, or would run, code at install, each name once: those that the lock file marks, and those with a `binding.gyp`, for
@@ -11,6 +11,5 @@ export function installScripts(lock: LockFile, root: string): string[] {
   const found = Object.entries(lock.packages).filter(([path, { hasInstallScript }]) => {
     return path !== '' && (hasInstallScript === true || existsSync(join(root, path, 'binding.gyp')));
   });
-  const names = found.map(([path]) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length));
-  return [...new Set(names)].sort();
+  return [...new Set(found.map(([path]) => nameAt(path)))].sort();
 }

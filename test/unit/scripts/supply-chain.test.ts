@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { installScripts } from '../../../scripts/lib/supply/install-scripts.ts';
 import { forbidden, isPermissive, licencePage } from '../../../scripts/lib/supply/licences.ts';
-import { type LockFile, packagesOf, readLock } from '../../../scripts/lib/supply/lock-file.ts';
+import { type LockFile, packagesOf, readLock, withoutChecksum } from '../../../scripts/lib/supply/lock-file.ts';
 import { makeSbom, type Sbom, sbomFaults } from '../../../scripts/lib/supply/sbom.ts';
 import { readText } from '../../support/documents.ts';
 
@@ -51,6 +54,29 @@ describe('licences', () => {
       expect(forbidden(withPackage('x', { version: '1.0.0', license }))).toEqual([`x@1.0.0: ${license}`]);
     expect(forbidden(withPackage('x', { version: '1.0.0' }))).toEqual(['x@1.0.0: not named in the lock file']);
     expect(forbidden(withPackage('x', { version: '1.0.0', license: 'GPL-3.0-only', dev: true }))).toEqual([]);
+  });
+});
+
+describe('the lock file', () => {
+  const check = (given: LockFile) => {
+    const folder = mkdtempSync(join(tmpdir(), 'percall-lock-'));
+    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(given));
+    const args = [join(ROOT, 'scripts/complete-lock.ts'), '--check'];
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+    return { status, stderr, left: readFileSync(join(folder, 'package-lock.json'), 'utf8') };
+  };
+
+  test('has a checksum for every package, optional ones of other platforms too', () => {
+    expect(withoutChecksum(lock)).toEqual([]);
+    expect(check(lock)).toMatchObject({ status: 0, stderr: '' });
+    expect(readText('scripts/check.ts')).toContain("'node scripts/complete-lock.ts --check'");
+  });
+
+  test('fails the check without one, which names the package and changes nothing', () => {
+    const lacking = withPackage('x', { version: '1.0.0', dev: true });
+    const { status, stderr, left } = check(lacking);
+    expect([status, left]).toEqual([1, JSON.stringify(lacking)]);
+    expect(stderr).toMatch(/no checksum in package-lock\.json: node_modules\/x; `npm run lock`/);
   });
 });
 
