@@ -6,7 +6,9 @@ import type { Endpoint } from './endpoint.ts';
 export type Query = Record<string, unknown>;
 
 /** Faulty names that one answer lists. A URL has room for thousands, and each fault is longer than its name. */
-const MOST_NAMED = 10;
+export const MOST_NAMED = 10;
+/** Characters of a faulty name that an answer repeats. */
+const MOST_OF_NAME = 100;
 
 /** What is parsed: the parameters, and the example from which a missing one is explained. */
 type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
@@ -22,9 +24,9 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
   for (const [path, value] of Object.entries(query)) {
     if (errors.length === MOST_NAMED) break;
     if (!Object.hasOwn(known, path)) {
-      errors.push({ path, message: unknownName(Object.keys(known)) });
+      errors.push(faultOf(path, unknownName(Object.keys(known))));
     } else if (Array.isArray(value)) {
-      errors.push({ path, message: 'given more than once' });
+      errors.push(faultOf(path, 'given more than once'));
     } else {
       given[path] = value;
     }
@@ -42,6 +44,11 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
   }
   if (errors.length > 0 || !parsed.success) throw new BadParameter(errors);
   return parsed.data;
+}
+
+/** The fault of a name that the caller made up: a long one is named by its beginning. */
+export function faultOf(name: string, message: string): ParameterError {
+  return { path: name.slice(0, MOST_OF_NAME), message };
 }
 
 /** How zod's own message about a missing value begins. An endpoint's own message says more. */

@@ -19,11 +19,12 @@ interface Counted {
 }
 
 /**
- * Counts one message of a client against the limit of its group. Numbers, headers and texts are those of the routes. `isPaid`: the message carries a
- * payment.
+ * Counts one message of a client against the limit of its group, as `weight` calls. Numbers, headers and texts are those of the routes. `isPaid`: the
+ * message carries a payment.
  */
-export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean): Counted {
+export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean, weight = 1): Counted {
   if (perMinute === 0) return { headers: {}, refusal: null };
-  const standing = countClient(perMinute, windows, client);
+  let standing = countClient(perMinute, windows, client);
+  for (let counted = 1; counted < weight; counted += 1) standing = countClient(perMinute, windows, client);
   return { headers: rateLimitHeaders(standing), refusal: standing.left < 0 ? rateLimited(standing, isPaid) : null };
 }

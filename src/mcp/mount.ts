@@ -28,6 +28,14 @@ const BATCH = new AppError(
   'Send one JSON-RPC message a request: a payment belongs to one call.',
 );
 
+/** Members and items of a message, without a call's arguments. A payment has some dozens. */
+const MOST_MEMBERS = 1000;
+const TOO_MANY_MEMBERS = new AppError(
+  400,
+  'too_many_members',
+  `A message may have at most ${MOST_MEMBERS} members beside the arguments of a call.`,
+);
+
 /** Answers through the SDK, which is loaded at the first message: it is a twentieth of a start's work, and many services never get a message. */
 const answer: typeof answerMessage = async (...message) =>
   (await import('./answer-message.ts')).answerMessage(...message);
@@ -61,12 +69,15 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
     const text = String(request.body ?? '');
     const message = parseJson(text);
     if (Array.isArray(message)) throw BATCH;
+    const envelope = withoutArguments(message);
+    if (hasTooMany(envelope)) throw TOO_MANY_MEMBERS;
     shelf ??= stock();
-    const { tools, listed } = shelf;
+    const { tools, listed, weightOfFull } = shelf;
     const tool = calledTool(message, tools);
     const client = clientKey(request.ip);
     const isPaid = own(own(own(message, 'params'), '_meta'), PAYMENT) !== undefined;
-    const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client, isPaid);
+    const weight = isFull && own(message, 'method') === 'tools/list' ? weightOfFull() : 1;
+    const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client, isPaid, weight);
     reply.headers(headers);
     if (refusal && !tool) throw refusal;
     const call = readCall(message, door, request, reply, deps.log);
@@ -79,7 +90,7 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
         return asked ? answerCall(name, call, deps.log, () => respond(asked)) : null;
       },
     };
-    return send(reply, await answer(webRequest(request, text), message, toolbox));
+    return send(reply, await answer(webRequest(request, text), envelope, toolbox));
   }
 
   // Encapsulated, because its bodies are read unparsed.
@@ -112,6 +123,28 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * A message for the SDK, whose schemas read each member of it up to three times: 7,000 arguments took 20 ms. The tool reads its arguments from the
+ * message itself. Arguments that are no object stay, because the SDK refuses them.
+ */
+function withoutArguments(message: unknown): unknown {
+  const params = own(message, 'params');
+  const given = own(params, 'arguments');
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return message;
+  return { ...(message as object), params: { ...(params as object), arguments: {} } };
+}
+
+/** Whether a message has more members and items, at every depth together, than one may have. It looks no further than that. */
+function hasTooMany(message: unknown): boolean {
+  const found = [message];
+  for (const value of found) {
+    if (typeof value !== 'object' || value === null) continue;
+    found.push(...Object.values(value).slice(0, MOST_MEMBERS + 1));
+    if (found.length > MOST_MEMBERS + 1) return true;
+  }
+  return false;
 }
 
 function webRequest({ headers }: FastifyRequest, body: string): Request {

@@ -35,7 +35,9 @@ export function mustPay(
  * gone is added in `_meta`: a channel's client learns the charges from it.
  */
 export function problem(error: AppError, requestId: string): CallToolResult {
-  const { status, code, message: detail, charged, errors, members, retryAfterSeconds } = error;
+  const { status, code, charged, errors, members, retryAfterSeconds } = error;
+  // The data and its copy in the text name each fault already.
+  const detail = errors && errors.length > 1 ? `${errors.length} arguments are wrong: see errors` : error.message;
   const receipt = error instanceof AnswerGone ? error.receipt : null;
   return failed(
     {

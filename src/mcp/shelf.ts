@@ -9,6 +9,8 @@ export interface Shelf {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Each list is made once. `full` lists the schemas of the answers too, which are four times as long as the rest. */
   listed(full: boolean): readonly Listed[];
+  /** How many times as long as the short list the full one is, rounded up. Asking for it counts as so many calls. */
+  weightOfFull(): number;
 }
 
 /** The tools that an address offers. */
@@ -19,12 +21,17 @@ export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
   });
   const short = offered.map(({ listed }) => listed);
   let full: readonly Listed[] | null = null;
+  let weight: number | null = null;
+  const fullNow = (): readonly Listed[] => {
+    full ??= offered.map(({ tool, listed }) => ({ ...listed, outputSchema: tool.outputSchema() }));
+    return full;
+  };
   return {
     tools: new Map(offered.map(({ name, tool }) => [name, tool])),
-    listed(isFull) {
-      if (!isFull) return short;
-      full ??= offered.map(({ tool, listed }) => ({ ...listed, outputSchema: tool.outputSchema() }));
-      return full;
+    listed: (isFull) => (isFull ? fullNow() : short),
+    weightOfFull() {
+      weight ??= Math.ceil(JSON.stringify(fullNow()).length / JSON.stringify(short).length);
+      return weight;
     },
   };
 }

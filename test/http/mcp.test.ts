@@ -87,6 +87,7 @@ beforeAll(async () => {
 });
 afterAll(() => everyones?.close());
 
+const MANY = Array.from({ length: 2000 }, (_, at) => [`n${at}`, 1]);
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 const resultOf = (answer: { body: string }) => JSON.parse(answer.body).result;
 
@@ -252,6 +253,40 @@ describe('a priced tool', () => {
   });
 });
 
+describe('wrong arguments', () => {
+  const THOUSANDS = Array.from({ length: 6000 }, (_, at) => `n${at}`);
+  const body = async (given: object) => {
+    const { body } = await shop.post(callMessage('paid_chain_thing', given));
+    return { body, problem: JSON.parse(body).result.structuredContent };
+  };
+  const times = (text: string, part: string) => text.split(part).length - 1;
+
+  test.each([
+    ['no text', []],
+    ['unknown', 1],
+  ])('by the thousand (%s): ten are named, each once in the data and once in its text', async (_kind, value) => {
+    const answer = await body(Object.fromEntries(THOUSANDS.slice(0, 1500).map((name) => [name, value])));
+    expect(answer.problem).toMatchObject({ code: 'bad_parameter', status: 400, charged: false });
+    expect(answer.problem.errors.length).toBeGreaterThanOrEqual(10);
+    expect(answer.problem.errors.length).toBeLessThan(12);
+    expect(times(answer.body, 'n7:') + times(answer.body, '"n7"') + times(answer.body, '"n7\\"')).toBe(2);
+    expect(answer.body.length).toBeLessThan(4096);
+  });
+
+  test('that fill a message are ten faults, and one of them is that they are too many', async () => {
+    const { body: text, problem } = await body(Object.fromEntries(THOUSANDS.map((name) => [name, []])));
+    expect(problem.errors).toHaveLength(10);
+    expect(problem.errors.at(-1)).toEqual({ path: 'arguments', message: 'at most 8192 characters in all' });
+    expect(text.length).toBeLessThan(4096);
+  });
+
+  test('with a name of thousands of characters are named by its beginning', async () => {
+    const { body: text, problem } = await body({ ['\u0001'.repeat(8000)]: 1 });
+    expect(problem.errors[0].path).toBe('\u0001'.repeat(100));
+    expect(text.length).toBeLessThan(4096);
+  });
+});
+
 describe('a message that is no tool call', () => {
   test('gets the protocol’s own error: an unknown tool, an unknown method', async () => {
     const { post } = shop;
@@ -268,6 +303,16 @@ describe('a message that is no tool call', () => {
     ['null', 'null', 400],
     ['a batch', JSON.stringify([ping, ping]), 400],
     ['an empty batch', '[]', 400],
+    ['thousands of members', JSON.stringify({ ...ping, params: { _meta: Object.fromEntries(MANY) } }), 400],
+    [
+      'thousands of levels',
+      `${'['.repeat(30_000)}${']'.repeat(30_000)}`.replace(
+        /.*/,
+        '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":$&}}',
+      ),
+      400,
+    ],
+    ['thousands of items', JSON.stringify({ ...ping, params: { x: MANY } }), 400],
     ['more than 64 KiB', JSON.stringify({ ...ping, params: { x: 'x'.repeat(65_536) } }), 413],
     ['a notification', JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }), 202],
     ['a response', JSON.stringify({ jsonrpc: '2.0', id: 7, result: {} }), 202],
@@ -357,6 +402,20 @@ describe('limits', () => {
     const refused = resultOf(await post(paid)).structuredContent;
     expect(refused).toMatchObject({ code: 'rate_limited', charged: 'unknown', status: 429 });
     expect(asked).toBe(1);
+  });
+
+  test('count a list with the schemas of answers as often as it is longer than the list without', async () => {
+    const { origin } = await open({ perMinute: { free: 100 } });
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const left = async (path: string, message: object = list) => {
+      const { headers, body: text } = await postMessage(origin, message, undefined, path);
+      return { left: Number(headers['ratelimit-remaining']), bytes: Buffer.byteLength(text) };
+    };
+    const [short, full, after] = [await left('/mcp'), await left('/mcp?schemas=full'), await left('/mcp')];
+    const times = full.bytes / short.bytes;
+    expect(times).toBeGreaterThan(1);
+    expect([short.left, full.left, after.left]).toEqual([99, 99 - Math.ceil(times), 98 - Math.ceil(times)]);
+    expect((await left('/mcp?schemas=full', ping)).left).toBe(after.left - 1);
   });
 
   test('hold for every message: one that calls no tool gets 429', async () => {
