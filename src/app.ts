@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { Discovery } from './discovery/discovery.ts';
 import type { Market } from './discovery/market/market.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
+import { limitConnections } from './http/connections.ts';
 import { installErrorHandlers, type ProblemPage } from './http/errors.ts';
 import { guardRequests } from './http/guard-requests.ts';
 import { createMethodRefusals } from './http/methods.ts';
@@ -53,6 +54,8 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
 export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics } = deps;
   const app = Fastify(serverOptions(config, log));
+  const { connections: limits, trustedProxies } = config;
+  limitConnections(app.server, { limits, trustedProxies, clock: deps.clock, log, metrics });
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     routes.push(route);

@@ -84,6 +84,8 @@ const environment = z.object({
   DATA_DIR: z.string().min(1).default('data'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   TRUSTED_PROXIES: list.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))).default([]),
+  CONNECTIONS_PER_CLIENT: whole(256),
+  MAX_CONNECTIONS: whole(0).unwrap().optional(),
   RATE_LIMIT_FREE_PER_MINUTE: whole(300),
   RATE_LIMIT_PRICED_PER_MINUTE: whole(600),
   PAYER_MAX_OPEN: whole(32),
@@ -151,6 +153,8 @@ export interface Config {
   readonly dataDir: string;
   readonly logLevel: string;
   readonly trustedProxies: readonly string[];
+  /** Open connections; 0 is off. */
+  readonly connections: { readonly perClient: number; readonly most: number | null };
   /** Requests per minute and client; 0 is off. */
   readonly rateLimits: { readonly free: number; readonly priced: number };
   /** Payments that one payer may have open at the same time; 0 is off. */
@@ -239,6 +243,7 @@ function assemble(env: z.output<typeof environment>): Config {
     dataDir: env.DATA_DIR,
     logLevel: env.LOG_LEVEL,
     trustedProxies: env.TRUSTED_PROXIES,
+    connections: { perClient: env.CONNECTIONS_PER_CLIENT, most: env.MAX_CONNECTIONS ?? null },
     rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
     maxOpenPayments: env.PAYER_MAX_OPEN,
     failureLimits: assembleFailures(env),

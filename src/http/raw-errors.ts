@@ -36,7 +36,8 @@ export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
   };
 }
 
-function rawAnswer(problem: AppError, id: string): string {
+/** A whole answer for a connection that is closed with it, as the bytes of HTTP/1.1. */
+export function rawAnswer(problem: AppError, id: string): string {
   const body = renderProblem(problem, { id, target: '' });
   const headers = {
     ...problemHeaders(problem),

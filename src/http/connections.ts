@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { BlockList, isIPv6, type Socket } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { Logger } from 'pino';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { AppError } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { isLoopback } from '../lib/is-loopback.ts';
+import { CLIENTS_PER_SITE, clientKey, siteKey } from '../lib/limits/client-key.ts';
+import { createMinuteWindows } from '../lib/limits/minute-windows.ts';
+import { rawAnswer } from './raw-errors.ts';
+import { createRequestIds } from './request-id.ts';
+
+/** Descriptors that connections leave to databases, to our own requests, and to connections that are being refused. */
+const RESERVED_DESCRIPTORS = 512;
+/** What POSIX systems usually allow, where the system does not tell. */
+const USUAL_DESCRIPTORS = 1024;
+/** A refused client gets this long to read its answer and to close. */
+const LINGER_MS = 1000;
+/** Refused connections that linger at the same time. Others are closed with the answer, which their client may then lose. */
+const MOST_LINGERING = 64;
+const RETRY_AFTER_SECONDS = 5;
+
+const AT_CLIENT =
+  'a client holds as many connections as CONNECTIONS_PER_CLIENT allows, and gets 503 for more. If it is a proxy, name it in TRUSTED_PROXIES';
+const AT_ALL = 'as many connections are open as MAX_CONNECTIONS allows; new ones get 503';
+
+const UNREAD = 'No request was read on this one: present a payment that it had again.';
+const DETAIL = {
+  client: `Your network holds as many connections as one client may: use those that are open, or close some. ${UNREAD}`,
+  all: `As many connections are open as the service takes. ${UNREAD}`,
+} as const;
+
+/** How many connections may be open. 0 is off. */
+export interface ConnectionLimits {
+  /** Of one client: an IPv4 address or an IPv6 /64. A /48 may have four times as many. */
+  readonly perClient: number;
+  /** Of all clients. Null: as many as the process may open files, less a reserve. */
+  readonly most: number | null;
+}
+
+interface Parts {
+  readonly limits: ConnectionLimits;
+  /** Addresses and CIDR ranges whose connections belong to many clients. */
+  readonly trustedProxies: readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** Why a connection is refused. */
+interface Refusal {
+  readonly limit: 'client' | 'all';
+  /** Who is logged at its limit. */
+  readonly client: string;
+  readonly connections: number;
+}
+
+/**
+ * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a 503 and is closed before the HTTP
+ * parser sees it, so none of its requests is read, and nothing is sold on it. Loopback and trusted proxies are counted in the total alone.
+ */
+export function limitConnections(server: Server, { limits, trustedProxies, clock, log, metrics }: Parts): void {
+  const { perClient } = limits;
+  const most = limits.most ?? connectionsWithin(descriptorLimit());
+  const isProxy = matcherOf(trustedProxies);
+  const held = new Map<string, number>();
+  const logged = createMinuteWindows(clock);
+  const refuse = createRefusals();
+  let open = 0;
+  const refused = publish(metrics, () => open, most);
+
+  /** The keys under which a connection is counted, each with its limit. */
+  function limitsOf(address: string): (readonly [key: string, limit: number])[] {
+    if (perClient === 0 || isLoopback(address) || isProxy(address)) return [];
+    const client = clientKey(address);
+    const site = siteKey(client);
+    return [[client, perClient], ...(site === null ? [] : ([[site, perClient * CLIENTS_PER_SITE]] as const))];
+  }
+
+  function refusalOf(counted: ReturnType<typeof limitsOf>): Refusal | null {
+    if (most > 0 && open >= most) return { limit: 'all', client: 'all', connections: open };
+    const full = counted.find(([key, limit]) => (held.get(key) ?? 0) >= limit);
+    return full ? { limit: 'client', client: full[0], connections: full[1] } : null;
+  }
+
+  function count(key: string, change: 1 | -1): void {
+    const now = (held.get(key) ?? 0) + change;
+    if (now > 0) held.set(key, now);
+    else held.delete(key);
+  }
+
+  function hold(socket: Socket, counted: ReturnType<typeof limitsOf>): void {
+    open += 1;
+    for (const [key] of counted) count(key, 1);
+    socket.once('close', () => {
+      open -= 1;
+      for (const [key] of counted) count(key, -1);
+    });
+  }
+
+  const accept = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const counted = limitsOf(socket.remoteAddress ?? '');
+    const refusal = refusalOf(counted);
+    if (refusal === null) {
+      hold(socket, counted);
+      for (const listener of accept) listener.call(server, socket);
+      return;
+    }
+    const { limit, client, connections } = refusal;
+    refused.inc({ limit });
+    if (logged.count(client).count === 1)
+      log.warn({ ...(limit === 'client' && { client }), connections }, limit === 'client' ? AT_CLIENT : AT_ALL);
+    refuse(socket, limit);
+  });
+}
+
+/** Returns the function that answers and closes a connection that no parser reads. */
+function createRefusals(): (socket: Socket, limit: Refusal['limit']) => void {
+  const nextId = createRequestIds();
+  let lingering = 0;
+  return (socket, limit) => {
+    // A payment that the client presents again may have been taken before.
+    const options = { charged: 'unknown', retryAfterSeconds: RETRY_AFTER_SECONDS } as const;
+    const problem = new AppError(503, 'too_many_connections', DETAIL[limit], options);
+    socket.on('error', () => {});
+    socket.end(rawAnswer(problem, nextId()));
+    if (lingering >= MOST_LINGERING) return socket.destroySoon();
+    lingering += 1;
+    // Bytes that are not read would make the close a reset, and the client would lose the answer.
+    socket.resume();
+    const close = setTimeout(() => socket.destroy(), LINGER_MS);
+    socket.once('close', () => {
+      clearTimeout(close);
+      lingering -= 1;
+    });
+  };
+}
+
+/** Publishes what is open and how much may be. Returns the counter of refusals. */
+function publish(registry: Registry, open: () => number, most: number): Counter<'limit'> {
+  const registers = [registry];
+  new Gauge({
+    name: 'http_connections',
+    help: 'Open connections of clients',
+    registers,
+    collect() {
+      this.set(open());
+    },
+  });
+  const help = 'The most connections that may be open (MAX_CONNECTIONS); 0 is no limit';
+  new Gauge({ name: 'http_connections_limit', help, registers }).set(most);
+  const refused = new Counter({
+    name: 'http_connections_refused_total',
+    help: 'Connections that got 503 at the limit of their client (CONNECTIONS_PER_CLIENT) or of all (MAX_CONNECTIONS)',
+    labelNames: ['limit'],
+    registers,
+  });
+  for (const limit of ['client', 'all'] as const) refused.inc({ limit }, 0);
+  return refused;
+}
+
+/** Whether an address is one of these addresses and ranges. */
+function matcherOf(ranges: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [base = '', bits] = range.split('/');
+    const family = isIPv6(base) ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(base, family);
+    else list.addSubnet(base, Number(bits), family);
+  }
+  return (address) => {
+    if (!ipaddr.isValid(address)) return false;
+    const plain = ipaddr.process(address);
+    return list.check(plain.toString(), plain.kind());
+  };
+}
+
+/** The most connections within a limit of descriptors. A small limit is shared by halves. */
+function connectionsWithin(descriptors: number): number {
+  return Math.max(descriptors - RESERVED_DESCRIPTORS, Math.floor(descriptors / 2));
+}
+
+/** How many files this process may have open, read from the system. Node has raised the soft limit to the hard one by then. */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(soft ?? Number.MAX_SAFE_INTEGER);
+  } catch {
+    return USUAL_DESCRIPTORS;
+  }
+}
