@@ -188,6 +188,8 @@ function stopWithNpm(stop: (why: string) => void): void {
 }
 
 async function main(): Promise<number> {
+  // The demo's files are its user's alone, as a service's are.
+  process.umask(0o077);
   let options: Options | null;
   try {
     options = readOptions();

@@ -1,11 +1,11 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../src/lib/clock.ts';
 import type { LedgerReports } from '../src/store/ports/reports.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger/ledger-command.ts';
 import { incomeCsv } from './lib/ledger/ledger-csv.ts';
-import { dataDirectory } from './lib/ledger/ledger-file.ts';
+import { dataDirectory, existingDatabase } from './lib/ledger/ledger-file.ts';
 import { type LedgerLocation, locateLedger, openReports, postgresUrl } from './lib/ledger/ledger-location.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-text.ts';
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
@@ -113,7 +113,7 @@ async function copy({ dataDir, from, to }: Extract<LedgerCommand, { name: 'copy'
   const url = to ?? process.env.LEDGER_URL;
   if (!url) throw new UsageError('copy needs --to or LEDGER_URL');
   const { moveLedger } = await import('./lib/ledger/ledger-copy.ts');
-  const file = from === undefined ? join(dataDirectory(dataDir), 'ledger.db') : resolve(from);
+  const file = from === undefined ? existingDatabase(dataDirectory(dataDir), 'ledger.db') : resolve(from);
   const target = postgresUrl(url, to === undefined ? 'LEDGER_URL' : '--to');
   await moveLedger({ from: file, url: target, nowMs: systemClock.nowMs(), print, say });
   return 0;

@@ -1,5 +1,7 @@
 import { payCommand } from './lib/pay/pay-command.ts';
 
+// Files of payments and channels hold signatures.
+process.umask(0o077);
 // A reader may have gone. Its write then fails, and the command says so; without a listener Node would end the program before that.
 process.stdout.on('error', () => {});
 

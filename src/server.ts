@@ -14,6 +14,8 @@ import { openCatalogue } from './wiring/open-catalogue.ts';
 
 const exit = (code: number) => process.exit(code);
 
+// The ledger holds what no other user of the machine may read.
+process.umask(0o077);
 if (existsSync('.env')) process.loadEnvFile('.env');
 const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
 dieOnUnhandled(bootLog, exit);

@@ -6,7 +6,7 @@ import type { Rank } from '../chain/rpc/rank.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
 import { type Part, WHOLE } from '../cluster/part.ts';
 import { publishCollector } from '../collector/collector-metrics.ts';
-import type { Config } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { createFacilitator } from '../facilitator/facilitator.ts';
 import { createMetrics } from '../http/metrics.ts';
@@ -28,6 +28,7 @@ import type { SettlingPlace } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
 import { countSelfTests } from '../selftest/self-test-metrics.ts';
 import type { BookStore } from '../store/ports/books.ts';
+import { closeFolder } from '../store/private-folder.ts';
 import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
 import { openListings } from './listings.ts';
@@ -54,8 +55,7 @@ export async function createDeps(
   const { catalogue, off } = openCatalogue(config, declared, railList);
   const worker = part.kind === 'worker' ? part : null;
   const link = worker?.link ?? null;
-  const lockFile = join(config.dataDir, 'ledger.lock');
-  const lock = worker ? joinLedger(lockFile) : holdLedger(lockFile);
+  const lock = worker ? joinLedger(lockOf(config)) : holdDataFolder(config, log);
   const metrics = createMetrics();
   const chain = openChain(config, metrics, log);
   const collecting = openCollecting({ config, chain, link, clock, log });
@@ -78,12 +78,11 @@ export async function createDeps(
     place: instance?.place ?? placeOf(part),
     onLeft: watched.onLeft,
   });
-  const { upstreams } = outgoing;
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
-    ...{ config, store: lightningStore, upstreams, sources, protocol: protocols.lightning, clock, bootId, log },
+    ...{ config, store: lightningStore, upstreams: outgoing.upstreams, sources, protocol: protocols.lightning },
     ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
-    ...{ sells: part.kind !== 'primary', words: wordsOfRefusal },
+    ...{ sells: part.kind !== 'primary', words: wordsOfRefusal, clock, bootId, log },
     runsMaintenance: ledger.leads,
     isAlone: !worker && !instance,
     windows: ledger.windows,
@@ -153,6 +152,21 @@ export async function createDeps(
       await chain.close();
     },
   };
+}
+
+const lockOf = ({ dataDir }: Config): string => join(dataDir, 'ledger.lock');
+
+/**
+ * Closes the data directory to other users of the machine, and locks it for this process. Throws ConfigError, with the command that closes the
+ * directory, where it is not ours to close.
+ */
+function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedger> {
+  try {
+    closeFolder(config.dataDir, log);
+  } catch (error) {
+    throw new ConfigError([`DATA_DIR: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+  return holdLedger(lockOf(config));
 }
 
 /** The metrics of the process that settles. */

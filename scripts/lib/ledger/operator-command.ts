@@ -8,7 +8,7 @@ export class UsageError extends Error {}
 export const say = (line: string): void => console.error(line);
 
 /**
- * Runs an operator's command with the service's environment. Sets the exit code that `main` returns.
+ * Runs an operator's command with the service's environment, and makes every file for its user alone. Sets the exit code that `main` returns.
  * A failure sets 1, with one line on standard error. A usage error sets 2, with the usage.
  */
 export async function runOperatorCommand(usage: string, main: () => number | Promise<number>): Promise<void> {
@@ -17,6 +17,7 @@ export async function runOperatorCommand(usage: string, main: () => number | Pro
     if (error.code === 'EPIPE') process.exit(0);
     throw error;
   });
+  process.umask(0o077);
   try {
     if (existsSync('.env')) process.loadEnvFile('.env');
     process.exitCode = await main();

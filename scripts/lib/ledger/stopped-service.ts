@@ -10,7 +10,7 @@ import type { RailList } from '../../../src/payment/open-rails.ts';
 import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../../../src/upstream/outgoing.ts';
 import { type OpenLedger, openLedger } from '../../../src/wiring/open-ledger.ts';
-import { existingDatabase } from './ledger-file.ts';
+import { closeDataFolder, existingDatabase } from './ledger-file.ts';
 import { type LedgerLocation, openDatabaseReports } from './ledger-location.ts';
 
 /** A command that works in the place of the service. */
@@ -43,6 +43,7 @@ export async function withHeldLedger<T>(
   const config = loadConfig({ ...env, ...own, WORKERS: '1' });
   if ('url' in location) await refuseBesideInstances(location.url, advice);
   else existingDatabase(location.dataDir, 'ledger.db');
+  closeDataFolder(config.dataDir);
   // Locks the data directory for a PostgreSQL ledger too, because an instance takes over what the last instance of its directory left.
   const lock = lockLedger(config.dataDir, advice);
   const log = createLogger('warn', process.stderr);
