@@ -31,6 +31,7 @@ import type { BookStore } from '../store/ports/books.ts';
 import { closeFolder } from '../store/private-folder.ts';
 import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
+import { createClockWatch } from './clock-watch.ts';
 import { openListings } from './listings.ts';
 import { createMounts } from './mounts.ts';
 import { openCatalogue } from './open-catalogue.ts';
@@ -105,7 +106,8 @@ export async function createDeps(
         ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
         onRun: countSelfTests(metrics),
       });
-  const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
+  const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
+  const readiness = createReadiness({ payments, lightning, ...sources, ledger, link, clock, clockWatch });
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, outgoing, catalogue, lightning, ledger, isReady, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
@@ -121,6 +123,7 @@ export async function createDeps(
   await lightning.start();
   await listings.start();
   collecting.start();
+  clockWatch.start();
 
   return {
     config,
@@ -140,7 +143,7 @@ export async function createDeps(
     ...{ market: listings.market, discovery: listings.discovery, selfTest },
     ledgerSyncFailed: stores.syncFailed,
     close: async () => {
-      await selfTest?.stop();
+      await Promise.all([selfTest?.stop(), clockWatch.stop()]);
       await listings.stop();
       await instance?.membership.stop();
       await payments.stop();

@@ -39,6 +39,8 @@ export interface OpenLedger {
 /** This process among the instances that share a ledger. */
 export interface Instance {
   readonly membership: Membership;
+  /** The database's time, in Unix milliseconds. */
+  nowMs(): Promise<number>;
   /** For `createPayments`: this process settles while its instance leads. */
   readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
 }
@@ -154,7 +156,7 @@ function readOr(file: string, otherwise: string): string {
 /** `onDead` takes over the other work of a dead instance, beside its payments. */
 function createInstance(
   membership: Membership,
-  { notifications }: InstancesShare,
+  { notifications, nowMs }: InstancesShare,
   onDead: (bootId: string) => Promise<unknown>,
 ): Instance {
   async function join({ lead, stepDown, takeOver, carry, report }: Leader): Promise<void> {
@@ -178,6 +180,7 @@ function createInstance(
   const process = createSettlingLink(membership, notifications);
   return {
     membership,
+    nowMs,
     place: { kind: 'switched', process, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
   };
 }

@@ -5,6 +5,7 @@ import { keepReading } from '../lib/kept-reading.ts';
 import { createOutcomes } from '../lib/outcomes.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './open-ledger.ts';
 
 interface ReadinessParts {
@@ -15,17 +16,20 @@ interface ReadinessParts {
   /** Null, except in a process that only serves. */
   link: PrimaryLink | null;
   clock: Clock;
+  clockWatch: Pick<ClockWatch, 'status'>;
 }
 
 /** How long a reading is reused, in milliseconds: a load balancer asks each second. */
 const KEPT_MS = 1000;
 
 /**
- * Reports whether paid calls can be served now, and why not. Lightning, the collector and the other instances are reported but do not count: paid
- * calls can read the live chain, and `/v1/health` covers a lagging collector. `/readyz` has no rate limit, so that a flood cannot make an instance
+ * Reports whether paid calls can be served now, and why not. Lightning, the collector, the clock and the other instances are reported but do not count:
+ * paid calls can read the live chain, `/v1/health` covers a lagging collector, and a clock that is off refuses good payments or fails to settle late
+ * ones, but moves no money wrongly. `/readyz` has no rate limit, so that a flood cannot make an instance
  * look unready. Each reading asks a provider, so it is made at most once a second and reused for a second.
  */
-export function createReadiness({ payments, lightning, collector, ledger, link, clock }: ReadinessParts) {
+export function createReadiness(parts: ReadinessParts) {
+  const { payments, lightning, collector, ledger, link, clock, clockWatch } = parts;
   const outcomes = createOutcomes(clock);
   const read = async () => {
     const counting = { ...(await payments.readiness()), ...(link && { primary: link.status() }) };
@@ -42,6 +46,7 @@ export function createReadiness({ payments, lightning, collector, ledger, link, 
         ...(instance && {
           instances: { ok: true, leads: ledger.leads(), living: instance.membership.living().length },
         }),
+        clock: clockWatch.status(),
         lightning: { ...lightning.status(), ok: true },
         collector: {
           ok: true,

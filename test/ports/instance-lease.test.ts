@@ -38,6 +38,13 @@ describePostgres('instances that share a ledger', () => {
     expect(again.map(({ living }) => living.toSorted())).toEqual(names.map(() => names.toSorted()));
   });
 
+  test('are told the database’s time, in milliseconds', async () => {
+    const [from, now, to] = [systemClock.nowMs(), await share.nowMs(), systemClock.nowMs()];
+    // Both clocks are this machine's; they are read with other precision.
+    expect(now).toBeGreaterThanOrEqual(from - 2);
+    expect(now).toBeLessThanOrEqual(to + 2);
+  });
+
   test('get another leader with a higher fencing token once the lease has ended or was given up', async () => {
     const { fencingToken: first } = await heartbeat('a', 0);
     const { fencingToken: second } = await heartbeat('b');

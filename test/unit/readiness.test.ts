@@ -23,6 +23,7 @@ beforeEach(() => {
     ledger: { instance: null, leads: () => true },
     link: null,
     clock,
+    clockWatch: { status: () => ({ ok: false, detail: 'this machine’s clock is 60 s ahead' }) },
   });
 });
 

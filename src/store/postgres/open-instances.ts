@@ -17,6 +17,8 @@ const POOL_SIZE = 5;
 /** One statement decides each of these writes. Two instances write the same row only for the lease, whose condition is then evaluated again. */
 const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
 
+const NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
+
 interface OpenInstancesOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
@@ -29,6 +31,8 @@ export interface InstancesShare {
   readonly store: InstancesStore;
   readonly notifications: Notifications;
   readonly windows: OpenWindows;
+  /** The database's time, in Unix milliseconds. */
+  nowMs(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -48,6 +52,7 @@ export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstanc
     store: createInstancesStore(createTransact(heartbeats.writes, retry, BEGIN)),
     notifications,
     windows: openPostgresWindows(createRun(counts.writes, retry), salt),
+    nowMs: async () => (await heartbeats.read<{ now: number }>(NOW))[0]?.now ?? Number.NaN,
     close: async () => {
       await notifications.close();
       await Promise.all([heartbeats.close(), counts.close()]);

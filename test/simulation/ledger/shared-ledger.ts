@@ -143,6 +143,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
           count: (client) => ask(() => count(`${name} ${client}`)),
           takeBack: (client) => ask(() => takeBack(`${name} ${client}`)),
         }),
+        nowMs: () => ask(async () => pace.nowMs()),
         close: leave,
       };
     },

@@ -1,0 +1,115 @@
+import { headerCall, readHeader } from '../chain/block.ts';
+import { readNewestHeader } from '../chain/newest.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** A clock may be off by this much, in milliseconds. Answers take time, and a chain's blocks have whole seconds. */
+const MOST_OFF_MS = 5000;
+/** How often the clocks are compared. */
+const EVERY_MS = 60_000;
+/** Blocks from which the chain's pace is measured. */
+const PACE_BLOCKS = 20;
+/** A moving head may be this many blocks old. */
+const LATE_BLOCKS = 2;
+
+interface Parts {
+  readonly chain: ChainClient;
+  /** The time of the database that instances share; null for a ledger in a file. */
+  readonly ledgerNowMs: (() => Promise<number>) | null;
+  readonly clock: Clock;
+  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** Compares this machine's clock with others. */
+export interface ClockWatch {
+  /** Not ok while the clock is off by more than a few seconds: the detail says from what, how far, and what to do. */
+  status(): { readonly ok: boolean; readonly detail?: string };
+  /** Compares now, and once a minute from then on. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Watches this machine's clock, because it decides which payments are taken as valid and which leases have ended. Once a minute:
+ * 1. the time of the shared database is asked for; what the question took is no difference;
+ * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that the clock is ahead, unless the
+ *    chain stands still: so the head is read again, and an older one of a moving chain is what its pace does not explain.
+ * What cannot be asked leaves the last finding as it is. The log says when the clock goes off and when it is right again.
+ */
+export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
+  const ended = new AbortController();
+  const found = new Map<string, number>();
+  let detail: string | null = null;
+  let loop: Promise<void> | null = null;
+
+  async function compare(name: string, look: () => Promise<number | null>): Promise<void> {
+    const off = await look().catch(() => null);
+    if (off === null) return;
+    if (Math.abs(off) > MOST_OFF_MS) found.set(name, off);
+    else found.delete(name);
+  }
+
+  async function look(): Promise<void> {
+    if (ledgerNowMs) await compare("the ledger's database", () => aheadOf(ledgerNowMs, clock));
+    await compare("the chain's newest block", () => aheadOfChain(chain, clock, ended.signal));
+    const before = detail;
+    detail = found.size === 0 ? null : `${[...found].map(wordsOf).join('; ')}: set it by NTP`;
+    if (detail !== null && before === null)
+      log.warn({ offMs: Object.fromEntries(found) }, `the clock is off: ${detail}`);
+    if (detail === null && before !== null) log.info({}, 'the clock is right again');
+  }
+
+  async function run(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await look();
+      await clock.sleep(EVERY_MS, ended.signal).catch(() => {});
+    }
+  }
+
+  return {
+    status: () => (detail === null ? { ok: true } : { ok: false, detail }),
+    start: () => {
+      loop = run();
+    },
+    stop: async () => {
+      ended.abort();
+      await loop;
+    },
+  };
+}
+
+function wordsOf([name, offMs]: [string, number]): string {
+  const seconds = Math.round(Math.abs(offMs) / 1000);
+  return `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} ${name}`;
+}
+
+/** How far our clock is ahead of another one at the least, in milliseconds; negative where it is behind. 0 where the question's time explains it. */
+async function aheadOf(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
+  const askedMs = clock.nowMs();
+  const theirMs = await theirNowMs();
+  const answeredMs = clock.nowMs();
+  return theirMs > answeredMs ? answeredMs - theirMs : Math.max(0, askedMs - theirMs);
+}
+
+/** The same for the chain's clock, which the newest block shows. Null where the chain stands still. */
+async function aheadOfChain(chain: ChainClient, clock: Clock, signal: AbortSignal): Promise<number | null> {
+  const first = await readHead(chain, clock);
+  if (first.aheadMs <= MOST_OFF_MS) return first.aheadMs;
+  const span = Math.min(PACE_BLOCKS, first.number);
+  if (span === 0) return null;
+  const [outcome] = await chain.batch([headerCall(first.number - span)], {});
+  const paceMs = ((first.at - readHeader(outcome, first.number - span).at) * 1000) / span;
+  await clock.sleep(LATE_BLOCKS * paceMs + 1000, signal);
+  const second = await readHead(chain, clock);
+  if (second.number <= first.number) return null;
+  return Math.max(0, Math.min(first.aheadMs, second.aheadMs) - LATE_BLOCKS * paceMs);
+}
+
+async function readHead(chain: ChainClient, clock: Clock) {
+  const askedMs = clock.nowMs();
+  const { number, at } = await readNewestHeader(chain);
+  const answeredMs = clock.nowMs();
+  // A block's time is cut to whole seconds, so it may have been made up to a second later.
+  const behindMs = Math.max(0, at * 1000 - answeredMs);
+  return { number, at, aheadMs: behindMs > 0 ? -behindMs : Math.max(0, askedMs - (at + 1) * 1000) };
+}
