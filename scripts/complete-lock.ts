@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { nameAt, readLock, withoutChecksum } from './lib/supply/lock-file.ts';
 
-// `npm run lock`: completes package-lock.json. When a registry mirror lacks the binaries of other platforms, npm leaves their entries out of the lock
-// file, and then `npm ci` refuses it ("Missing: … from lock file"). This script adds the missing entry of each optional dependency, and asks the
-// registry for the checksum of each entry that has none. A platform that does not need the package skips it. Another platform installs it by its exact
-// version and checksum. With --check it asks nobody and changes nothing. Either way it exits with 1 when an entry has no checksum in the end.
+// `npm run lock`: completes package-lock.json. When a registry mirror lacks the binaries of other platforms, npm leaves
+// their entries out of the lock file, and then `npm ci` refuses it ("Missing: … from lock file"). This script adds the
+// missing entry of each optional dependency, and asks the registry for the checksum of each entry that has none. A
+// platform that does not need the package skips it. Another platform installs it by its exact version and checksum.
+// With --check it asks nobody and changes nothing. Either way it exits with 1 when an entry has no checksum in the end.
 
 interface Entry {
   version?: string;

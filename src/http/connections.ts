@@ -18,12 +18,16 @@ const RESERVED_DESCRIPTORS = 512;
 const USUAL_DESCRIPTORS = 1024;
 /** A refused client gets this long to read its answer and to close. */
 const LINGER_MS = 1000;
-/** Refused connections that linger at the same time. Others are closed with the answer, which their client may then lose. */
+/**
+ * Refused connections that linger at the same time. Others are closed with the answer, which their client may then
+ * lose.
+ */
 const MOST_LINGERING = 64;
 const RETRY_AFTER_SECONDS = 5;
 
 const AT_CLIENT =
-  'a client holds as many connections as CONNECTIONS_PER_CLIENT allows, and gets 503 for more. If it is a proxy, name it in TRUSTED_PROXIES';
+  'a client holds as many connections as CONNECTIONS_PER_CLIENT allows, and gets 503 for more: ' +
+  'if it is a proxy, name it in TRUSTED_PROXIES';
 const AT_ALL = 'as many connections are open as MAX_CONNECTIONS allows; new ones get 503';
 
 const UNREAD = 'No request was read on this one: present a payment that it had again.';
@@ -58,8 +62,9 @@ interface Refusal {
 }
 
 /**
- * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a 503 and is closed before the HTTP
- * parser sees it, so none of its requests is read, and nothing is sold on it. Loopback and trusted proxies are counted in the total alone.
+ * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a
+ * 503 and is closed before the HTTP parser sees it, so none of its requests is read, and nothing is sold on it.
+ * Loopback and trusted proxies are counted in the total alone.
  */
 export function limitConnections(server: Server, { limits, trustedProxies, clock, log, metrics }: Parts): void {
   const { perClient } = limits;
@@ -184,7 +189,10 @@ function connectionsWithin(descriptors: number): number {
   return Math.max(descriptors - RESERVED_DESCRIPTORS, Math.floor(descriptors / 2));
 }
 
-/** How many files this process may have open, read from the system. Node has raised the soft limit to the hard one by then. */
+/**
+ * How many files this process may have open, read from the system. Node has raised the soft limit to the hard one by
+ * then.
+ */
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

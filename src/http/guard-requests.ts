@@ -22,10 +22,10 @@ declare module 'fastify' {
 }
 
 /**
- * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request id and the common
- * headers on every answer. Unacceptable requests and preflights are answered here, before limits and gates. So is a request that no route answers: `refusalOf` says whether
- * its method is the reason. Its body is not read then.
- * The Host check is Node's own, done here because Node would answer without id and body.
+ * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request
+ * id and the common headers on every answer. Unacceptable requests and preflights are answered here, before limits and
+ * gates. So is a request that no route answers: `refusalOf` says whether its method is the reason. Its body is not read
+ * then. The Host check is Node's own, done here because Node would answer without id and body.
  */
 export function guardRequests(
   app: FastifyInstance,

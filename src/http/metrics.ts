@@ -76,10 +76,13 @@ interface MetricsAccess {
 const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program on this machine:
- * 1. no proxy is configured and the request has no forwarding header, because a proxy on this machine connects from loopback too;
+ * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program
+ * on this machine:
+ * 1. no proxy is configured and the request has no forwarding header, because a proxy on this machine connects from
+ *    loopback too;
  * 2. the peer's address is of loopback;
- * 3. it asks under a name of loopback and has no Origin, because a web page in a browser on this machine connects from loopback too.
+ * 3. it asks under a name of loopback and has no Origin, because a web page in a browser on this machine connects from
+ *    loopback too.
  */
 export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
   const { headers, socket } = request.raw;

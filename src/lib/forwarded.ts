@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Headers of RFC 7239, RFC 9110 and RFC 8586, nginx's usual one, and those in which hosts and proxies name the client: Cloudflare, Akamai, Fly,
- * Fastly, Envoy, Apache and load balancers. Every header that begins with `x-forwarded-` counts too.
+ * Headers of RFC 7239, RFC 9110 and RFC 8586, nginx's usual one, and those in which hosts and proxies name the client:
+ * Cloudflare, Akamai, Fly, Fastly, Envoy, Apache and load balancers. Every header that begins with `x-forwarded-`
+ * counts too.
  */
 const NAMES: ReadonlySet<string> = new Set([
   ...['forwarded', 'via', 'cdn-loop', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip', 'fly-client-ip'],

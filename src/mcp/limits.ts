@@ -19,8 +19,8 @@ interface Counted {
 }
 
 /**
- * Counts one message of a client against the limit of its group, as `weight` calls. Numbers, headers and texts are those of the routes. `isPaid`: the
- * message carries a payment.
+ * Counts one message of a client against the limit of its group, as `weight` calls. Numbers, headers and texts are
+ * those of the routes. `isPaid`: the message carries a payment.
  */
 export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean, weight = 1): Counted {
   if (perMinute === 0) return { headers: {}, refusal: null };

@@ -126,8 +126,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * A message for the SDK, whose schemas read each member of it up to three times: 7,000 arguments took 20 ms. The tool reads its arguments from the
- * message itself. Arguments that are no object stay, because the SDK refuses them.
+ * A message for the SDK, whose schemas read each member of it up to three times: 7,000 arguments took 20 ms. The tool
+ * reads its arguments from the message itself. Arguments that are no object stay, because the SDK refuses them.
  */
 function withoutArguments(message: unknown): unknown {
   const params = own(message, 'params');
@@ -136,7 +136,10 @@ function withoutArguments(message: unknown): unknown {
   return { ...(message as object), params: { ...(params as object), arguments: {} } };
 }
 
-/** Whether a message has more members and items, at every depth together, than one may have. It looks no further than that. */
+/**
+ * Whether a message has more members and items, at every depth together, than one may have. It looks no further than
+ * that.
+ */
 function hasTooMany(message: unknown): boolean {
   const found = [message];
   for (const value of found) {

@@ -6,7 +6,10 @@ const OF_OTHERS = 0o077;
 const OF_EVERYONE = 0o007;
 /** A folder in which every user may make files, such as /tmp. */
 const STICKY = 0o1000;
-/** What the service and its tools make in a data folder: databases with what belongs to them, locks, and the id of the last start. */
+/**
+ * What the service and its tools make in a data folder: databases with what belongs to them, locks, and the id of the
+ * last start.
+ */
 const OURS = /\.(db|lock)(-\w+)?$|^boot-id$/;
 
 /** Where what was found is said. */
@@ -16,11 +19,12 @@ export interface FolderLog {
 }
 
 /**
- * Makes a data folder, or closes it and its files to other users of the machine: the ledger holds answers, signatures of open payments and the key of
- * L402 and MPP. Call it before a file of it is opened, in a process whose umask makes
+ * Makes a data folder, or closes it and its files to other users of the machine: the ledger holds answers, signatures
+ * of open payments and the key of L402 and MPP. Call it before a file of it is opened, in a process whose umask makes
  * new files private. The log is told of a folder that was open until now, and of one that belongs to another user.
  * 1. What is ours is closed by its mode, a WAL that exists already too.
- * 2. A folder of another owner is accepted when nobody but its owner and our group may enter it: it is a mounted volume.
+ * 2. A folder of another owner is accepted when nobody but its owner and our group may enter it: it is a mounted
+ *    volume.
  * 3. Anything else that others may read or write is refused: throws, with the command that closes it.
  */
 export function closeFolder(folder: string, log: FolderLog): void {
@@ -73,5 +77,6 @@ function close(path: string, { mode, uid }: Stats): void {
 
 function refusal(path: string, uid: number, change: string): string {
   const quoted = `'${path.replaceAll("'", "'\\''")}'`;
-  return `other users of this machine may read or write ${path}, which belongs to user ${uid}. Close it: sudo chmod ${change} ${quoted}`;
+  const found = `other users of this machine may read or write ${path}, which belongs to user ${uid}`;
+  return `${found}. Close it: sudo chmod ${change} ${quoted}`;
 }

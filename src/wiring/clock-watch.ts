@@ -30,11 +30,14 @@ export interface ClockWatch {
 }
 
 /**
- * Watches this machine's clock, because it decides which payments are taken as valid and which leases have ended. Once a minute:
+ * Watches this machine's clock, because it decides which payments are taken as valid and which leases have ended. Once
+ * a minute:
  * 1. the time of the shared database is asked for; what the question took is no difference;
- * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that the clock is ahead, unless the
- *    chain stands still: so the head is read again, and an older one of a moving chain is what its pace does not explain.
- * What cannot be asked leaves the last finding as it is. The log says when the clock goes off and when it is right again.
+ * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that
+ *    the clock is ahead, unless the chain stands still: so the head is read again, and an older one of a moving chain
+ *    is what its pace does not explain.
+ *
+ * What cannot be asked leaves the last finding as it is. The log says when the clock goes off and when it is right.
  */
 export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
   const ended = new AbortController();
@@ -83,7 +86,10 @@ function wordsOf([name, offMs]: [string, number]): string {
   return `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} ${name}`;
 }
 
-/** How far our clock is ahead of another one at the least, in milliseconds; negative where it is behind. 0 where the question's time explains it. */
+/**
+ * How far our clock is ahead of another one at the least, in milliseconds; negative where it is behind. 0 where the
+ * question's time explains it.
+ */
 async function aheadOf(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
   const askedMs = clock.nowMs();
   const theirMs = await theirNowMs();

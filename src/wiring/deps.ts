@@ -160,8 +160,8 @@ export async function createDeps(
 const lockOf = ({ dataDir }: Config): string => join(dataDir, 'ledger.lock');
 
 /**
- * Closes the data directory to other users of the machine, and locks it for this process. Throws ConfigError, with the command that closes the
- * directory, where it is not ours to close.
+ * Closes the data directory to other users of the machine, and locks it for this process. Throws ConfigError, with the
+ * command that closes the directory, where it is not ours to close.
  */
 function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedger> {
   try {

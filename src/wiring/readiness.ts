@@ -23,10 +23,11 @@ interface ReadinessParts {
 const KEPT_MS = 1000;
 
 /**
- * Reports whether paid calls can be served now, and why not. Lightning, the collector, the clock and the other instances are reported but do not count:
- * paid calls can read the live chain, `/v1/health` covers a lagging collector, and a clock that is off refuses good payments or fails to settle late
- * ones, but moves no money wrongly. `/readyz` has no rate limit, so that a flood cannot make an instance
- * look unready. Each reading asks a provider, so it is made at most once a second and reused for a second.
+ * Reports whether paid calls can be served now, and why not. Lightning, the collector, the clock and the other
+ * instances are reported but do not count: paid calls can read the live chain, `/v1/health` covers a lagging collector,
+ * and a clock that is off refuses good payments or fails to settle late ones, but moves no money wrongly. `/readyz` has
+ * no rate limit, so that a flood cannot make an instance look unready. Each reading asks a provider, so it is made at
+ * most once a second and reused for a second.
  */
 export function createReadiness(parts: ReadinessParts) {
   const { payments, lightning, collector, ledger, link, clock, clockWatch } = parts;

@@ -7,7 +7,10 @@ export function dataDirectory(given: string | undefined): string {
   return resolve(given ?? (process.env.DATA_DIR || 'data'));
 }
 
-/** The path of an existing database of the service, whose folder is closed to other users first. Throws when it is missing: an empty one would report that nothing was ever sold. */
+/**
+ * The path of an existing database of the service, whose folder is closed to other users first. Throws when it is
+ * missing: an empty one would report that nothing was ever sold.
+ */
 export function existingDatabase(dataDir: string, name: 'ledger.db' | 'chain.db'): string {
   const file = join(dataDir, name);
   if (!existsSync(file))
@@ -18,7 +21,10 @@ export function existingDatabase(dataDir: string, name: 'ledger.db' | 'chain.db'
 
 const closed = new Set<string>();
 
-/** Closes a data directory to other users of the machine, once. Says on standard error what it found, and throws where the directory is not ours to close. */
+/**
+ * Closes a data directory to other users of the machine, once. Says on standard error what it found, and throws where
+ * the directory is not ours to close.
+ */
 export function closeDataFolder(dataDir: string): void {
   if (closed.has(dataDir)) return;
   const say = ({ path }: { readonly path: string }, message: string): void => console.error(`${path}: ${message}`);

@@ -8,8 +8,8 @@ export class UsageError extends Error {}
 export const say = (line: string): void => console.error(line);
 
 /**
- * Runs an operator's command with the service's environment, and makes every file for its user alone. Sets the exit code that `main` returns.
- * A failure sets 1, with one line on standard error. A usage error sets 2, with the usage.
+ * Runs an operator's command with the service's environment, and makes every file for its user alone. Sets the exit
+ * code that `main` returns. A failure sets 1, with one line on standard error. A usage error sets 2, with the usage.
  */
 export async function runOperatorCommand(usage: string, main: () => number | Promise<number>): Promise<void> {
   // The reader of our output, such as `head`, may close the pipe early.

@@ -29,8 +29,8 @@ export interface NamedPackage extends LockedPackage {
 export const readLock = (file: string): LockFile => JSON.parse(readFileSync(file, 'utf8')) as LockFile;
 
 /**
- * The paths of the packages whose entry has no checksum: npm would install whatever the registry sends under their name. The project itself and a
- * folder that is linked are not downloaded.
+ * The paths of the packages whose entry has no checksum: npm would install whatever the registry sends under their
+ * name. The project itself and a folder that is linked are not downloaded.
  */
 export function withoutChecksum(lock: LockFile): string[] {
   const found = Object.entries(lock.packages).filter(([path, entry]) => path !== '' && !entry.link && !entry.integrity);
