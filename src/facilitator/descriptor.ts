@@ -8,7 +8,8 @@ const NOTE = [
   "Each network:payment_hash is claimed once, in a durable store shared with this service's own Lightning routes.",
   "Nothing moves at settlement: the sats reached the seller's node before the buyer held the preimage.",
   'No payer is returned; no preimage is kept or logged.',
-  'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; payees first seen on that day half of it in all.',
+  'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; one payee may have a twentieth.',
+  'Half of the day is for known payees, with claims on three of the thirty days before, by two clients; they share it equally when it is short.',
 ].join(' ');
 
 /** The facilitator's public description: its address, what it accepts, its limits, and how much it has settled by now, from the ledger. */

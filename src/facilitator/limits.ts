@@ -4,13 +4,15 @@ import type { Clock } from '../lib/clock.ts';
 import { siteKey } from '../lib/limits/client-key.ts';
 import { countSharedClient, openClientWindows } from '../lib/limits/client-limit.ts';
 import { createMinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
-import type { ClaimAccount, LightningStore } from '../store/ports/proofs.ts';
+import type { ClaimAccount, LightningStore, ReachedCap } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 
 /** One client may use a tenth of the day's cap, and at least one claim. All IPv6 clients of a /48 share one tenth. */
 const CLIENT_SHARE = 10;
-/** Payees first seen today may use half of the day's cap, and at least one claim. The other half is reserved for payees of earlier days. */
-const NEW_PAYEE_SHARE = 2;
+/** One payee may have a twentieth of the day's cap, and at least one claim. */
+const PAYEE_SHARE = 20;
+/** Half of the day's cap, and at least one claim, is open to all payees. The other half is for known ones. */
+const OPEN_SHARE = 2;
 const DAY_MS = 86_400_000;
 
 /** The facilitator's configured limits. */
@@ -27,6 +29,8 @@ export interface FacilitatorLimits {
 export interface Barrier {
   readonly status: 429 | 503;
   readonly reason: 'rate_limited' | 'daily_cap_reached';
+  /** Which part of the day is used up; null where none is. */
+  readonly cap: ReachedCap | null;
   readonly retryAfterSeconds: number;
 }
 
@@ -34,10 +38,10 @@ export interface Barrier {
 export interface Limits {
   /** Counts the call and returns the reason to refuse it, or null. Rejects when the store does not answer. */
   barrier(client: string): Promise<Barrier | null>;
-  /** The account under which a claim of this client counts now. */
-  account(client: string): ClaimAccount;
-  /** The refusal of a claim whose transaction found a cap used up: the day's, the client's, or the one of new payees. */
-  capReached(): Barrier;
+  /** The account under which a claim of this client for this payee counts now. */
+  account(client: string, payTo: Uint8Array): ClaimAccount;
+  /** The refusal of a claim whose transaction found this part of the day used up. */
+  capReached(cap: ReachedCap): Barrier;
 }
 
 interface LimitsOptions {
@@ -57,28 +61,32 @@ interface LimitsOptions {
 export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
   const { perMinute, dailyCap } = limits;
   const clientCap = partOf(dailyCap, CLIENT_SHARE);
-  const newPayeeCap = partOf(dailyCap, NEW_PAYEE_SHARE);
+  const payeeCap = partOf(dailyCap, PAYEE_SHARE);
+  const openCap = partOf(dailyCap, OPEN_SHARE);
   const windows = openClientWindows(open ?? (() => createMinuteWindows(clock)), 'settle calls');
 
-  function account(client: string): ClaimAccount {
-    const day = utcDay(clock.nowMs());
-    // The hash contains the day, so that a client cannot be followed from one day to the next.
-    const clientHash = createHash('sha256')
-      .update(day)
+  // Hashed with the day, so that a client cannot be followed from one day to the next, or with the payee, so that it cannot be followed to another.
+  const hashOf = (client: string, salt: string | Uint8Array): Buffer =>
+    createHash('sha256')
+      .update(salt)
       .update(siteKey(client) ?? client)
       .digest();
-    return { day, clientHash, dailyCap, clientCap, newPayeeCap };
+
+  function account(client: string, payTo: Uint8Array): ClaimAccount {
+    const day = utcDay(clock.nowMs());
+    const [clientHash, payeeClientHash] = [hashOf(client, day), hashOf(client, payTo)];
+    return { day, clientHash, payeeClientHash, dailyCap, clientCap, payeeCap, openCap };
   }
 
   async function tooFast(client: string): Promise<Barrier | null> {
     if (perMinute === 0) return null;
     const { left, resetSeconds } = await countSharedClient(perMinute, windows, client);
-    return left < 0 ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
+    return left < 0 ? { status: 429, reason: 'rate_limited', cap: null, retryAfterSeconds: resetSeconds } : null;
   }
 
-  function capReached(): Barrier {
+  function capReached(cap: ReachedCap): Barrier {
     const untilMidnightMs = DAY_MS - (clock.nowMs() % DAY_MS);
-    return { status: 503, reason: 'daily_cap_reached', retryAfterSeconds: Math.ceil(untilMidnightMs / 1000) };
+    return { status: 503, reason: 'daily_cap_reached', cap, retryAfterSeconds: Math.ceil(untilMidnightMs / 1000) };
   }
 
   return {
@@ -87,9 +95,10 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
       if (fast) return fast;
       // One client's share cannot be used up while all clients together claimed less. On most days this returns without a read.
       if ((await counts.atMostToday()) < clientCap) return null;
-      if (await counts.isDayFull()) return capReached();
-      const { day, clientHash } = account(client);
-      return (await store.clientCount(day, clientHash)) >= clientCap ? capReached() : null;
+      if (await counts.isDayFull()) return capReached('daily_cap');
+      const day = utcDay(clock.nowMs());
+      const ofClient = await store.clientCount(day, hashOf(client, day));
+      return ofClient >= clientCap ? capReached('client_cap') : null;
     },
     account,
     capReached,

@@ -1,4 +1,5 @@
 import { LNBTC_REFUSALS } from '../payment/lnbtc/refusal-sentences.ts';
+import type { ReachedCap } from '../store/ports/proofs.ts';
 
 /** The reasons that belong to this service and not to the scheme. */
 const OWN_MESSAGES = {
@@ -9,11 +10,27 @@ const OWN_MESSAGES = {
   rate_limited:
     'This client has sent too many settle calls in this minute. Wait for Retry-After, and settle the same proof again.',
   daily_cap_reached:
-    'The claims of this day are used up, for this client, for payees of today, or for all. Wait for Retry-After, and settle the same proof again.',
+    'The claims of this day, or the part of them for this client or this payee, are used up. Wait for Retry-After, and settle the same proof again.',
   replay_store_unavailable:
     'The store of claims does not answer. Settle the same proof again after Retry-After. If that answer is duplicate_settlement, this call has perhaps claimed it.',
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
 };
+
+/** Which part of the day `daily_cap_reached` means. */
+const USED_UP: Record<ReachedCap, string> = {
+  daily_cap: 'The claims of this day are used up, for all payees.',
+  client_cap: 'This client has used up its tenth of this day. Other clients may settle.',
+  payee_cap: 'This payee has used up its twentieth of this day.',
+  known_cap:
+    "This payee has used up its share of the known payees' half of this day, and the other half is used up too.",
+  open_cap:
+    'The half of this day that is open to all payees is used up. The other half is for payees with claims on three earlier days, by two clients.',
+};
+
+/** The message of a call that found a part of the day used up: which, and what to do. */
+export function usedUp(cap: ReachedCap): string {
+  return `${USED_UP[cap]} Nothing was claimed: wait for Retry-After, and settle the same proof again.`;
+}
 
 /** What each reason of the facilitator means, and what mends it. */
 export const MESSAGES = { ...LNBTC_REFUSALS, ...OWN_MESSAGES };

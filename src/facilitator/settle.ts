@@ -6,7 +6,7 @@ import { SKEW_SECONDS } from '../payment/lnbtc/terms.ts';
 import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 import type { Barrier, Limits } from './limits.ts';
-import { type FacilitatorReason, MESSAGES } from './messages.ts';
+import { type FacilitatorReason, MESSAGES, usedUp } from './messages.ts';
 
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
@@ -81,16 +81,15 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
 
   async function claim(proof: Proof, client: string): Promise<SettleAnswer> {
     const { network, paymentHash } = proof;
-    switch (await store.claim(claimOf(proof, limits.account(client), clock.nowMs()))) {
+    const outcome = await store.claim(claimOf(proof, limits.account(client, proof.payTo), clock.nowMs()));
+    switch (outcome) {
       case 'claimed':
         counts.claimed();
         return { status: 200, body: { success: true, transaction: hex(paymentHash), network } };
       case 'duplicate':
         return refusal(200, 'duplicate_settlement', { network });
-      case 'daily_cap':
-      case 'client_cap':
-      case 'new_payee_cap':
-        return blocked(limits.capReached(), network);
+      default:
+        return blocked(limits.capReached(outcome), network);
     }
   }
 
@@ -119,8 +118,9 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   };
 }
 
-function blocked({ status, reason, retryAfterSeconds }: Barrier, network = ''): SettleAnswer {
-  return { ...refusal(status, reason, { network }), retryAfterSeconds };
+function blocked({ status, reason, cap, retryAfterSeconds }: Barrier, network = ''): SettleAnswer {
+  const message = cap === null ? MESSAGES[reason] : usedUp(cap);
+  return { ...refusal(status, reason, { network, message }), retryAfterSeconds };
 }
 
 function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {

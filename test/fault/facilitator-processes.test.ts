@@ -9,9 +9,9 @@ import { call } from '../support/service/service.ts';
 
 const ROUNDS = process.env.SLOW ? 20 : 2;
 const PROOFS = process.env.SLOW ? 300 : 80;
-/** All claims come from one address, which may have a tenth of the day's cap: so many are left for the last test. */
+/** All claims are for one payee, which may have a twentieth of the day's cap: so many are left for the last test. */
 const LEFT = 20;
-const CAP = 10 * (ROUNDS + PROOFS + LEFT);
+const CAP = 20 * (ROUNDS + PROOFS + LEFT);
 /** The last test uses up what the others leave of the cap. */
 const ONE_DAY: SuiteOptions = { shuffle: false };
 /** In ms: a day, and more than all tests take. They need one day in UTC, whose count and cap end at midnight. */
@@ -83,7 +83,7 @@ describe('two processes with a daily cap', ONE_DAY, () => {
       await one.kill();
       await one.start();
       expect(await settleOver(one.origin, [proofNow()], 1)).toEqual(['daily_cap_reached']);
-      expect(await figuresOf(one)).toMatchObject({ limits: { dailyCap: CAP, settledToday: CAP / 10 } });
+      expect(await figuresOf(one)).toMatchObject({ limits: { dailyCap: CAP, settledToday: CAP / 20 } });
     }
   });
 });

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/lightning/facilitator-app.ts';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { type OpenFacilitator, openFacilitator } from '../support/lightning/facilitator.ts';
+import { makeKnown, type OpenFacilitator, openFacilitator, payeeKey } from '../support/lightning/facilitator.ts';
 import { formsOf } from '../support/lightning/settle-calls.ts';
 import { captureLog, listen } from './harness.ts';
 
@@ -51,6 +51,8 @@ const post = (payload: unknown, more: InjectOptions = {}) =>
     payload: (typeof payload === 'string' ? payload : JSON.stringify(payload)) as string,
     ...more,
   });
+/** The body for a payee, one of those that `makeKnown` makes known or another. */
+const of = (payee: number) => fresh({ createdAt: opened.clock.now / 1000, privateKey: payeeKey(payee) }).body;
 /** What a member says in words. Its text is that of the reason, and tested there. */
 const SENTENCE = expect.stringMatching(/\.$/);
 const refusal = (errorReason: string, network = NETWORK) => ({
@@ -261,7 +263,7 @@ describe('the limits', () => {
     const refused = await from('192.0.2.1', body);
     expect([refused.statusCode, refused.json()]).toEqual([429, refusal('rate_limited', '')]);
     expect(refused.headers).toMatchObject({ 'retry-after': '40', 'cache-control': 'no-store' });
-    expect((await from('192.0.2.2', fresh().body)).json()).toMatchObject({ success: true });
+    expect((await from('192.0.2.2', of(1))).json()).toMatchObject({ success: true });
     opened.clock.now += 40_000;
     expect((await from('192.0.2.1', body)).json()).toMatchObject({ success: true });
   });
@@ -273,11 +275,9 @@ describe('the limits', () => {
   });
 
   it("hold the day's cap across a restart, until midnight", async () => {
-    // A payee that was seen on an earlier day, because new ones may have half of the day.
-    expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
-    opened.clock.now += 86_400_000;
-    const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
-    for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, proof())).json().success).toBe(true);
+    // Half of the day is for known payees, and each payee may have a twentieth: one claim.
+    await makeKnown(opened, DAILY_CAP / 2);
+    for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, of(n))).json().success).toBe(true);
     const { file, clock } = opened;
     await app.close();
     // Another process over the same ledger: it has none of the first one's memory.
@@ -290,7 +290,7 @@ describe('the limits', () => {
       expect(refused.headers['retry-after']).toBe(untilMidnight);
       expect((await app.inject('/facilitator')).json()).toMatchObject({
         limits: { settledToday: DAILY_CAP },
-        settled: { total: DAILY_CAP + 1, today: DAILY_CAP, nodes: 1 },
+        settled: { total: 2.5 * DAILY_CAP, today: DAILY_CAP, nodes: DAILY_CAP },
       });
       opened.clock.now += Number(untilMidnight) * 1000;
       const tomorrow = fresh({ createdAt: opened.clock.now / 1000 });
@@ -302,8 +302,8 @@ describe('the limits', () => {
   });
 
   it('limit one client to a tenth of the day, and leave the rest to others', async () => {
-    for (let n = 0; n < 3; n++) expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
-    const refused = await from('192.0.2.1', fresh().body);
+    for (let n = 0; n < 3; n++) expect((await from('192.0.2.1', of(n))).json().success).toBe(true);
+    const refused = await from('192.0.2.1', of(4));
     expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached', '')]);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     expect((await from('192.0.2.2', fresh().body)).json()).toMatchObject({ success: true });
@@ -316,7 +316,11 @@ describe('one host with ten /64s of one /48, behind a proxy', () => {
   afterEach(close);
   const from = (address: string, payload: unknown = '{}') => post(payload, { headers: { 'x-forwarded-for': address } });
   const network = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
-  const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
+  let payee = 0;
+  const proof = () => {
+    payee += 1;
+    return fresh({ createdAt: opened.clock.now / 1000, privateKey: payeeKey(payee) }).body;
+  };
 
   it('claims a tenth of the day in total, and a neighbouring /48 its own tenth', async () => {
     const ends = [];
@@ -345,28 +349,30 @@ describe('one host with ten /64s of one /48, behind a proxy', () => {
   });
 });
 
-describe('payees that were never seen before', () => {
-  const DAILY_CAP = 20;
+describe('the payees of a day', () => {
+  const DAILY_CAP = 40;
   beforeEach(() => open({ limits: { dailyCap: DAILY_CAP } }));
   afterEach(close);
   let made = 0;
-  /** A new payee for each proof, unless one is given. */
-  const claim = async (privateKey?: Buffer) => {
+  const claim = (payee: number) => {
     made += 1;
-    const key = privateKey ?? Buffer.concat([Buffer.alloc(28, 7), Buffer.of(made >> 24, made >> 16, made >> 8, made)]);
-    const createdAt = opened.clock.now / 1000;
-    return post(fresh({ createdAt, privateKey: key }).body, { remoteAddress: `192.0.2.${made % 250}` });
+    return post(of(payee), { remoteAddress: `192.0.2.${made % 250}` });
   };
-
-  it('share half of the day; the other half is for payees of earlier days, who may use all of it', async () => {
-    expect((await claim(OWN_SECRET)).json()).toMatchObject({ success: true });
-    opened.clock.now += 86_400_000;
-    for (let n = 0; n < DAILY_CAP / 2; n++) expect((await claim()).json()).toMatchObject({ success: true });
-    const refused = await claim();
+  const messageOf = async (payee: number) => {
+    const refused = await claim(payee);
     expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached')]);
     expect(refused.headers['retry-after']).toBe(String(86_400 - ((opened.clock.now / 1000) % 86_400)));
-    for (let n = 0; n < DAILY_CAP / 2; n++) expect((await claim(OWN_SECRET)).json()).toMatchObject({ success: true });
-    expect((await claim(OWN_SECRET)).json()).toMatchObject({ errorReason: 'daily_cap_reached' });
+    return refused.json().message;
+  };
+
+  it('have a twentieth each and half together; the other half is for known ones; the refusal says which part is used up', async () => {
+    await makeKnown(opened, 1);
+    for (let n = 0; n < DAILY_CAP / 2; n++)
+      expect((await claim(100 + (n >> 1))).json()).toMatchObject({ success: true });
+    expect(await messageOf(100)).toMatch(/^This payee has used up its twentieth of this day\. Nothing was claimed: /);
+    expect(await messageOf(200)).toMatch(/^The half of this day that is open to all payees is used up\. /);
+    for (let n = 0; n < 2; n++) expect((await claim(0)).json()).toMatchObject({ success: true });
+    expect(await messageOf(0)).toMatch(/^This payee has used up its twentieth/);
   });
 });
 

@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { ClaimAccount } from '../../src/store/ports/proofs.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import {
   accountedOf,
@@ -173,63 +172,6 @@ describeLedgers('the Lightning rail', (adapter) => {
       // Our own routes and another day know no such cap.
       expect(await store.claim(grantOf('3'))).toBe('claimed');
       expect(await store.claim(accountedOf('5', { day: '2026-03-04', dailyCap: 3, clientCap: 2 }))).toBe('claimed');
-    });
-
-    test('payees that are new on this day share a part of the cap, within one batch and later; earlier payees do not', async () => {
-      const claim = (name: string, payee: string, more: Partial<ClaimAccount> = {}) =>
-        store.claim(accountedOf(name, { dailyCap: 6, newPayeeCap: 2, ...more }, { payTo: nodeOf(payee) }));
-      expect(await claim('yesterday’s', 'old', { day: '2026-03-02' })).toBe('claimed');
-      const first = [
-        claim('1', 'new'),
-        claim('2', 'old'),
-        claim('3', 'newer'),
-        claim('4', 'newest'),
-        claim('5', 'old'),
-      ];
-      expect(await Promise.all(first)).toEqual(['claimed', 'claimed', 'claimed', 'new_payee_cap', 'claimed']);
-      // One that was claimed for today is as new as one that never was; and what is refused is not counted, nor is its payee then known.
-      expect(await Promise.all([claim('6', 'new'), claim('7', 'newest'), claim('8', 'old')])).toEqual([
-        'new_payee_cap',
-        'new_payee_cap',
-        'claimed',
-      ]);
-      expect(await store.findClaim(keyOf('4'))).toBeNull();
-      expect(await counts()).toEqual({ total: 6, today: 5, nodes: 3, own: 0 });
-      // A spent proof first, then the day's cap, then the client's own, then this one.
-      const outcomes = [claim('1', 'new'), claim('9', 'new', { clientCap: 5 }), claim('10', 'new', { dailyCap: 5 })];
-      expect(await Promise.all(outcomes)).toEqual(['duplicate', 'client_cap', 'daily_cap']);
-      // Tomorrow it has been seen.
-      const tomorrow = { day: '2026-03-04', newPayeeCap: 0 };
-      expect(await Promise.all([claim('11', 'newer', tomorrow), claim('12', 'newest', tomorrow)])).toEqual([
-        'claimed',
-        'new_payee_cap',
-      ]);
-    });
-
-    test('a payee first seen on a later day of another instance’s clock counts as new', async () => {
-      const caps = { newPayeeCap: 1 };
-      expect(await store.claim(accountedOf('a', { ...caps, day: '2026-03-04' }))).toBe('claimed');
-      expect(await store.claim(accountedOf('b', caps))).toBe('claimed');
-      expect(await store.claim(accountedOf('c', caps))).toBe('new_payee_cap');
-    });
-
-    test('a payee without a stored first day counts as seen earlier', async () => {
-      await store.claim(accountedOf('a', { day: '2026-03-02' }));
-      await ledger.sql('UPDATE lightning_facilitator_nodes SET first_day = NULL');
-      expect(await store.claim(accountedOf('b', { newPayeeCap: 0 }))).toBe('claimed');
-      expect(await ledger.sql('SELECT claims, first_day FROM lightning_facilitator_nodes')).toMatchObject([
-        { first_day: null },
-      ]);
-    });
-
-    test('the part of the new payees holds across two instances', async () => {
-      const stores = [store, (await ledger.another()).lightning];
-      const claims = Array.from({ length: 30 }, (_, at) =>
-        stores[at % 2]!.claim(accountedOf(`${at}`, { newPayeeCap: 7 }, { payTo: nodeOf(`${at}`) })),
-      );
-      const outcomes = await Promise.all(claims);
-      expect(outcomes.filter((outcome) => outcome === 'claimed')).toHaveLength(7);
-      expect(outcomes.filter((outcome) => outcome === 'new_payee_cap')).toHaveLength(23);
     });
 
     test('the day’s cap holds across two instances', async () => {

@@ -8,15 +8,22 @@ import { seed, seededRandom } from '../support/random.ts';
 /** Readings are slower on PostgreSQL. */
 const DAYS = { sqlite: 40, postgres: process.env.SLOW ? 400 : 12 };
 const BURSTS = 4;
-const NO_CAPS = { dailyCap: 1000, clientCap: 1000, newPayeeCap: 1000 };
-/** The first days, each with one cap alone, of one claim. */
+const NO_CAPS = { dailyCap: 1000, clientCap: 1000, payeeCap: 1000, openCap: 1000 };
+/** The first days, each with one cap alone, of one claim; and one on which known payees divide a part that is short. */
 const ONE_CAP = [
-  { ...NO_CAPS, newPayeeCap: 1 },
+  { ...NO_CAPS, openCap: 1 },
   { ...NO_CAPS, dailyCap: 1 },
   { ...NO_CAPS, clientCap: 1 },
+  { ...NO_CAPS, payeeCap: 1 },
+  NO_CAPS,
+  NO_CAPS,
+  { ...NO_CAPS, dailyCap: 14, openCap: 2 },
 ];
+type Caps = Pick<ClaimAccount, 'dailyCap' | 'clientCap' | 'payeeCap' | 'openCap'>;
 const CLIENTS = ['x', 'y', 'z'];
-const OUTCOMES: readonly ClaimOutcome[] = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'new_payee_cap'];
+const OUTCOMES: readonly ClaimOutcome[] = [
+  ...(['claimed', 'duplicate', 'daily_cap', 'client_cap', 'payee_cap', 'known_cap', 'open_cap'] as const),
+];
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
 describeLedgers('many facilitator’s claims at once', (adapter) => {
@@ -31,20 +38,22 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
     const store = ledger.stores.lightning;
 
     /** Names come again within a burst and later; now and then a cap or a day differs, or a claim of ours is among them. Half of the payees are of this day. */
-    const someClaim = (day: number, caps: Omit<ClaimAccount, 'day' | 'clientHash'>): [string, NewClaim] => {
+    const someClaim = (day: number, caps: Caps): [string, NewClaim] => {
       const name = `${pick([day, day, day, day - 1])}-${Math.floor(random() * 40)}`;
-      const payTo = nodeOf(pick(['ours', 'theirs', `new ${day}`, `new too ${day}`]));
+      const payTo = nodeOf(pick(['ours', 'theirs', 'third', `new ${day}`, `new too ${day}`]));
       if (random() < 0.05) return [name, grantOf(name, { payTo })];
-      const account = { day: dayOf(random() < 0.05 ? day + 1 : day), clientHash: hashOf(pick(CLIENTS)), ...caps };
+      const client = hashOf(pick(CLIENTS));
+      const hashes = { clientHash: client, payeeClientHash: client };
+      const account = { day: dayOf(random() < 0.05 ? day + 1 : day), ...hashes, ...caps };
       if (random() < 0.05) account.dailyCap += 2;
-      if (random() < 0.05) account.newPayeeCap += 1;
+      if (random() < 0.05) account.openCap += 1;
       return [name, accountedOf(name, account, { payTo })];
     };
 
     for (const day of range(days)) {
       const drawn = {
         ...{ dailyCap: pick([1, 8, 20, 1000]), clientCap: pick([1, 3, 10, 1000]) },
-        newPayeeCap: pick([1, 4, 10, 1000]),
+        ...{ payeeCap: pick([1, 4, 10, 1000]), openCap: pick([1, 4, 10, 1000]) },
       };
       // Each cap is the only one once, so that each outcome is seen whatever is drawn.
       const caps = { ...drawn, ...ONE_CAP[day] };

@@ -19,7 +19,7 @@ import { seed, seededRandom } from '../support/random.ts';
 /** At least; a burst costs PostgreSQL some milliseconds, and its readings as many. */
 const BURSTS = process.env.SLOW ? { sqlite: 500, postgres: 500 } : { sqlite: 200, postgres: 40 };
 const MOST_BURSTS = 1000;
-const OUTCOMES = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'new_payee_cap', true, false] as const;
+const OUTCOMES = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'open_cap', true, false] as const;
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 const CLIENTS = ['x', 'y', 'z'];
 const HOLDERS = ['one:1', 'one:2', 'two:1'];
@@ -57,8 +57,9 @@ function claimStep({ store, model, pick, now }: World): Step {
   const newPayee = `new ${dayOf(now)}`;
   const payTo = nodeOf(pick(['ours', 'theirs', newPayee, newPayee]));
   const more = { claimedAt: now, keepUntil: now + pick([HOUR, 2 * DAY]), payTo };
-  const caps = { dailyCap: 2, clientCap: 1, newPayeeCap: 1 };
-  const account = { day: dayOf(now), clientHash: hashOf(pick(CLIENTS)), ...caps };
+  const caps = { dailyCap: 2, clientCap: 1, payeeCap: 2, openCap: 1 };
+  const client = hashOf(pick(CLIENTS));
+  const account = { day: dayOf(now), clientHash: client, payeeClientHash: client, ...caps };
   const grant = {
     requestHash: hashOf(`request ${name}`),
     redeemUntil: now + 7 * DAY,

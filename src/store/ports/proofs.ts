@@ -22,11 +22,18 @@ export interface ClaimAccount {
   readonly day: string;
   /** The client (for IPv6 its site, a /48), hashed with the day. */
   readonly clientHash: Uint8Array;
+  /** The client, hashed with the payee. It shows whether a payee has two clients, and follows none from payee to payee. */
+  readonly payeeClientHash: Uint8Array;
   /** Claims a day for all clients together. */
   readonly dailyCap: number;
   readonly clientCap: number;
-  /** How many of the day's claims may be for payees that were first seen on this UTC day. */
-  readonly newPayeeCap: number;
+  /** Claims a day for one payee. */
+  readonly payeeCap: number;
+  /**
+   * The open part of the day: anyone's claims. The rest is for known payees, and is divided equally among them.
+   * A known payee was claimed for on three earlier days of the last thirty, by two clients.
+   */
+  readonly openCap: number;
 }
 
 export interface NewClaim extends ProofKey {
@@ -54,7 +61,10 @@ export interface NewClaim extends ProofKey {
  * A routing node learns the payment's preimage. It can sign its own invoice over the same payment hash and claim that first. The buyer, who has
  * paid our node, must not lose by it. A claim that a cap refuses is not made.
  */
-export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap' | 'new_payee_cap';
+export type ClaimOutcome = 'claimed' | 'duplicate' | ReachedCap;
+
+/** The part of the day that is used up. `known_cap`: a known payee's share, and the open part too. */
+export type ReachedCap = 'daily_cap' | 'client_cap' | 'payee_cap' | 'known_cap' | 'open_cap';
 
 /** A stored claim. `grant` is null for a facilitator's claim. */
 export interface Claim extends ProofKey {
@@ -97,7 +107,7 @@ export interface LightningStore {
   keptReply(key: ProofKey): Promise<Uint8Array | null>;
   /**
    * Concurrent claims share one durable transaction (group commit).
-   * The outcome names the first that applies: a spent proof, the day's cap, the client's cap, the cap for new payees.
+   * The outcome names the first that applies: a spent proof, the day's cap, the client's, the payee's, the part of the day.
    */
   claim(claim: NewClaim): Promise<ClaimOutcome>;
   findClaim(key: ProofKey): Promise<Claim | null>;

@@ -36,6 +36,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'lightning_facilitator_nodes', amount: 'claims' },
   { name: 'lightning_facilitator_days', amount: 'claims' },
   { name: 'lightning_facilitator_clients', amount: 'claims' },
+  { name: 'lightning_facilitator_payees', amount: 'claims' },
   { name: 'self_tests' },
   { name: 'relayer_spending', amount: 'wei' },
   { name: 'catalogue_copy' },

@@ -1,3 +1,4 @@
+import { capValues, KNOWN } from '../lightning-row.ts';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
 import type { Kind } from './write-queue.ts';
@@ -17,72 +18,96 @@ interface Columns {
   claimedAts: number[];
   keepUntils: number[];
   clientHashes: Uint8Array[];
+  payeeClientHashes: Uint8Array[];
 }
 
 interface CountedRow {
   readonly claimed: boolean;
-  readonly spent: boolean;
-  /** Whether its client has reached its cap. */
-  readonly isFull: boolean;
-  /** The day's claims before this one. */
-  readonly today: number;
+  /** `known` and `open` are the parts of the day in which a claim is counted. */
+  readonly place: 'known' | 'open' | Exclude<ClaimOutcome, 'claimed'>;
 }
 
-// Each claim has the outcome that it would have if the claims before it had been made one by one. The first that applies is its outcome: a spent
-// proof (it can never be claimed), the cap for all, the client's cap, the cap for payees that are new today. A claim that a cap refuses counts
-// towards none. A cap that is reached stays reached, so each is found by counting the claims before:
-// 1. `early` counts without the cap for new payees. It is right up to the claim that reaches this cap, so it finds that claim.
-// 2. `late` are the new payees' claims after it. Without them the client's count is right to the end.
-// 3. The remaining claims are made until the day's cap is reached. Every later claim is refused for this cap.
+const EARLIER = 'lightning_facilitator_payees WHERE day >= @since::text AND day < @day::text';
+/** How often a hash stands in a JSON object of counts. */
+const countIn = (counts: string, hash: string) => `coalesce((${counts} ->> encode(${hash}, 'hex'))::bigint, 0)`;
+const oneMore = (counts: string, hash: string) =>
+  `CASE WHEN is_made THEN ${counts} || jsonb_build_object(encode(${hash}, 'hex'), ${countIn(counts, hash)} + 1) ELSE ${counts} END`;
+
+// Each claim has the outcome that it would have if the claims before it had been made one by one. `walked` goes through them in their order and
+// carries what was counted: of the day, of its open part, and of each client and payee among these claims.
 // All parts see the state before the statement, and the rows that the first insert returns. Each row is looked up by a subquery, which uses the
 // primary key. A join would read the whole table when the planner thinks that it is small.
-const CLAIM = statement<Columns & Omit<ClaimAccount, 'clientHash'>>(`
-  WITH looked AS MATERIALIZED (
+const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
+  WITH RECURSIVE looked AS MATERIALIZED (
     SELECT given.*,
-           (SELECT 1 FROM lightning_claims AS c WHERE c.network = given.network AND c.payment_hash = given.payment_hash) IS NOT NULL AS spent,
+           (SELECT 1 FROM lightning_claims AS c
+             WHERE c.network = given.network AND c.payment_hash = given.payment_hash) IS NOT NULL AS spent,
            coalesce((SELECT claims FROM lightning_facilitator_clients AS c
-                      WHERE c.day = @day::text AND c.client_hash = given.client_hash), 0) AS own,
-           (SELECT coalesce(n.first_day, '') FROM lightning_facilitator_nodes AS n WHERE n.pay_to = given.pay_to) AS first_day
-      FROM ROWS FROM (unnest(@networks::text[]), unnest(@paymentHashes::bytea[]), unnest(@payTos::bytea[]), unnest(@amounts::numeric[]),
-                      unnest(@claimedAts::bigint[]), unnest(@keepUntils::bigint[]), unnest(@clientHashes::bytea[]))
-           WITH ORDINALITY AS given (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until, client_hash, place)),
-  early AS (
-    SELECT looked.*, coalesce(first_day, @day::text) >= @day::text AS is_new,
-           NOT spent AND own + row_number() OVER (PARTITION BY client_hash, spent ORDER BY place) <= @clientCap::bigint AS fits
-      FROM looked),
-  parted AS (
-    SELECT early.*, is_new AND @newPayeeCap::bigint <= coalesce(
-             (SELECT new_payee_claims FROM lightning_facilitator_days WHERE day = @day::text), 0)
-             + count(CASE WHEN fits AND is_new THEN 1 END) OVER (ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS late
-      FROM early),
-  placed AS (
-    SELECT parted.*, @clientCap::bigint <= own + count(CASE WHEN NOT spent AND NOT late THEN 1 END)
-             OVER (PARTITION BY client_hash ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS is_full
-      FROM parted),
+                      WHERE c.day = @day::text AND c.client_hash = given.client_hash), 0) AS of_client,
+           coalesce((SELECT claims FROM lightning_facilitator_payees AS p
+                      WHERE p.pay_to = given.pay_to AND p.day = @day::text), 0) AS of_payee,
+           (SELECT ${KNOWN} FROM ${EARLIER} AND pay_to = given.pay_to) AS is_known,
+           (SELECT 1 FROM lightning_facilitator_nodes AS n WHERE n.pay_to = given.pay_to) IS NULL AS is_first
+      FROM ROWS FROM (unnest(@networks::text[]), unnest(@paymentHashes::bytea[]), unnest(@payTos::bytea[]),
+                      unnest(@amounts::numeric[]), unnest(@claimedAts::bigint[]), unnest(@keepUntils::bigint[]),
+                      unnest(@clientHashes::bytea[]), unnest(@payeeClientHashes::bytea[]))
+           WITH ORDINALITY AS given (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
+                                     client_hash, payee_client, nth)),
+  day_before AS MATERIALIZED (
+    SELECT coalesce(sum(claims), 0)::bigint AS today, coalesce(sum(new_payee_claims), 0)::bigint AS open,
+           coalesce(max(known_payees),
+                    (SELECT count(*) FROM (SELECT pay_to FROM ${EARLIER} GROUP BY pay_to HAVING ${KNOWN}) AS k)) AS known_payees
+      FROM lightning_facilitator_days WHERE day = @day::text),
+  walked AS (
+    SELECT 0::bigint AS nth, today, open, '{}'::jsonb AS clients, '{}'::jsonb AS payees, '' AS place FROM day_before
+    UNION ALL
+    SELECT judged.nth, today + is_made::int, open + (place = 'open')::int,
+           ${oneMore('clients', 'client_hash')}, ${oneMore('payees', 'pay_to')}, place
+      FROM (
+        SELECT placed.*, place IN ('known', 'open') AS is_made
+          FROM (
+            SELECT l.nth, l.client_hash, l.pay_to, w.today, w.open, w.clients, w.payees,
+                   CASE WHEN l.spent THEN 'duplicate'
+                        WHEN w.today >= @dailyCap::bigint THEN 'daily_cap'
+                        WHEN l.of_client + ${countIn('w.clients', 'l.client_hash')} >= @clientCap::bigint THEN 'client_cap'
+                        WHEN l.of_payee + ${countIn('w.payees', 'l.pay_to')} >= @payeeCap::bigint THEN 'payee_cap'
+                        WHEN l.is_known AND w.today - w.open < @dailyCap::bigint - @openCap::bigint
+                             AND l.of_payee + ${countIn('w.payees', 'l.pay_to')}
+                                 < greatest(1, (@dailyCap::bigint - @openCap::bigint) / greatest(1, d.known_payees)) THEN 'known'
+                        WHEN w.open < @openCap::bigint THEN 'open'
+                        WHEN l.is_known THEN 'known_cap'
+                        ELSE 'open_cap' END AS place
+              FROM walked AS w JOIN looked AS l ON l.nth = w.nth + 1 CROSS JOIN day_before AS d) AS placed) AS judged),
   judged AS (
-    SELECT placed.*, coalesce((SELECT claims FROM lightning_facilitator_days WHERE day = @day::text), 0)
-             + count(CASE WHEN NOT spent AND NOT late AND NOT is_full THEN 1 END)
-               OVER (ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS today
-      FROM placed),
+    SELECT looked.*, walked.place FROM looked JOIN walked ON walked.nth = looked.nth),
   claimed AS (
     INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until)
-    SELECT network, payment_hash, pay_to, amount_msat, claimed_at, keep_until FROM judged
-     WHERE NOT spent AND NOT late AND NOT is_full AND today < @dailyCap::bigint
+    SELECT network, payment_hash, pay_to, amount_msat, claimed_at, keep_until FROM judged WHERE place IN ('known', 'open')
     ON CONFLICT (network, payment_hash) DO NOTHING
     RETURNING network, payment_hash),
   counted AS (
-    SELECT place, pay_to, client_hash, first_day, is_new, spent, is_full, today,
+    SELECT nth, place, pay_to, client_hash, payee_client, is_first,
            (network, payment_hash) IN (SELECT network, payment_hash FROM claimed) AS claimed
       FROM judged),
   day AS (
-    INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims)
-    SELECT @day::text, count(*), count(CASE WHEN is_new THEN 1 END) FROM counted WHERE claimed HAVING count(*) > 0
+    INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims, known_payees)
+    SELECT @day::text, count(*), count(CASE WHEN place = 'open' THEN 1 END), (SELECT known_payees FROM day_before)
+      FROM counted WHERE claimed HAVING count(*) > 0
     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + excluded.claims,
-                                    new_payee_claims = lightning_facilitator_days.new_payee_claims + excluded.new_payee_claims),
+                                    new_payee_claims = lightning_facilitator_days.new_payee_claims + excluded.new_payee_claims,
+                                    known_payees = excluded.known_payees),
   client AS (
     INSERT INTO lightning_facilitator_clients (day, client_hash, claims)
     SELECT @day::text, client_hash, count(*) FROM counted WHERE claimed GROUP BY client_hash
     ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + excluded.claims),
+  payee AS (
+    INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, clients)
+    SELECT pay_to, @day::text, count(*), (array_agg(payee_client ORDER BY nth))[1], least(2, count(DISTINCT payee_client))
+      FROM counted WHERE claimed GROUP BY pay_to
+    ON CONFLICT (pay_to, day) DO UPDATE
+       SET claims = lightning_facilitator_payees.claims + excluded.claims,
+           clients = CASE WHEN lightning_facilitator_payees.client = excluded.client
+                          THEN greatest(lightning_facilitator_payees.clients, excluded.clients) ELSE 2 END),
   node AS (
     INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day)
     SELECT pay_to, count(*), @day::text FROM counted WHERE claimed GROUP BY pay_to
@@ -90,18 +115,18 @@ const CLAIM = statement<Columns & Omit<ClaimAccount, 'clientHash'>>(`
   totals AS (
     UPDATE lightning_facilitator_totals
        SET claims = claims + (SELECT count(*) FROM counted WHERE claimed),
-           nodes = nodes + (SELECT count(DISTINCT pay_to) FROM counted WHERE claimed AND first_day IS NULL)
+           nodes = nodes + (SELECT count(DISTINCT pay_to) FROM counted WHERE claimed AND is_first)
      WHERE id = 1 AND EXISTS (SELECT 1 FROM counted WHERE claimed))
-  SELECT claimed, spent, is_full AS "isFull", today FROM counted ORDER BY place`);
+  SELECT claimed, place FROM counted ORDER BY nth`);
 
 /** Claims of different proofs under the same caps share one statement. It decides and counts each as if it came alone. */
 export const COUNTED_CLAIMS: Kind<CountedClaim, ClaimOutcome> = {
   admits: (items, next) => items.every(({ key, account }) => key !== next.key && isSameDay(account, next.account)),
   write: (items) => {
-    const [{ day, dailyCap, clientCap, newPayeeCap }] = items.map(({ account }) => account) as [ClaimAccount];
+    const [account] = items.map((item) => item.account) as [ClaimAccount];
     return {
-      statements: [CLAIM({ ...columnsOf(items), day, dailyCap, clientCap, newPayeeCap })],
-      read: ([made]) => ((made?.rows ?? []) as CountedRow[]).map((counted) => outcomeOf(counted, dailyCap)),
+      statements: [CLAIM({ ...columnsOf(items), ...capValues(account) })],
+      read: ([made]) => ((made?.rows ?? []) as CountedRow[]).map(outcomeOf),
     };
   },
 };
@@ -113,15 +138,15 @@ export function countedClaim(claim: NewClaim, account: ClaimAccount): CountedCla
 }
 
 function isSameDay(one: ClaimAccount, other: ClaimAccount): boolean {
-  const isSameCap = one.dailyCap === other.dailyCap && one.clientCap === other.clientCap;
-  return one.day === other.day && isSameCap && one.newPayeeCap === other.newPayeeCap;
+  const [a, b] = [capValues(one), capValues(other)];
+  return a.day === b.day && CAPS.every((cap) => a[cap] === b[cap]);
 }
+const CAPS = ['dailyCap', 'clientCap', 'payeeCap', 'openCap'] as const;
 
-function outcomeOf({ claimed, spent, isFull, today }: CountedRow, dailyCap: number): ClaimOutcome {
+/** A claim that was to be made and was not has lost the key to another, which the database would rather refuse: it is spent. */
+function outcomeOf({ claimed, place }: CountedRow): ClaimOutcome {
   if (claimed) return 'claimed';
-  if (spent) return 'duplicate';
-  if (today >= dailyCap) return 'daily_cap';
-  return isFull ? 'client_cap' : 'new_payee_cap';
+  return place === 'known' || place === 'open' ? 'duplicate' : place;
 }
 
 function columnsOf(items: readonly CountedClaim[]): Columns {
@@ -134,5 +159,6 @@ function columnsOf(items: readonly CountedClaim[]): Columns {
     claimedAts: claims.map(({ claimedAt }) => claimedAt),
     keepUntils: claims.map(({ keepUntil }) => keepUntil),
     clientHashes: items.map(({ account }) => account.clientHash),
+    payeeClientHashes: items.map(({ account }) => account.payeeClientHash),
   };
 }

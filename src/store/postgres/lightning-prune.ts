@@ -1,4 +1,5 @@
 import { utcDay } from '../../lib/calendar.ts';
+import { KNOWN_WINDOW_DAYS } from '../lightning-row.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
 
@@ -8,6 +9,8 @@ export const PRUNE_CHUNK = 100;
 const DAY_MS = 86_400_000;
 /** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
 const CLIENT_DAYS_MS = 2 * DAY_MS;
+/** A payee's day is read for as long as it can make the payee known, and a day longer for the same reason. */
+const PAYEE_DAYS_MS = (KNOWN_WINDOW_DAYS + 1) * DAY_MS;
 
 /** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now::bigint OR coalesce(c.lease_until, 0) > @now::bigint)';
@@ -39,6 +42,9 @@ const CLAIMS = statement<AtNow>(`
 const CLIENTS = statement<{ before: string }>(`
   DELETE FROM lightning_facilitator_clients WHERE (day, client_hash) IN (
     SELECT day, client_hash FROM lightning_facilitator_clients WHERE day < @before ORDER BY day LIMIT ${PRUNE_CHUNK})`);
+const PAYEES = statement<{ before: string }>(`
+  DELETE FROM lightning_facilitator_payees WHERE (pay_to, day) IN (
+    SELECT pay_to, day FROM lightning_facilitator_payees WHERE day < @before ORDER BY day LIMIT ${PRUNE_CHUNK})`);
 
 const forgotten: Write<number>['read'] = ([result]) => result?.rowCount ?? 0;
 
@@ -52,4 +58,5 @@ export const pruneSteps: readonly ((now: number) => Write<number>)[] = [
   (now) => ({ statements: [INVOICES({ now })], read: forgotten }),
   (now) => ({ statements: [CLAIMS({ now })], read: forgotten }),
   (now) => ({ statements: [CLIENTS({ before: utcDay(now - CLIENT_DAYS_MS) })], read: forgotten }),
+  (now) => ({ statements: [PAYEES({ before: utcDay(now - PAYEE_DAYS_MS) })], read: forgotten }),
 ];

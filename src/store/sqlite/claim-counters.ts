@@ -1,76 +1,114 @@
-import type { ClaimAccount, FacilitatorCounts } from '../ports/proofs.ts';
+import { capValues, KNOWN } from '../lightning-row.ts';
+import type { ClaimAccount, FacilitatorCounts, ReachedCap } from '../ports/proofs.ts';
 import type { Sqlite } from './database.ts';
 
 const COUNT_DAY = `
-  INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims) VALUES (@day, 1, @new)
+  INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims, known_payees) VALUES (@day, 1, @open, @knownPayees)
   ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + 1,
-                                  new_payee_claims = lightning_facilitator_days.new_payee_claims + @new`;
+                                  new_payee_claims = lightning_facilitator_days.new_payee_claims + @open,
+                                  known_payees = @knownPayees`;
 const COUNT_CLIENT = `
   INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, 1)
   ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + 1`;
+const COUNT_PAYEE = `
+  INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, clients) VALUES (?, ?, 1, ?, 1)
+  ON CONFLICT (pay_to, day) DO UPDATE SET claims = lightning_facilitator_payees.claims + 1,
+    clients = CASE WHEN client = excluded.client THEN clients ELSE 2 END`;
+const COUNT_NODE = `
+  INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day) VALUES (?, 1, ?)
+  ON CONFLICT (pay_to) DO UPDATE SET claims = lightning_facilitator_nodes.claims + 1`;
 
-/** What the ledger knows of a claim's payee. `isNew`: first seen on the claim's day, or unknown. */
-interface Payee {
-  readonly isKnown: boolean;
-  readonly isNew: boolean;
+const IS_KNOWN = `
+  SELECT ${KNOWN} FROM lightning_facilitator_payees WHERE pay_to = @payTo AND day >= @since AND day < @day`;
+/** Reads a month of payees, once a day. */
+const KNOWN_PAYEES = `
+  SELECT count(*) FROM (
+    SELECT pay_to FROM lightning_facilitator_payees WHERE day >= @since AND day < @day GROUP BY pay_to HAVING ${KNOWN})`;
+
+interface Day {
+  readonly claims: number;
+  /** Of these, in the open part. */
+  readonly open: number;
+  readonly knownPayees: number;
 }
+
+/** Where a claim is counted, or the cap that refuses it. */
+type Place = 'known' | 'open' | ReachedCap;
 
 /** The facilitator's counters. Everything is synchronous; call it inside the claim's transaction. */
 export function createClaimCounters(db: Sqlite) {
-  const number = (sql: string) => {
-    const statement = db.prepare<unknown[], number>(sql).pluck();
-    return (...values: unknown[]): number => statement.get(...values) ?? 0;
+  const number = <Values extends unknown[]>(sql: string) => {
+    const statement = db.prepare<Values, number>(sql).pluck();
+    return (...values: Values): number => statement.get(...values) ?? 0;
   };
-  const dayCount = number('SELECT claims FROM lightning_facilitator_days WHERE day = ?');
-  const clientCount = number('SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?');
-  const newPayeeCount = number('SELECT new_payee_claims FROM lightning_facilitator_days WHERE day = ?');
-  const nodeCount = number('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?');
-  const findNode = db.prepare<[Uint8Array], { firstDay: string | null }>(
-    'SELECT first_day AS firstDay FROM lightning_facilitator_nodes WHERE pay_to = ?',
+  const findDay = db.prepare<[string], Omit<Day, 'knownPayees'> & { knownPayees: number | null }>(
+    `SELECT claims, new_payee_claims AS open, known_payees AS knownPayees
+       FROM lightning_facilitator_days WHERE day = ?`,
   );
+  const clientCount = number<[string, Uint8Array]>(
+    'SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?',
+  );
+  const payeeCount = number<[Uint8Array, string]>(
+    'SELECT claims FROM lightning_facilitator_payees WHERE pay_to = ? AND day = ?',
+  );
+  const nodeCount = number<[Uint8Array]>('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?');
+  const isKnown = number<[object]>(IS_KNOWN);
+  const knownPayees = number<[object]>(KNOWN_PAYEES);
   const totals = db.prepare<[], { claims: number; nodes: number }>(
     'SELECT claims, nodes FROM lightning_facilitator_totals WHERE id = 1',
   );
   const countDay = db.prepare(COUNT_DAY);
   const countClient = db.prepare(COUNT_CLIENT);
-  const countNode = db.prepare('UPDATE lightning_facilitator_nodes SET claims = claims + 1 WHERE pay_to = ?');
-  const addNode = db.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day) VALUES (?, 1, ?)');
+  const countPayee = db.prepare(COUNT_PAYEE);
+  const countNode = db.prepare(COUNT_NODE);
   const countTotals = db.prepare(
     'UPDATE lightning_facilitator_totals SET claims = claims + 1, nodes = nodes + ? WHERE id = 1',
   );
 
-  function payeeOf({ day }: ClaimAccount, payTo: Uint8Array): Payee {
-    const known = findNode.get(payTo);
-    if (!known) return { isKnown: false, isNew: true };
-    return { isKnown: true, isNew: known.firstDay !== null && known.firstDay >= day };
+  function dayOf(account: ClaimAccount): Day {
+    const {
+      claims,
+      open,
+      knownPayees: counted,
+    } = findDay.get(account.day) ?? { claims: 0, open: 0, knownPayees: null };
+    return { claims, open, knownPayees: counted ?? knownPayees(capValues(account)) };
   }
 
-  function capOf({ day, clientHash, dailyCap, clientCap, newPayeeCap }: ClaimAccount, payee: Payee) {
-    if (dayCount(day) >= dailyCap) return 'daily_cap';
-    if (clientCount(day, clientHash) >= clientCap) return 'client_cap';
-    return payee.isNew && newPayeeCount(day) >= newPayeeCap ? 'new_payee_cap' : null;
-  }
-
-  function count({ day, clientHash }: ClaimAccount, payTo: Uint8Array, { isKnown, isNew }: Payee): void {
-    countDay.run({ day, new: isNew ? 1 : 0 });
-    countClient.run(day, clientHash);
-    if (isKnown) countNode.run(payTo);
-    else addNode.run(payTo, day);
-    countTotals.run(isKnown ? 0 : 1);
+  function placeOf(account: ClaimAccount, payTo: Uint8Array, day: Day): Place {
+    const { dailyCap, openCap } = account;
+    const mine = payeeCount(payTo, account.day);
+    if (day.claims >= dailyCap) return 'daily_cap';
+    if (clientCount(account.day, account.clientHash) >= account.clientCap) return 'client_cap';
+    if (mine >= account.payeeCap) return 'payee_cap';
+    const known = isKnown({ ...capValues(account), payTo }) === 1;
+    const knownCap = dailyCap - openCap;
+    const share = Math.max(1, Math.floor(knownCap / Math.max(1, day.knownPayees)));
+    if (known && mine < share && day.claims - day.open < knownCap) return 'known';
+    if (day.open < openCap) return 'open';
+    return known ? 'known_cap' : 'open_cap';
   }
 
   return {
-    payeeOf,
-    /** The first cap that refuses a claim: the day's, the client's, that of new payees. Null when none does. */
-    capOf,
-    /** Counts a claim. */
-    count,
+    /** Counts a claim, and returns null. Where a cap refuses it, counts nothing and returns the first that does. */
+    count(account: ClaimAccount, payTo: Uint8Array): ReachedCap | null {
+      const day = dayOf(account);
+      const place = placeOf(account, payTo, day);
+      if (place !== 'known' && place !== 'open') return place;
+      const isFirst = nodeCount(payTo) === 0;
+      countDay.run({ day: account.day, open: place === 'open' ? 1 : 0, knownPayees: day.knownPayees });
+      countClient.run(account.day, account.clientHash);
+      countPayee.run(payTo, account.day, account.payeeClientHash);
+      countNode.run(payTo, account.day);
+      countTotals.run(isFirst ? 1 : 0);
+      return null;
+    },
     clientCount: ({ day, clientHash }: Pick<ClaimAccount, 'day' | 'clientHash'>): number =>
       clientCount(day, clientHash),
     counts: (day: string, ownPayTo: Uint8Array | null): FacilitatorCounts => {
       const all = totals.get();
       if (!all) throw new Error('the row of the totals is missing');
-      return { total: all.claims, today: dayCount(day), nodes: all.nodes, own: ownPayTo ? nodeCount(ownPayTo) : 0 };
+      const today = findDay.get(day)?.claims ?? 0;
+      return { total: all.claims, today, nodes: all.nodes, own: ownPayTo ? nodeCount(ownPayTo) : 0 };
     },
   };
 }

@@ -38,17 +38,14 @@ export function createLightningClaims(db: Sqlite): LightningClaims {
 
   /** Claims a proof that is not spent, and counts it. */
   function claimCounted(row: object, account: ClaimAccount, payTo: Uint8Array): ClaimOutcome {
-    const payee = counters.payeeOf(account, payTo);
-    const cap = counters.capOf(account, payee);
+    const cap = counters.count(account, payTo);
     if (cap) return cap;
     insert.run(row);
-    counters.count(account, payTo, payee);
     return 'claimed';
   }
 
   return {
-    // The first that applies is the outcome: a spent proof (it can never be claimed), the cap for all, the client's cap, the cap for payees that
-    // are new today.
+    // The first that applies is the outcome: a spent proof, which can never be claimed, or the first cap that is reached.
     claim: (claim) => {
       const { grant, account, payTo } = claim;
       const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;

@@ -1,4 +1,5 @@
 import { utcDay } from '../../lib/calendar.ts';
+import { KNOWN_WINDOW_DAYS } from '../lightning-row.ts';
 import type { ProofKey } from '../ports/proofs.ts';
 import type { Sqlite } from './database.ts';
 
@@ -8,6 +9,8 @@ export const PRUNE_CHUNK = 100;
 const DAY_MS = 86_400_000;
 /** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
 const CLIENT_DAYS_MS = 2 * DAY_MS;
+/** A payee's day is read for as long as it can make the payee known, and a day longer for the same reason. */
+const PAYEE_DAYS_MS = (KNOWN_WINDOW_DAYS + 1) * DAY_MS;
 
 /** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now OR coalesce(c.lease_until, 0) > @now)';
@@ -52,6 +55,10 @@ export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)
     `DELETE FROM lightning_facilitator_clients WHERE (day, client_hash) IN (
        SELECT day, client_hash FROM lightning_facilitator_clients WHERE day < ? ORDER BY day LIMIT ${PRUNE_CHUNK})`,
   );
+  const payees = db.prepare(
+    `DELETE FROM lightning_facilitator_payees WHERE (pay_to, day) IN (
+       SELECT pay_to, day FROM lightning_facilitator_payees WHERE day < ? ORDER BY day LIMIT ${PRUNE_CHUNK})`,
+  );
 
   return [
     (now) => {
@@ -65,5 +72,6 @@ export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)
     (now) => invoices.run({ now }).changes,
     (now) => claims.run({ now }).changes,
     (now) => clients.run(utcDay(now - CLIENT_DAYS_MS)).changes,
+    (now) => payees.run(utcDay(now - PAYEE_DAYS_MS)).changes,
   ];
 }

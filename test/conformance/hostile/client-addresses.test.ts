@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeLedgers } from '../../support/ledger/ledger-adapters.ts';
-import { proofNow } from '../../support/lightning/settle-calls.ts';
+import { proofOfAnother } from '../../support/lightning/settle-calls.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { callMessage, MCP_HEADERS, textOf } from '../../support/service/mcp.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -169,7 +169,7 @@ describeLedgers('whose address a request has', ({ name }) => {
     test('ten networks of one /48 get a tenth of the facilitator’s day together, and a host elsewhere its own tenth', async () => {
       const settle = async (address: string) => {
         const headers = { 'content-type': 'application/json', 'x-forwarded-for': address };
-        const body = JSON.stringify(proofNow().body);
+        const body = JSON.stringify(proofOfAnother().body);
         let end: unknown[] = [];
         // A shared count may take 1.5 s. After that nothing is claimed, and the client is told to bring the same proof again.
         await until('the call is counted', async () => {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import type { FacilitatorLimits } from '../../../src/facilitator/limits.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -52,6 +53,23 @@ export function openFacilitator({ startMs, file, limits = {}, ownPayTo }: Option
       if (folder) rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The key of a payee's node. */
+export const payeeKey = (n: number): Buffer => Buffer.concat([Buffer.alloc(28, 7), Buffer.of(0, 0, n >> 8, n & 255)]);
+
+/** Makes payees known: on each of the three days before the clock's, two clients claim for each of them. The day's cap must be 20 of each or more. */
+export async function makeKnown({ facilitator, clock }: OpenFacilitator, payees: number): Promise<void> {
+  const now = clock.now;
+  for (const daysAgo of [3, 2, 1]) {
+    clock.now = now - daysAgo * 86_400_000;
+    for (let n = 0; n < payees; n++) {
+      const { body } = lightningProof({ createdAt: clock.now / 1000, privateKey: payeeKey(n) });
+      const answer = await facilitator.settleAdmitted(body, `client ${n} ${daysAgo % 2}`);
+      if (!answer.body.success) throw new Error(JSON.stringify(answer));
+    }
+  }
+  clock.now = now;
 }
 
 export type OpenFacilitator = ReturnType<typeof openFacilitator>;

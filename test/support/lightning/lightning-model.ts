@@ -1,4 +1,11 @@
-import type { Claim, ClaimOutcome, InvoiceRecord, NewClaim } from '../../../src/store/ports/proofs.ts';
+import type {
+  Claim,
+  ClaimAccount,
+  ClaimOutcome,
+  InvoiceRecord,
+  NewClaim,
+  ReachedCap,
+} from '../../../src/store/ports/proofs.ts';
 
 interface ModelClaim {
   readonly claim: NewClaim;
@@ -10,17 +17,67 @@ interface ModelClaim {
   lease: { holder: string; until: number } | null;
 }
 
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** The days of the facilitator: what was claimed on each, for which payee and by which clients. */
+function createDays() {
+  const days = new Map<string, { claims: number; open: number; knownPayees: number }>();
+  const clients = new Map<string, number>();
+  const payees = new Map<string, Map<string, { claims: number; clients: Set<string> }>>();
+
+  /** Three earlier days of the last thirty, and two clients on them. */
+  function isKnown(payTo: string, day: string): boolean {
+    const since = new Date(Date.parse(day) - 30 * 86_400_000).toISOString().slice(0, 10);
+    const earlier = [...(payees.get(payTo) ?? [])].filter(([one]) => one >= since && one < day).map(([, row]) => row);
+    return earlier.length >= 3 && new Set(earlier.flatMap((row) => [...row.clients])).size >= 2;
+  }
+
+  function dayOf(day: string) {
+    const known = () => [...payees.keys()].filter((payTo) => isKnown(payTo, day)).length;
+    return days.get(day) ?? { claims: 0, open: 0, knownPayees: known() };
+  }
+
+  function placeOf(account: ClaimAccount, payTo: string): 'known' | 'open' | ReachedCap {
+    const { day, dailyCap, clientCap, payeeCap, openCap } = account;
+    const today = dayOf(day);
+    const ofPayee = payees.get(payTo)?.get(day)?.claims ?? 0;
+    if (today.claims >= dailyCap) return 'daily_cap';
+    if ((clients.get(`${day} ${hex(account.clientHash)}`) ?? 0) >= clientCap) return 'client_cap';
+    if (ofPayee >= payeeCap) return 'payee_cap';
+    const known = isKnown(payTo, day);
+    const share = Math.max(1, Math.floor((dailyCap - openCap) / Math.max(1, today.knownPayees)));
+    if (known && ofPayee < share && today.claims - today.open < dailyCap - openCap) return 'known';
+    if (today.open < openCap) return 'open';
+    return known ? 'known_cap' : 'open_cap';
+  }
+
+  return {
+    days,
+    clients,
+    payees,
+    count(account: ClaimAccount, payTo: string): ReachedCap | null {
+      const place = placeOf(account, payTo);
+      if (place !== 'known' && place !== 'open') return place;
+      const { day } = account;
+      const { claims, open, knownPayees } = dayOf(day);
+      days.set(day, { claims: claims + 1, open: open + (place === 'open' ? 1 : 0), knownPayees });
+      const client = `${day} ${hex(account.clientHash)}`;
+      clients.set(client, (clients.get(client) ?? 0) + 1);
+      const own = payees.get(payTo) ?? new Map<string, { claims: number; clients: Set<string> }>();
+      const row = own.get(day) ?? { claims: 0, clients: new Set() };
+      row.clients.add(hex(account.payeeClientHash));
+      own.set(day, { claims: row.claims + 1, clients: row.clients });
+      payees.set(payTo, own);
+      return null;
+    },
+  };
+}
+
 /** A model of the store's behaviour in a few maps, without a disk. Proofs have names. */
 export function createLightningModel() {
   const invoices = new Map<string, { record: InvoiceRecord; reply: string | null }>();
   const claims = new Map<string, ModelClaim>();
-  const days = new Map<string, number>();
-  const clients = new Map<string, number>();
-  const nodes = new Map<string, number>();
-  const firstDays = new Map<string, string>();
-  const newPayees = new Map<string, number>();
-  const more = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
-  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+  const { days, clients, payees, count } = createDays();
   const granted = (name: string) => {
     const found = claims.get(name);
     return found?.claim.grant ? found : null;
@@ -39,19 +96,8 @@ export function createLightningModel() {
       const spent = claims.get(name)?.claim;
       const isAnothers = spent && !spent.grant && hex(spent.payTo) !== hex(claim.payTo);
       if (spent && !(grant && isAnothers)) return 'duplicate';
-      if (account) {
-        const client = `${account.day} ${hex(account.clientHash)}`;
-        if ((days.get(account.day) ?? 0) >= account.dailyCap) return 'daily_cap';
-        if ((clients.get(client) ?? 0) >= account.clientCap) return 'client_cap';
-        const payTo = hex(claim.payTo);
-        const isNew = (firstDays.get(payTo) ?? account.day) >= account.day;
-        if (isNew && (newPayees.get(account.day) ?? 0) >= account.newPayeeCap) return 'new_payee_cap';
-        if (!firstDays.has(payTo)) firstDays.set(payTo, account.day);
-        more(days, account.day);
-        more(clients, client);
-        more(nodes, payTo);
-        if (isNew) more(newPayees, account.day);
-      }
+      const cap = account && count(account, hex(claim.payTo));
+      if (cap) return cap;
       const redeemUntil = grant?.redeemUntil ?? 0;
       const fresh = { deliveredAt: null, answer: null, answered: false, lease: null };
       const keepUntil = Math.max(claim.keepUntil, spent?.keepUntil ?? 0);
@@ -114,10 +160,10 @@ export function createLightningModel() {
       return { network, paymentHash, payTo, amountMsat, claimedAt, grant: now };
     },
     counts: (day: string, own: Uint8Array) => ({
-      total: [...days.values()].reduce((sum, n) => sum + n, 0),
-      today: days.get(day) ?? 0,
-      nodes: nodes.size,
-      own: nodes.get(hex(own)) ?? 0,
+      total: [...days.values()].reduce((sum, { claims }) => sum + claims, 0),
+      today: days.get(day)?.claims ?? 0,
+      nodes: payees.size,
+      own: [...(payees.get(hex(own))?.values() ?? [])].reduce((sum, { claims }) => sum + claims, 0),
     }),
     clientCount: (day: string, client: Uint8Array): number => clients.get(`${day} ${hex(client)}`) ?? 0,
     bodyBytes: (): number => {

@@ -51,7 +51,8 @@ export const accountedOf = (
   payTo: nodeOf('theirs'),
   grant: null,
   account: {
-    ...{ day: TODAY, clientHash: hashOf('client'), dailyCap: 20_000, clientCap: 2000, newPayeeCap: 20_000 },
+    ...{ day: TODAY, clientHash: hashOf('client'), payeeClientHash: hashOf('client') },
+    ...{ dailyCap: 20_000, clientCap: 2000, payeeCap: 20_000, openCap: 20_000 },
     ...account,
   },
   ...more,

@@ -1,9 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { openRawClient, postOf } from '../../../scripts/bench/raw-client.ts';
 import { type LightningProof, lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 
-/** A proof that is valid for an hour by the machine's own clock. */
+/** A proof that is valid for an hour by the machine's own clock. All are for one payee. */
 export function proofNow(): LightningProof {
   return lightningProof({ createdAt: Math.floor(Date.now() / 1000), maxTimeoutSeconds: 3600 });
+}
+
+/** A proof that is valid for an hour, for a payee of its own. */
+export function proofOfAnother(): LightningProof {
+  const privateKey = randomBytes(32);
+  return lightningProof({ privateKey, createdAt: Math.floor(Date.now() / 1000), maxTimeoutSeconds: 3600 });
 }
 
 /** The result of one settle call: x402's code, or `lost` when the connection broke before an answer. */

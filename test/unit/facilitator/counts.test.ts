@@ -20,7 +20,8 @@ async function claim(day: string, payTo: Uint8Array = Buffer.alloc(33, 3)): Prom
   const paymentHash = Buffer.alloc(32);
   made += 1;
   paymentHash.writeUInt32BE(made);
-  const account = { day, clientHash: Buffer.alloc(32), dailyCap: 100, clientCap: 100, newPayeeCap: 100 };
+  const hashes = { clientHash: Buffer.alloc(32), payeeClientHash: Buffer.alloc(32) };
+  const account = { day, ...hashes, dailyCap: 100, clientCap: 100, payeeCap: 100, openCap: 100 };
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo, amountMsat: 1n };
   await ledger.store.claim({ ...key, claimedAt: NOON, keepUntil: NOON, grant: null, account });
 }

@@ -17,5 +17,7 @@ it('the descriptor has the promised members, each with its configured figure', (
     note: expect.stringContaining('Nothing moves at settlement'),
   });
   // The limit of a client is stated in words, because callers of an IPv6 network could not know it otherwise.
-  expect(described.note).toMatch(/an IPv6 \/48, may claim a tenth of a UTC day; .* first seen on that day half/);
+  expect(described.note).toMatch(
+    /an IPv6 \/48, may claim a tenth of a UTC day; one payee may have a twentieth\. Half of the day is for known/,
+  );
 });

@@ -22,18 +22,18 @@ function limitsOf(change: Partial<FacilitatorLimits>) {
   return createLimits({ store, clock, counts, limits });
 }
 
-/** A payee that was first seen yesterday. */
-const SEEN = Buffer.alloc(33, 3);
-beforeEach(() => claimFor('somebody', limitsOf({}), SEEN, '2026-02-28'));
+const PAYEE = Buffer.alloc(33, 3);
 
 let made = 0;
-async function claimFor(client: string, limits: ReturnType<typeof limitsOf>, payTo: Uint8Array = SEEN, day?: string) {
+/** A claim under the caps of the day and of the client alone, unless a payee is given. */
+async function claimFor(client: string, limits: ReturnType<typeof limitsOf>, payTo?: Uint8Array) {
   const paymentHash = Buffer.alloc(32);
   made += 1;
   paymentHash.writeUInt32BE(made);
-  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo };
+  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo: payTo ?? PAYEE };
   const times = { claimedAt: NOON, keepUntil: NOON };
-  const account = { ...limits.account(client), ...(day && { day }) };
+  const own = limits.account(client, key.payTo);
+  const account = payTo ? own : { ...own, payeeCap: own.dailyCap, openCap: own.dailyCap };
   const outcome = await ledger.store.claim({ ...key, ...times, amountMsat: 1n, grant: null, account });
   if (outcome === 'claimed') counts.claimed();
   return outcome;
@@ -51,7 +51,12 @@ describe('the minute', () => {
     const limits = limitsOf({});
     expect(await calls(limits, 'a', 60)).toEqual(Array(60).fill(null));
     ledger.clock.now += 45_500;
-    expect(await limits.barrier('a')).toEqual({ status: 429, reason: 'rate_limited', retryAfterSeconds: 15 });
+    expect(await limits.barrier('a')).toEqual({
+      status: 429,
+      reason: 'rate_limited',
+      cap: null,
+      retryAfterSeconds: 15,
+    });
     expect(await calls(limits, 'b', 60)).toEqual(Array(60).fill(null));
     ledger.clock.now += 14_500;
     expect(await limits.barrier('a')).toBeNull();
@@ -60,7 +65,7 @@ describe('the minute', () => {
   it("lets a /48 call four times as often as a client; a call over the client's limit does not count against the /48", async () => {
     const limits = limitsOf({ perMinute: 3 });
     const network = (n: number) => `2001:db8:7:${n}::/64`;
-    const refused = { status: 429, reason: 'rate_limited', retryAfterSeconds: 60 };
+    const refused = { status: 429, reason: 'rate_limited', cap: null, retryAfterSeconds: 60 };
     expect(await calls(limits, network(0), 9)).toEqual([null, null, null, ...Array(6).fill('rate_limited')]);
     for (let n = 1; n < 10; n++) expect(await limits.barrier(network(n))).toBeNull();
     expect(await limits.barrier(network(10))).toEqual(refused);
@@ -104,6 +109,7 @@ describe('the day', () => {
     expect(await limits.barrier('somebody new')).toEqual({
       status: 503,
       reason: 'daily_cap_reached',
+      cap: 'daily_cap',
       retryAfterSeconds: UNTIL_MIDNIGHT,
     });
     ledger.clock.now += UNTIL_MIDNIGHT * 1000 - 1;
@@ -136,6 +142,7 @@ describe('the day', () => {
     expect(await limits.barrier('a')).toEqual({
       status: 503,
       reason: 'daily_cap_reached',
+      cap: 'client_cap',
       retryAfterSeconds: UNTIL_MIDNIGHT,
     });
     expect(await claimFor('a', limits)).toBe('client_cap');
@@ -170,25 +177,37 @@ describe('the day', () => {
     ]);
   });
 
-  it('gives half of itself to new payees, and at least one claim', async () => {
+  it('gives half of itself to all payees, a twentieth to each, and at least one claim', async () => {
     const limits = limitsOf({ dailyCap: 5 });
     expect(await claimFor('a', limits, Buffer.alloc(33, 4))).toBe('claimed');
+    expect(await claimFor('b', limits, Buffer.alloc(33, 4))).toBe('payee_cap');
     expect(await claimFor('b', limits, Buffer.alloc(33, 5))).toBe('claimed');
-    expect(await claimFor('c', limits, Buffer.alloc(33, 6))).toBe('new_payee_cap');
-    for (const client of ['c', 'd', 'e']) expect(await claimFor(client, limits)).toBe('claimed');
-    expect(await claimFor('f', limits)).toBe('daily_cap');
-    expect(limitsOf({ dailyCap: 1 }).account('a')).toMatchObject({ clientCap: 1, newPayeeCap: 1 });
+    expect(await claimFor('c', limits, Buffer.alloc(33, 6))).toBe('open_cap');
+    const least = { clientCap: 1, payeeCap: 1, openCap: 1 };
+    expect(limitsOf({ dailyCap: 1 }).account('a', PAYEE)).toMatchObject(least);
   });
 
   it('keeps a client as a hash that differs on the next day', () => {
     const limits = limitsOf({});
-    const today = limits.account('192.0.2.1');
-    expect(today).toMatchObject({ day: '2026-03-01', dailyCap: 20_000, clientCap: 2000, newPayeeCap: 10_000 });
-    expect(limits.account('192.0.2.1').clientHash).toEqual(today.clientHash);
-    expect(limits.account('192.0.2.2').clientHash).not.toEqual(today.clientHash);
+    const today = limits.account('192.0.2.1', PAYEE);
+    const caps = { dailyCap: 20_000, clientCap: 2000, payeeCap: 1000, openCap: 10_000 };
+    expect(today).toMatchObject({ day: '2026-03-01', ...caps });
+    expect(limits.account('192.0.2.1', PAYEE)).toEqual(today);
+    expect(limits.account('192.0.2.2', PAYEE).clientHash).not.toEqual(today.clientHash);
     ledger.clock.now += UNTIL_MIDNIGHT * 1000;
-    const tomorrow = limits.account('192.0.2.1');
+    const tomorrow = limits.account('192.0.2.1', PAYEE);
     expect(tomorrow.day).toBe('2026-03-02');
     expect(tomorrow.clientHash).not.toEqual(today.clientHash);
+  });
+
+  it('keeps a payee’s clients as hashes that stay for this payee, and differ for another', () => {
+    const limits = limitsOf({});
+    const hashOf = (client: string, payTo = PAYEE) => limits.account(client, payTo).payeeClientHash;
+    const today = hashOf('192.0.2.1');
+    expect(hashOf('192.0.2.2')).not.toEqual(today);
+    expect(hashOf('192.0.2.1', Buffer.alloc(33, 2))).not.toEqual(today);
+    ledger.clock.now += UNTIL_MIDNIGHT * 1000;
+    expect(hashOf('192.0.2.1')).toEqual(today);
+    expect(hashOf('2001:db8:7:1::/64')).toEqual(hashOf('2001:db8:7:2::/64'));
   });
 });

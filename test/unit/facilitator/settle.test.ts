@@ -1,11 +1,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
-import { MESSAGES } from '../../../src/facilitator/messages.ts';
-import { refusal } from '../../../src/facilitator/settle.ts';
+import { MESSAGES, usedUp } from '../../../src/facilitator/messages.ts';
+import { refusal, type SettleAnswer } from '../../../src/facilitator/settle.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import type { ReachedCap } from '../../../src/store/ports/proofs.ts';
 import { captureLog } from '../../http/harness.ts';
-import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
+import {
+  LIMITS,
+  makeKnown,
+  type OpenFacilitator,
+  openFacilitator,
+  payeeKey,
+} from '../../support/lightning/facilitator.ts';
 
 const NOW = 1_700_000_000;
 const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
@@ -185,55 +192,73 @@ describe('a body that is no request', () => {
 });
 
 describe('the caps', () => {
-  beforeEach(async () => {
-    open({ dailyCap: 20, perMinute: 0 });
-    // The payee of all proofs here was seen on an earlier day; new ones may have half of the cap.
-    opened.clock.now -= 86_400_000;
-    await settle(lightningProof({ createdAt: opened.clock.now / 1000 }).body);
-    opened.clock.now += 86_400_000;
-  });
+  const CAP = 40;
+  beforeEach(() => open({ dailyCap: CAP, perMinute: 0 }));
   afterEach(close);
-  const CAPPED = {
-    success: false,
-    errorReason: 'daily_cap_reached',
-    message: MESSAGES.daily_cap_reached,
-    transaction: '',
-    network: NETWORK,
-  };
+  const capped = (cap: ReachedCap) => ({
+    status: 503,
+    body: {
+      success: false,
+      errorReason: 'daily_cap_reached',
+      message: usedUp(cap),
+      transaction: '',
+      network: NETWORK,
+    },
+    retryAfterSeconds: 86_400 - (NOW % 86_400),
+  });
+  /** A proof of a payee of its own, or of one of those that `makeKnown` makes known. */
+  const of = (payee: number) => lightningProof({ createdAt: NOW, privateKey: payeeKey(payee) }).body;
+  const successes = (answers: readonly SettleAnswer[]) => answers.filter(({ body }) => body.success).length;
+  const refusals = (answers: readonly SettleAnswer[]) => answers.filter(({ body }) => !body.success);
 
-  it('hold exactly among simultaneous calls', async () => {
-    const bodies = Array.from({ length: 60 }, () => fresh().body);
-    const answers = await Promise.all(bodies.map((body, n) => settle(body, `client ${n}`)));
-    expect(answers.filter((answer) => answer.body.success)).toHaveLength(20);
-    const capped = answers.filter((answer) => !answer.body.success);
-    expect(capped).toEqual(Array(40).fill({ status: 503, body: CAPPED, retryAfterSeconds: expect.any(Number) }));
-    expect(rows()).toBe(1 + 20);
+  it('leave half of the day to known payees, when ten addresses have used up the rest, and yesterday makes none known', async () => {
+    await makeKnown(opened, 10);
+    // Ten addresses with a tenth each, and forty payees of their own, each of which they have claimed for once on the day before.
+    const attack = (payee: number) => settle(of(1000 + payee), `address ${payee % 10}`);
+    opened.clock.now -= 86_400_000;
+    for (let n = 0; n < 10; n++)
+      await settle(lightningProof({ createdAt: NOW - 86_400, privateKey: payeeKey(1000 + n) }).body, `${n}`);
+    opened.clock.now += 86_400_000;
+    const answers = await Promise.all(Array.from({ length: CAP }, (_, n) => attack(n)));
+    expect(successes(answers)).toBe(CAP / 2);
+    expect(refusals(answers)).toEqual(Array(CAP / 2).fill(capped('open_cap')));
+    // Each of the ten known payees still has a twentieth of the day.
+    const known = await Promise.all(Array.from({ length: 30 }, (_, n) => settle(of(n % 10), `seller ${n % 10}`)));
+    expect(known.slice(0, 20).map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(refusals(known)).toEqual(Array(10).fill(capped('daily_cap')));
   });
 
-  it('of new payees hold exactly among simultaneous calls, and take nothing from a payee of an earlier day', async () => {
-    const sellers = Array.from({ length: 30 }, (_, n) =>
-      lightningProof({ createdAt: NOW, privateKey: Buffer.alloc(32, n + 1) }),
-    );
-    const answers = await Promise.all(sellers.map(({ body }, n) => settle(body, `client ${n}`)));
-    expect(answers.filter((answer) => answer.body.success)).toHaveLength(10);
-    const capped = answers.filter((answer) => !answer.body.success);
-    const untilMidnight = 86_400 - (NOW % 86_400);
-    expect(capped).toEqual(Array(20).fill({ status: 503, body: CAPPED, retryAfterSeconds: untilMidnight }));
-    expect((await settle(fresh().body)).body.success).toBe(true);
+  it('hold exactly among simultaneous calls for one payee', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => settle(of(1), `client ${n}`)));
+    expect(successes(answers)).toBe(2);
+    expect(refusals(answers)).toEqual(Array(18).fill(capped('payee_cap')));
+    expect(rows()).toBe(2);
+  });
+
+  it('divide the known half equally when it is short', async () => {
+    await makeKnown(opened, 20);
+    for (let n = 0; n < 20; n++) expect((await settle(of(100 + n), `client ${n}`)).status).toBe(200);
+    // Twenty known payees share twenty claims. The first would otherwise have a twentieth of the day, which is two.
+    expect([await settle(of(0), 'a'), await settle(of(0), 'b')]).toEqual([
+      expect.objectContaining({ status: 200 }),
+      capped('known_cap'),
+    ]);
+    for (let n = 1; n < 20; n++) expect((await settle(of(n), `seller ${n}`)).status).toBe(200);
   });
 
   it("hold exactly among one client's simultaneous calls", async () => {
-    const answers = await Promise.all(Array.from({ length: 9 }, () => settle(fresh().body)));
-    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 200, ...Array(7).fill(503)]);
-    expect((await settle(fresh().body, 'b')).status).toBe(200);
+    const answers = await Promise.all(Array.from({ length: 9 }, (_, n) => settle(of(n))));
+    expect(successes(answers)).toBe(4);
+    expect(refusals(answers)).toEqual(Array(5).fill(capped('client_cap')));
+    expect((await settle(of(9), 'b')).status).toBe(200);
   });
 
   it('refuse before a proof is checked, and end with the day', async () => {
-    for (let n = 0; n < 20; n++) expect((await settle(fresh().body, `client ${n}`)).status).toBe(200);
-    expect((await settle({ paymentRequirements: { network: NETWORK } }, 'new')).body).toEqual(CAPPED);
+    for (let n = 0; n < 4; n++) expect((await settle(of(n))).status).toBe(200);
+    expect((await settle({ paymentRequirements: { network: NETWORK } })).body).toEqual(capped('client_cap').body);
     opened.clock.now = Date.parse('2023-11-15T00:00:00Z');
     const proof = lightningProof({ createdAt: opened.clock.now / 1000 });
-    expect((await settle(proof.body, 'new')).body.success).toBe(true);
+    expect((await settle(proof.body)).body.success).toBe(true);
   });
 });
 

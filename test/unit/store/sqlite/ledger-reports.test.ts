@@ -57,8 +57,10 @@ async function claim(amountMsat: bigint, own: boolean) {
   const grant = own
     ? { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/fees/forecast', protocol: 'x402' }
     : null;
-  const caps = { dailyCap: 10, clientCap: 10, newPayeeCap: 10 };
-  const account = own ? null : { day: '2027-01-15', clientHash: randomBytes(32), ...caps };
+  const caps = { dailyCap: 10, clientCap: 10, payeeCap: 10, openCap: 10 };
+  const account = own
+    ? null
+    : { day: '2027-01-15', clientHash: randomBytes(32), payeeClientHash: randomBytes(32), ...caps };
   const terms = { payTo: randomBytes(33), amountMsat, claimedAt: now, keepUntil: now + 1000 };
   expect(await store.claim({ ...key, ...terms, grant, account })).toBe('claimed');
   return key;
