@@ -1,8 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { LightningStore } from '../store/ports/proofs.ts';
+import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/proofs.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';
+import { createRecentHashes } from './rails/lightning/recent-hashes.ts';
 
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
@@ -92,7 +93,7 @@ export function createPaymentMetrics(
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
-      return watchClaims(claims, { moves, claimedMsat, protocols });
+      return watchClaims(claims, { moves, claimedMsat, protocols, contested: createContested(registry, claims) });
     },
   };
 }
@@ -155,9 +156,36 @@ interface ClaimCounters {
   readonly moves: Counter<'rail' | 'state'>;
   readonly claimedMsat: Counter;
   readonly protocols: Counter<'protocol'>;
+  readonly contested: ReturnType<typeof createContested>;
 }
 
-function watchClaims(claims: LightningStore, { moves, claimedMsat, protocols }: ClaimCounters): LightningStore {
+/** The most contested hashes that are remembered, so that one is counted once. */
+const MAX_CONTESTED = 10_000;
+
+/**
+ * Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign an invoice of its own over the
+ * same hash. A failed read counts nothing.
+ */
+function createContested(registry: Registry, claims: LightningStore) {
+  const counter = new Counter({
+    name: 'lightning_contested_hashes_total',
+    help: 'Payment hashes that two payees claimed, here or through the facilitator',
+    registers: [registry],
+  });
+  const counted = createRecentHashes(MAX_CONTESTED);
+  return {
+    /** The claim that a key has now; null where it has none, or where it cannot be read. */
+    before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
+    note({ payTo, paymentHash }: NewClaim, other: Claim | null): void {
+      if (other && Buffer.compare(other.payTo, payTo) !== 0 && counted.add(paymentHash)) counter.inc();
+    },
+  };
+}
+
+function watchClaims(
+  claims: LightningStore,
+  { moves, claimedMsat, protocols, contested }: ClaimCounters,
+): LightningStore {
   return {
     ...claims,
     recordInvoice: async (record, sealedReply) => {
@@ -165,7 +193,11 @@ function watchClaims(claims: LightningStore, { moves, claimedMsat, protocols }: 
       moves.inc({ rail: 'lightning', state: 'offered' });
     },
     claim: async (claim) => {
+      // A claim of ours replaces one for another payee, which is therefore read before. A claim of the facilitator's replaces none.
+      const replaced = claim.grant && (await contested.before(claim));
       const outcome = await claims.claim(claim);
+      if (outcome === 'claimed') contested.note(claim, replaced);
+      if (outcome === 'duplicate') contested.note(claim, await contested.before(claim));
       if (outcome !== 'claimed') return outcome;
       moves.inc({ rail: claim.grant ? 'lightning' : 'facilitator', state: 'claimed' });
       if (claim.grant) {

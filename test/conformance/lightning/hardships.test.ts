@@ -327,6 +327,9 @@ describe('one proof is one answer', () => {
     for (const body of [theirs.body, { x402Version: 2, paymentPayload, paymentRequirements: proof.requirement }]) {
       expect(JSON.parse((await settle(body)).body)).toMatchObject({ errorReason: 'duplicate_settlement' });
     }
+    // The hash is counted once, however often both payees come.
+    const metrics = (await call(service.origin, '/metrics')).body;
+    expect(metrics).toMatch(/^lightning_contested_hashes_total 1$/m);
   });
 
   test('for its request in every form of the request line, and for no other request', async () => {

@@ -226,3 +226,37 @@ test('Lightning is counted by what its store has done: offered, claimed once, de
   expect(await sample('payment_claimed_msat_total')).toBe(25_000);
   expect(await protocols('x402')).toBe(1);
 });
+
+test('a payment hash that two payees claim is counted once, whoever comes first', async () => {
+  const watched = counted().metrics.watchClaims(claims);
+  const contested = () => sample('lightning_contested_hashes_total');
+  const key = () => ({ network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) });
+  const terms = { amountMsat: 25_000n, claimedAt: now, keepUntil: now + 1000 };
+  const [ours, theirs] = [Buffer.alloc(33, 2), Buffer.alloc(33, 3)];
+  const caps = { dailyCap: 100, clientCap: 100, payeeCap: 100, openCap: 100 };
+  const hashes = { clientHash: randomBytes(32), payeeClientHash: randomBytes(32) };
+  const account = { day: '2027-01-15', ...hashes, ...caps };
+  const grant = { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/a', protocol: 'x402' };
+  const settle = (of: ReturnType<typeof key>, payTo: Uint8Array) =>
+    watched.claim({ ...of, ...terms, payTo, grant: null, account });
+  const sell = (of: ReturnType<typeof key>) => watched.claim({ ...of, ...terms, payTo: ours, grant, account: null });
+  expect(await contested()).toBe(0);
+
+  // One payee that comes again contests nothing.
+  const one = key();
+  expect([await settle(one, ours), await settle(one, ours), await sell(key())]).toEqual([
+    'claimed',
+    'duplicate',
+    'claimed',
+  ]);
+  expect(await contested()).toBe(0);
+  // Two payees at the facilitator; then ours against a claim there, which it replaces; then another's against ours.
+  expect([await settle(one, theirs), await settle(one, theirs)]).toEqual(['duplicate', 'duplicate']);
+  expect(await contested()).toBe(1);
+  const replaced = key();
+  expect([await settle(replaced, theirs), await sell(replaced)]).toEqual(['claimed', 'claimed']);
+  expect(await contested()).toBe(2);
+  const sold = key();
+  expect([await sell(sold), await settle(sold, theirs)]).toEqual(['claimed', 'duplicate']);
+  expect(await contested()).toBe(3);
+});
