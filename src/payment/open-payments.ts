@@ -6,6 +6,7 @@ import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import type { CountedSurplus } from './books.ts';
 import { createChainCheck } from './evm/chain-check.ts';
 import { createEvidence } from './evm/evidence.ts';
+import { createContractBudget } from './evm/signature.ts';
 import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
@@ -158,6 +159,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
     chain: ranked(chain, 'settle'),
     wallet,
     check,
+    contracts: createContractBudget(clock),
     evidence,
     token,
     ledger,

@@ -10,6 +10,7 @@ import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
 import type { ChainCheck } from './evm/chain-check.ts';
 import type { Evidence } from './evm/evidence.ts';
+import type { ContractBudget } from './evm/signature.ts';
 import type { TokenWatch } from './evm/token-watch.ts';
 import type { Ledger } from './ledger.ts';
 import type { OpenRail, RailInfo, RailName } from './rail.ts';
@@ -31,6 +32,7 @@ export interface RailKit {
   /** Null where a facilitator settles and no relayer is configured. */
   wallet: Wallet | null;
   check: ChainCheck;
+  contracts: ContractBudget;
   evidence: Evidence;
   token: TokenWatch;
   ledger: Ledger;

@@ -14,6 +14,19 @@ const MOST_OF_CLIENT = 8;
 /** Further checks per minute, for payers that have paid here before. Other payers cannot use these up. */
 const CUSTOMERS_PER_MINUTE = 60;
 
+/** Limits how many contracts are asked for their signature. */
+export interface ContractBudget {
+  /** Counts a check for a client and returns 0. Or counts nothing and returns the seconds until it may be tried again. */
+  take(client: string, hasPaid: boolean): number;
+}
+
+/** The budget of a process. All rails share one, so that a second way to pay does not double what a client may cause. */
+export function createContractBudget(clock: Clock): ContractBudget {
+  const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
+  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
+  return { take: (client, hasPaid) => (hasPaid ? customers : newcomers).take(client) };
+}
+
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
   /** The digest that the payer signed. */
@@ -21,7 +34,7 @@ interface SignatureCheckOptions {
   status: Pick<PurchaseRail['status'], 'refusesCode'>;
   /** Whether a payment of this payer has ever settled here. */
   hasPaid(authorization: Authorization): Promise<boolean>;
-  clock: Clock;
+  contracts: ContractBudget;
 }
 
 /**
@@ -29,12 +42,9 @@ interface SignatureCheckOptions {
  * 1. Recover the signer natively. The payer's own key ends the check.
  * 2. Read whether the payer has code, in a request that payers share. Refuse a payer without code.
  * 3. Refuse while accounts with code are not settled.
- * 4. Ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
+ * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
  */
-export function createSignatureCheck({ check, digestOf, status, hasPaid, clock }: SignatureCheckOptions) {
-  const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
-  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
-
+export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
     const digest = digestOf(authorization);
     const signer = recoverAddress(digest, authorization.signature);
@@ -42,8 +52,7 @@ export function createSignatureCheck({ check, digestOf, status, hasPaid, clock }
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(status);
-    const contracts = (await hasPaid(authorization)) ? customers : newcomers;
-    const waitSeconds = contracts.take(asker.client);
+    const waitSeconds = contracts.take(asker.client, await hasPaid(authorization));
     if (waitSeconds > 0)
       throw new TooMany(
         'contract_signatures',

@@ -26,7 +26,8 @@ let service: Service;
 let url: string;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  service = await startService(network, { env: channelEnv('0.1') });
+  // The proxy's word names the client.
+  service = await startService(network, { env: { ...channelEnv('0.1'), TRUSTED_PROXIES: '127.0.0.1' } });
   url = `${service.origin}/v1/paid/fees/estimate`;
   await untilChannelsAreOffered(url);
 });
@@ -42,9 +43,14 @@ async function newWallet() {
   await network.fundUsdc(address, FUNDS);
   return { address, signer: { address, signTypedData: owner.signTypedData } };
 }
-const pay = (scheme: Scheme): Promise<Response> => {
+const pay = (scheme: Scheme, from?: string): Promise<Response> => {
   const client = new x402Client().register('eip155:5042', scheme).setSpendControls({ allowedAssets: true });
-  return wrapFetchWithPayment(fetch, client)(url);
+  const asClient: typeof fetch = (input, init) => {
+    const request = new Request(input, init);
+    if (from) request.headers.set('x-forwarded-for', from);
+    return fetch(request);
+  };
+  return wrapFetchWithPayment(asClient, client)(url);
 };
 const errorOf = (answer: Response) => [
   answer.status,
@@ -73,6 +79,21 @@ test('a smart wallet that names a key for its vouchers deposits by its contract 
   expect(chargedCumulativeAmount).toBe(String(2n * PRICE));
   expect(await eventsOf(network, 'Deposited', String(channelId))).toEqual([DEPOSIT]);
   expect(await balanceOf(network, address)).toBe(FUNDS - DEPOSIT);
+});
+
+test('the contracts that are asked for their signature have one budget for both ways to pay', async () => {
+  const from = '192.0.2.8';
+  const { address, signer } = await newWallet();
+  const { signTypedData } = privateKeyToAccount(createAccount().privateKey);
+  for (let check = 0; check < 8; check++) {
+    const answer = await pay(new ExactEvmScheme({ address, signTypedData }), from);
+    expect(errorOf(answer)).toEqual([402, 'invalid_exact_evm_signature']);
+  }
+  const voucherSigner = privateKeyToAccount(createAccount().privateKey);
+  const deposit = new BatchSettlementEvmScheme(signer, { voucherSigner });
+  const refused = await pay(deposit, from);
+  expect([refused.status, JSON.parse(await refused.text()).code]).toEqual([429, 'contract_signatures']);
+  expect((await pay(deposit, '192.0.2.9')).status).toBe(200);
 });
 
 /** A key whose account has the code of a smart wallet, as after a delegation (EIP-7702). `ownKey`: the code takes the signatures of this key. */

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { ChainCheck } from '../../../src/payment/evm/chain-check.ts';
 import type { Evidence } from '../../../src/payment/evm/evidence.ts';
+import { createContractBudget } from '../../../src/payment/evm/signature.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { balanceContracts, openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
@@ -167,6 +168,7 @@ describe('the rails', () => {
       // Of these the rails use what is given here, and nothing else.
       ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
       ...{ clock: systemClock, log, balanceContracts: balanceContracts(config) },
+      contracts: createContractBudget(systemClock),
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
     const relaying = (): Relaying => {

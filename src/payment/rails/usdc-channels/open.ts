@@ -10,7 +10,7 @@ import type { ChainCheck } from '../../evm/chain-check.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
 import { neededValidity, receiveDigest } from '../../evm/eip3009.ts';
 import type { Evidence } from '../../evm/evidence.ts';
-import { createSignatureCheck } from '../../evm/signature.ts';
+import { type ContractBudget, createSignatureCheck } from '../../evm/signature.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail, PurchaseRail } from '../../rail.ts';
@@ -43,6 +43,7 @@ export interface ChannelsNeeds {
   /** Its requests have the rank `settle`, where none is named. */
   chain: ChainClient;
   check: ChainCheck;
+  contracts: ContractBudget;
   evidence: Evidence;
   /** Null where no relayer is configured. */
   wallet: Wallet | null;
@@ -164,13 +165,13 @@ function openPurchase(
 }
 
 /** Checks that the payer signed the deposit for the collector, by key or as a contract. */
-function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, status: RailStatus) {
+function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) =>
     ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
-  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
   return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;

@@ -7,7 +7,7 @@ import type { ChainCheck } from '../../evm/chain-check.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
 import { authorizationDigest, MOST_VALIDITY_SECONDS, neededValidity } from '../../evm/eip3009.ts';
 import type { Evidence } from '../../evm/evidence.ts';
-import { createSignatureCheck } from '../../evm/signature.ts';
+import { type ContractBudget, createSignatureCheck } from '../../evm/signature.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -22,6 +22,7 @@ interface ExactNeeds extends FacilitatedNeeds {
   config: Config;
   ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
   check: ChainCheck;
+  contracts: ContractBudget;
   evidence: Evidence;
   token: TokenWatch;
   chain: ChainClient;
@@ -46,13 +47,13 @@ export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
 }
 
 function openPurchase(needs: ExactNeeds, status: RailStatus): PurchaseRail {
-  const { config, ledger, check, evidence, balanceContracts, clock } = needs;
+  const { config, ledger, check, contracts, evidence, balanceContracts, clock } = needs;
   const { usdc, chainId, caip2: network } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
-  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
   const parts = { ledger, balanceContracts, check, evidence, status, checkSignature };
   const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;

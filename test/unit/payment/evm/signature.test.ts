@@ -5,7 +5,7 @@ import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
 import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../../src/payment/evm/eip3009.ts';
-import { checkCodeTaken, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
+import { checkCodeTaken, createContractBudget, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
@@ -42,7 +42,7 @@ beforeEach(async () => {
       authorizationDigest(authorization, domainSeparator('USDC', '2', 5042, hexToBytes(USDC))),
     status: { refusesCode: () => codeRefused },
     hasPaid: async () => hasPaid,
-    clock,
+    contracts: createContractBudget(clock),
   });
   check = async (authorization, client = 'client') => {
     const end = checked(authorization, { client, hasFailed: false, signal: new AbortController().signal });
