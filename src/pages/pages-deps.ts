@@ -49,11 +49,11 @@ export interface PagesDeps<S> {
   readonly settled: SettledSource;
   /** The rail whose payers sign for a contract. */
   readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
-  /** The state of our Lightning node. Readiness does not include it, because the service can sell for USDC without it. */
+  /** The state of the Lightning rail. */
   lightning(): Check;
-  /** Whether paid calls can be served now, and which checks fail. */
+  /** The checks, and the names of those for which paid calls cannot be served now. Another way to pay may fail its check too. */
   readonly readiness: {
-    (): Promise<{ readonly checks: Readonly<Record<string, Check>> }>;
+    (): Promise<{ readonly failing: readonly string[]; readonly checks: Readonly<Record<string, Check>> }>;
     /** When a check held and failed last in this process; null before it was read. */
     outcomeOf(name: string): Outcome | null;
   };

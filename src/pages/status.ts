@@ -6,7 +6,7 @@ import { LIVE_SWITCH } from './charts/live-switch.ts';
 import { showMeasure, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
-import { type Checks, partName, renderRails } from './rails-table.ts';
+import { partName, renderRails } from './rails-table.ts';
 import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
 import { renderSettled } from './settled-table.ts';
 import { renderPage } from './shell.ts';
@@ -22,11 +22,11 @@ const STARTING_MS = 60_000;
 
 /** Renders `/status`: whether the service works, the collector's lag, how payments come in, today's payments, and the self-tests. */
 export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
-  const [health, rpc, selfTest, checks, settled, facilitator] = await Promise.all([
+  const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
     parts.read('/rpc'),
     parts.read('/selftest'),
-    checksOf(parts),
+    readinessOf(parts),
     settledToday().catch(() => null),
     parts.facilitator.descriptor().catch(() => null),
   ]);
@@ -41,7 +41,7 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
     scripts: ['uplot.js', 'charts.js', 'live.js'],
     styles: ['uplot.css', 'figures.css', 'status.css'],
     body: html`<header class="head"><h1>Status</h1>${LIVE_SWITCH}</header>
-<div id="verdict" data-live>${renderVerdict(checks, health, isStarting)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
+<div id="verdict" data-live>${renderVerdict(state, health, isStarting)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
 <div class="columns">
 <section class="part" aria-labelledby="settled-title"><header class="head"><h2 id="settled-title">Settled today</h2></header>
 <div id="settled" data-live>${renderSettled(settled, facilitator)}</div></section>
@@ -49,7 +49,7 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
 <div id="lag" data-live>${renderLag(health)}</div></section>
 </div>
 <section class="part" aria-labelledby="rails-title"><header class="head"><h2 id="rails-title">Payment rails</h2></header>
-<div id="rails" data-live>${renderRails(checks, parts.readiness, isStarting)}</div></section>
+<div id="rails" data-live>${renderRails(state?.checks ?? null, parts.readiness, isStarting)}</div></section>
 <section class="part" aria-labelledby="sources-title"><header class="head"><h2 id="sources-title">Sources of data</h2></header>
 <p>One row for each source, as this process has seen it since it started. Answers from a cache do not count.</p>
 <div id="sources" data-live>${renderSources(parts, rpc)}</div></section>
@@ -62,15 +62,17 @@ ${renderLatencyChart(parts, rpc)}</section>
   });
 }
 
-/** The state of each part; null when that took too long. The Lightning node is added here, because readiness does not include it. */
-async function checksOf({ readiness, lightning, clock }: PageParts): Promise<Checks | null> {
+type State = Awaited<ReturnType<PageParts['readiness']>>;
+
+/** The state of each part; null when that took too long. */
+async function readinessOf({ readiness, lightning, clock }: PageParts): Promise<State | null> {
   const over = new AbortController();
   const late = clock.sleep(TIMEOUT_MS, over.signal).then(
     () => null,
     () => null,
   );
   const state = await Promise.race([readiness(), late]).finally(() => over.abort());
-  return state && { ...state.checks, lightning: lightning() };
+  return state && { failing: state.failing, checks: { ...state.checks, lightning: lightning() } };
 }
 
 const HEALTH_TEXTS = {
@@ -80,14 +82,18 @@ const HEALTH_TEXTS = {
 } as const;
 
 /** States the verdict in words; the colour repeats it. */
-function renderVerdict(checks: Checks | null, health: Health, isStarting: boolean): Html {
+function renderVerdict(state: State | null, health: Health, isStarting: boolean): Html {
   const isUnread = isStarting && health?.freshness.head == null;
-  const failing = Object.keys(checks ?? {}).filter((name) => !checks?.[name]?.ok);
-  const others = failing.filter((name) => name !== 'lightning');
+  const needed = state?.failing ?? [];
+  const others = Object.entries(state?.checks ?? {}).flatMap(([name, { ok }]) =>
+    ok || needed.includes(name) ? [] : [name],
+  );
+  const ways = others.filter((name) => name !== 'lightning');
   const faults = [
-    checks === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
-    others.length > 0 && `Priced calls cannot be served now (${others.map(partName).join(', ')}); nothing is charged.`,
-    failing.length > others.length && 'Nothing can be sold for bitcoin now.',
+    state === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
+    needed.length > 0 && `Priced calls cannot be served now (${needed.map(partName).join(', ')}); nothing is charged.`,
+    ways.length > 0 && `One way to pay does not work now (${ways.map(partName).join(', ')}).`,
+    others.length > ways.length && 'Nothing can be sold for bitcoin now.',
     !isUnread && (health ? HEALTH_TEXTS[health.status] : 'The state of the collector is not known.'),
   ].filter((fault) => typeof fault === 'string');
   if (faults.length === 0 && isUnread)

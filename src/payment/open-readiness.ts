@@ -8,7 +8,7 @@ import type { Ledger } from './ledger.ts';
 import { type RailList, railsUnder } from './open-rails.ts';
 import type { RailInfo } from './rail.ts';
 import type { RailProbe } from './settler.ts';
-import type { RailProbes, Settling } from './settling.ts';
+import type { Settling } from './settling.ts';
 
 interface ReadinessOptions {
   config: Pick<Config, 'network' | 'rails'>;
@@ -24,8 +24,9 @@ interface Check {
 }
 
 /**
- * Checks whether payments can be taken: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, and the first rail
- * can settle. Adds the remote services.
+ * Checks whether payments can be taken. `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, the first
+ * rail can settle, and so can the service that it cannot settle without. `others`: whether each other rail sells. It is one of several ways to pay, so
+ * it does not make the process unready.
  */
 export function createPaymentsReadiness({ config, chain, ledger, settling, railList }: ReadinessOptions) {
   const [{ info: first }] = railList;
@@ -38,38 +39,43 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
     if (answer !== separator) throw new Error('the USDC contract has another EIP-712 domain');
   }
 
-  return async () => ({
-    ledger: await checked(ledger.ping),
-    usdc: await checked(checkDomain),
-    settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
-    // One provider's word alone decides. There is nothing to agree on.
-    ...(chain.agreed.witnesses > 1 && {
-      rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
-    }),
-    ...serviceChecks(settling.probes(), railsUnder(config.rails, railList), config.rails),
-  });
-}
+  const probeOf = (service: string): RailProbe => settling.probes()[service] ?? { ok: false, detail: 'not asked yet' };
 
-/**
- * A failed vital service fails its check, because the first rail cannot settle without it. Any other service is one of several ways to pay, so its
- * fault is only shown. Sales do not read these checks: they stop when the rail's settler is unavailable.
- */
-function serviceChecks(probes: RailProbes, on: readonly RailInfo[], rails: Config['rails']): Record<string, Check> {
-  const services = on.flatMap(({ service }) => service(rails) ?? []);
-  const checks = services.map(({ name, isVital }): [string, Check] => {
-    const probe = probes[name] ?? { ok: false, detail: 'not asked yet' };
-    return [name, isVital ? withoutSender(probe) : onlyShown(probe)];
-  });
-  return Object.fromEntries(checks);
+  /** The check of a rail's service, or of a rail without one. Sales do not read these checks: they stop when the rail's settler is unavailable. */
+  function checkOf({ name, service }: RailInfo): { name: string; isNeeded: boolean; check: Check } {
+    const remote = service(config.rails);
+    if (remote?.isVital) return { name: remote.name, isNeeded: true, check: withoutSender(probeOf(remote.name)) };
+    const probe: RailProbe = remote ? probeOf(remote.name) : { ok: true };
+    const unproven = probe.ok ? null : `no successful probe: ${probe.detail}`;
+    const reason = settling.status(name).unavailable() ?? unproven;
+    return { name: remote?.name ?? name, isNeeded: false, check: settlementState(reason, null) };
+  }
+
+  return async () => {
+    const ofRails = railsUnder(config.rails, railList)
+      .filter((info) => info !== first || info.service(config.rails) !== null)
+      .map(checkOf);
+    const checksOf = (isNeeded: boolean) =>
+      Object.fromEntries(ofRails.filter((one) => one.isNeeded === isNeeded).map(({ name, check }) => [name, check]));
+    return {
+      needed: {
+        ledger: await checked(ledger.ping),
+        usdc: await checked(checkDomain),
+        settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
+        // One provider's word alone decides. There is nothing to agree on.
+        ...(chain.agreed.witnesses > 1 && {
+          rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
+        }),
+        ...checksOf(true),
+      } as Record<string, Check>,
+      others: checksOf(false),
+    };
+  };
 }
 
 /** What `/readyz` shows of a probe. It omits the sender's address, which only simulations use. */
 function withoutSender({ ok, detail }: RailProbe): Check {
   return { ok, ...(detail !== undefined && { detail }) };
-}
-
-function onlyShown({ ok, detail }: RailProbe): Check {
-  return ok ? { ok } : { ok: true, detail: `no successful probe: ${detail}` };
 }
 
 /** Which providers count for nothing now, and why; null while all count. */

@@ -23,6 +23,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** The service's own state. A load balancer acts on `ready`. */
 export interface Readiness {
   readonly ready: boolean;
+  /** The checks for which it is not ready. Another check may fail too, such as that of one of several ways to pay. */
+  readonly failing: readonly string[];
   readonly checks: Record<string, { ok: boolean; detail?: string }>;
 }
 
@@ -128,9 +130,9 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
     url: '/readyz',
     onRequest: closeToPages,
     handler: async (request, reply) => {
-      const { ready, checks } = stopping ? STOPPING : await deps.readiness();
+      const { ready, failing, checks } = stopping ? STOPPING : await deps.readiness();
       if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
-      sendProblem(request, reply, notReady(checks), { checks });
+      sendProblem(request, reply, notReady(failing), { checks });
       return reply;
     },
   });
@@ -148,11 +150,14 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   });
 }
 
-const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };
+const STOPPING: Readiness = {
+  ready: false,
+  failing: ['process'],
+  checks: { process: { ok: false, detail: 'stopping' } },
+};
 /** Who may not read the metrics gets the problem of an unknown route. */
 const NO_METRICS = new NotFound(NO_SUCH_ROUTE, 'no_such_route');
 
-function notReady(checks: Readiness['checks']): Unavailable {
-  const failing = Object.keys(checks).filter((name) => !checks[name]?.ok);
+function notReady(failing: readonly string[]): Unavailable {
   return new Unavailable('not_ready', `Not ready: ${failing.join(', ')}.`);
 }

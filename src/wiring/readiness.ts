@@ -23,18 +23,21 @@ interface ReadinessParts {
 const KEPT_MS = 1000;
 
 /**
- * Reports whether paid calls can be served now, and why not. Lightning, the collector, the clock and the other
- * instances are reported but do not count: paid calls can read the live chain, `/v1/health` covers a lagging collector,
- * and a clock that is off refuses good payments or fails to settle late ones, but moves no money wrongly. `/readyz` has
- * no rate limit, so that a flood cannot make an instance look unready. Each reading asks a provider, so it is made at
- * most once a second and reused for a second.
+ * Reports whether paid calls can be served now, and why not. Each rail that refuses everything fails its own check.
+ * Only the first rail counts towards `ready`: with the others down, there is still a way to pay. The collector, the
+ * clock and the other instances do not count either: paid calls can read the live chain, `/v1/health` covers a lagging
+ * collector, and a clock that is off refuses good payments or fails to settle late ones, but moves no money wrongly.
+ * `/readyz` has no rate limit, so that a flood cannot make an instance look unready. Each reading asks a provider, so
+ * it is made at most once a second and reused for a second.
  */
 export function createReadiness(parts: ReadinessParts) {
   const { payments, lightning, collector, ledger, link, clock, clockWatch } = parts;
   const outcomes = createOutcomes(clock);
   const read = async () => {
-    const counting = { ...(await payments.readiness()), ...(link && { primary: link.status() }) };
-    for (const [name, { ok, detail = 'no detail' }] of Object.entries({ ...counting, lightning: lightning.status() })) {
+    const { needed, others } = await payments.readiness();
+    const counting: typeof needed = { ...needed, ...(link && { primary: link.status() }) };
+    const rails = { ...others, lightning: lightning.status() };
+    for (const [name, { ok, detail = 'no detail' }] of Object.entries({ ...counting, ...rails })) {
       if (ok) outcomes.succeeded(name);
       else outcomes.failed(name, detail);
     }
@@ -42,13 +45,14 @@ export function createReadiness(parts: ReadinessParts) {
     const { instance } = ledger;
     return {
       ready: Object.values(counting).every(({ ok }) => ok),
+      failing: Object.keys(counting).filter((name) => !counting[name]?.ok),
       checks: {
         ...counting,
         ...(instance && {
           instances: { ok: true, leads: ledger.leads(), living: instance.membership.living().length },
         }),
         clock: clockWatch.status(),
-        lightning: { ...lightning.status(), ok: true },
+        ...rails,
         collector: {
           ok: true,
           ...(fault !== null && { detail: `nothing new is stored: ${fault}` }),

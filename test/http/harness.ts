@@ -121,7 +121,7 @@ export async function createTestApp(options: Options = {}) {
     catalogue,
     metrics: createMetrics(),
     offerOf: offersUnder(config),
-    readiness: options.readiness ?? (async () => ({ ready: true, checks: { store: { ok: true } } })),
+    readiness: options.readiness ?? (async () => ({ ready: true, failing: [], checks: { store: { ok: true } } })),
     market,
     discovery: createDiscovery({
       ...{

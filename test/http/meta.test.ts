@@ -136,7 +136,8 @@ describe('/livez and /readyz', () => {
     t = await createTestApp({
       readiness: async () => ({
         ready: false,
-        checks: { chain: { ok: false, detail: 'no provider' }, store: { ok: true } },
+        failing: ['chain'],
+        checks: { chain: { ok: false, detail: 'no provider' }, gateway: { ok: false }, store: { ok: true } },
       }),
     });
     expect((await t.app.inject('/livez')).statusCode).toBe(200);

@@ -7,10 +7,12 @@ type Parts = Parameters<typeof createReadiness>[0];
 let clock: ManualClock;
 /** Each requested reading of the chain. The test completes them. */
 let asked: PromiseWithResolvers<Awaited<ReturnType<Parts['payments']['readiness']>>>[];
-let read: () => Promise<{ ready: boolean }>;
+let node: { ok: boolean; detail?: string };
+let read: ReturnType<typeof createReadiness>;
 beforeEach(() => {
   clock = createManualClock(1_800_000_000_000);
   asked = [];
+  node = { ok: true };
   read = createReadiness({
     payments: {
       readiness: () => {
@@ -18,7 +20,7 @@ beforeEach(() => {
         return asked.at(-1)!.promise;
       },
     },
-    lightning: { status: () => ({ ok: true }) },
+    lightning: { status: () => node },
     collector: { status: () => ({ collected: null, backfill: null }) } as unknown as Parts['collector'],
     ledger: { instance: null, leads: () => true },
     link: null,
@@ -27,8 +29,27 @@ beforeEach(() => {
   });
 });
 
-const checks = (ok: boolean) => ({ ledger: { ok }, usdc: { ok }, settlement: { ok } });
+const checks = (ok: boolean) => ({ needed: { ledger: { ok }, usdc: { ok }, settlement: { ok } }, others: {} });
 const answer = (ok = true) => asked.at(-1)?.resolve(checks(ok));
+
+describe('a rail that refuses everything', () => {
+  test('fails its own check, and does not make the process unready while the first rail sells', async () => {
+    node = { ok: false, detail: 'the exchanges disagree' };
+    const gateway = { ok: false, detail: 'no successful probe' };
+    const first = read();
+    asked[0]?.resolve({ needed: { ledger: { ok: true }, settlement: { ok: true } }, others: { gateway } });
+    expect(await first).toMatchObject({ ready: true, failing: [], checks: { gateway, lightning: node } });
+    expect(read.outcomeOf('gateway')).toMatchObject({ okAtMs: null, reason: 'no successful probe' });
+    await clock.advance(1000);
+    const second = read();
+    asked[1]?.resolve({ needed: { ledger: { ok: true }, settlement: { ok: false } }, others: { gateway } });
+    expect(await second).toMatchObject({
+      ready: false,
+      failing: ['settlement'],
+      checks: { settlement: { ok: false } },
+    });
+  });
+});
 
 describe('readiness’s reading of the chain', () => {
   test('is made once for all callers in the same second', async () => {

@@ -26,6 +26,15 @@ export interface RateSource {
   last(): BtcUsd | null;
 }
 
+/** A rate source that says when there is no rate. */
+export interface WatchedRates extends RateSource {
+  /**
+   * Why there is no rate, as the last reading found; null after a good one, and before the first. While there is none, this asks the exchanges again
+   * once a minute, so that the fault ends also when nobody buys.
+   */
+  fault(): string | null;
+}
+
 interface RateSourceDeps {
   readonly upstreams: Upstreams;
   readonly urls: MarketsConfig['exchanges'];
@@ -48,7 +57,7 @@ const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges'];
  * Reads BTC/USD from three exchanges in parallel when a caller asks and the last rate is older than 60 s. Concurrent callers share a reading.
  * An older rate is never used for a price.
  */
-export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): RateSource {
+export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): WatchedRates {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
     const upstream = upstreams.open({ name, ...BOUNDS });
     return { name, read: () => read(upstream, urls[key]) };
@@ -74,10 +83,19 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Ra
       exchanges: quotes.map(({ name, rate: own }) => ({ name, rate: own })),
       retrievedAtMs: Math.min(...quotes.map(({ retrievedAtMs }) => retrievedAtMs)),
     };
+    failed = null;
     return newest;
   }
 
+  function fault(): string | null {
+    if (failed === null) return null;
+    const { atMs, error } = failed;
+    if (!isWithin(atMs, KEEP_MS)) share('BTC/USD', undefined, refresh).catch(() => {});
+    return error.message;
+  }
+
   return {
+    fault,
     async current() {
       if (newest !== null && isWithin(newest.retrievedAtMs, KEEP_MS)) return newest;
       if (failed !== null && isWithin(failed.atMs, REST_SECONDS * 1000)) throw failed.error;

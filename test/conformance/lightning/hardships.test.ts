@@ -304,6 +304,27 @@ describe('an error to a buyer who has paid says what is true', () => {
   });
 });
 
+test('exchanges that give no rate fail the rail’s check in /readyz, and are not among what paid calls need', async () => {
+  const away = 'http://127.0.0.1:9';
+  await withShop(
+    async (shop) => {
+      const check = async () => {
+        // This service has no chain, so it is not ready for payments in USDC.
+        const { detail, checks } = JSON.parse((await shop.get('/readyz')).body);
+        expect(detail).toMatch(/^Not ready: (?!.*lightning)/);
+        return checks.lightning;
+      };
+      expect(await check()).toEqual({ ok: true });
+      const refused = await shop.get(fresh());
+      expect([refused.status, problem(refused.body).code]).toEqual([503, 'btc_rate_unavailable']);
+      ahead.aheadMs += 1000;
+      const fault = { ok: false, detail: expect.stringContaining('The bitcoin price is not known now') };
+      expect(await check()).toEqual(fault);
+    },
+    { clock: ahead, env: { UPSTREAM_COINBASE_URL: away, UPSTREAM_KRAKEN_URL: away } },
+  );
+});
+
 describe('one proof is one answer', () => {
   const settle = (body: unknown) =>
     call(service.origin, '/facilitator/settle', { method: 'POST', body: JSON.stringify(body) });

@@ -12,8 +12,11 @@ const health = {
   freshness: { head: 9, collected: 8, lagBlocks: 1, lagSeconds: 2 },
 };
 const counts = { total: 7, today: 3, nodes: 2, own: 0 };
-const readinessOf = (checks: Record<string, { ok: boolean; detail?: string }>) =>
-  Object.assign(async () => ({ checks }), { outcomeOf: () => null });
+/** The checks of a process; those that fail prevent each sale, except for the given ones. */
+const readinessOf = (checks: Record<string, { ok: boolean; detail?: string }>, ways: readonly string[] = []) => {
+  const failing = Object.keys(checks).filter((name) => !checks[name]?.ok && !ways.includes(name));
+  return Object.assign(async () => ({ failing, checks }), { outcomeOf: () => null });
+};
 const fine = readinessOf({ ledger: { ok: true }, usdc: { ok: true } });
 
 /** Parts without a fault, except for the given ones. */
@@ -64,6 +67,14 @@ describe('the verdict', () => {
     const [look, words] = (await verdictOf(partsOf({ readiness: readinessOf(checks) }))) ?? [];
     expect(look).toBe('verdict bad');
     expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nothing is charged.');
+  });
+
+  test('says that one of several ways to pay does not work, and not that nothing is sold', async () => {
+    const checks = { ledger: { ok: true }, gateway: { ok: false, detail: 'gone' } };
+    expect(await verdictOf(partsOf({ readiness: readinessOf(checks, ['gateway']) }))).toEqual([
+      'verdict bad',
+      'One way to pay does not work now (Circle Gateway).',
+    ]);
   });
 
   test('reports a failing Lightning node separately from sales in USDC', async () => {

@@ -122,8 +122,13 @@ export function createLightning<S>(options: LightningOptions<S>) {
       // Rejects only when the node's connection may do more than it should. Then the service must not run.
       await issuer?.start();
     },
-    /** Only shown: USDC is sold even while this rail is unavailable. */
-    status: (): { ok: boolean; detail?: string } => issuer?.status() ?? { ok: true, detail: 'no node configured' },
+    /** Whether this rail makes offers, and why not. Only shown: USDC is sold meanwhile. */
+    status: (): { ok: boolean; detail?: string } => {
+      if (!issuer) return { ok: true, detail: 'no node configured' };
+      const node = issuer.status();
+      const fault = rates.fault();
+      return node.ok && fault !== null ? { ok: false, detail: fault } : node;
+    },
     stop: async (): Promise<void> => {
       if (timer) clearInterval(timer);
       await issuer?.stop();

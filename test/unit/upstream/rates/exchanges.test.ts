@@ -249,3 +249,21 @@ test('the stand-ins of the embedded network answer as the exchanges do, at the p
     await exchanges.stop();
   }
 });
+
+test('a fault is known until a reading succeeds, and looking at it asks the exchanges once a minute', async () => {
+  const asked = () => rates.servers.coinbase.received.length;
+  expect(rates.source.fault()).toBeNull();
+  rates.quote(['85000', null, '95000']);
+  await expect(current()).rejects.toMatchObject(unavailable);
+  rates.time.nowMs += 59_999;
+  expect(rates.source.fault()).toMatch(/the other two exchanges are more than 2 % apart/);
+  expect(asked()).toBe(1);
+  rates.quote(GOOD);
+  rates.time.nowMs += 1;
+  for (let look = 0; look < 3; look++) expect(rates.source.fault()).not.toBeNull();
+  // Joins the reading that the look began.
+  expect((await current()).rate).toBe('85050.5');
+  expect([rates.source.fault(), asked()]).toEqual([null, 2]);
+  rates.time.nowMs += 3_600_000;
+  expect([rates.source.fault(), asked()]).toEqual([null, 2]);
+});
