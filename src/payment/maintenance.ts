@@ -8,7 +8,7 @@ interface MaintenanceOptions {
   isInUse(payment: Payment): boolean;
   /** Milliseconds between two rounds. */
   intervalMs: number;
-  log: { warn(detail: object, message: string): void };
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
 /** Starts settlement, runs its maintenance on a timer, and stops it. */
@@ -23,6 +23,8 @@ export function createMaintenance({ settling, isInUse, intervalMs, log }: Mainte
   };
 
   return {
+    /** The kinds of rounds whose last one has failed. */
+    failing: () => ({ refresh: refreshing.isFailing(), reconcile: reconciling.isFailing() }),
     /** Resolves when the first call may be sold. Rejects when the ledger cannot be read. */
     start: async (): Promise<void> => {
       await settling.start(round);

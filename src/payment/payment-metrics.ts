@@ -214,6 +214,19 @@ function watchClaims(
   };
 }
 
+/** Publishes which rounds of maintenance fail now, in this process. */
+export function publishMaintenance(registry: Registry, failing: () => Readonly<Record<string, boolean>>): void {
+  new Gauge({
+    name: 'payment_maintenance_failing',
+    help: '1 while the last round of this kind has failed, else 0',
+    labelNames: ['round'],
+    registers: [registry],
+    collect() {
+      for (const [round, fails] of Object.entries(failing())) this.set({ round }, fails ? 1 : 0);
+    },
+  });
+}
+
 function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']): void {
   new Gauge({
     name: 'payments_open',

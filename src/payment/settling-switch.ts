@@ -9,7 +9,7 @@ interface SwitchedSettlingOptions {
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
-  log: { warn(detail: object, message: string): void };
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
 /** Milliseconds between two reads of waiting rows. It is also the longest delay of a settlement whose request did not reach the leader. */

@@ -20,7 +20,7 @@ import { createPayments } from '../payment/open-payments.ts';
 import { openProtocols } from '../payment/open-protocols.ts';
 import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
 import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
-import { createPaymentMetrics } from '../payment/payment-metrics.ts';
+import { createPaymentMetrics, publishMaintenance } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
 import { createRelayerMetrics } from '../payment/settlers/relayer/metrics.ts';
@@ -79,6 +79,7 @@ export async function createDeps(
     place: instance?.place ?? placeOf(part),
     onLeft: watched.onLeft,
   });
+  publishMaintenance(metrics, payments.failing);
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams: outgoing.upstreams, sources, protocol: protocols.lightning },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
+import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
@@ -259,4 +259,16 @@ test('a payment hash that two payees claim is counted once, whoever comes first'
   const sold = key();
   expect([await sell(sold), await settle(sold, theirs)]).toEqual(['claimed', 'duplicate']);
   expect(await contested()).toBe(3);
+});
+
+test('which rounds of maintenance fail is read at each scrape', async () => {
+  const failing = { refresh: false, reconcile: false };
+  publishMaintenance(registry, () => failing);
+  const values = async () =>
+    Promise.all(['refresh', 'reconcile'].map((round) => sample('payment_maintenance_failing', { round })));
+  expect(await values()).toEqual([0, 0]);
+  failing.refresh = true;
+  expect(await values()).toEqual([1, 0]);
+  failing.refresh = false;
+  expect(await values()).toEqual([0, 0]);
 });

@@ -45,7 +45,7 @@ async function newInstance(change: Partial<LocalSettling> = {}) {
     join: async (leader) => {
       joined = leader;
     },
-    log: { warn: () => {} },
+    log: { info: () => {}, warn: () => {} },
   });
   await switched.start(() => void done.push('maintain'));
   if (!joined) throw new Error('the instance has not joined');
