@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readMacaroon, writeMacaroon } from '../../../../../src/payment/protocols/l402/macaroon.ts';
 import { issueToken, readToken, rootKeyOf } from '../../../../../src/payment/protocols/l402/token.ts';
@@ -27,6 +29,14 @@ test('a token names its invoice until it has been late for seven days and claime
   expect(readToken(secrets, token, EXPIRES)).toEqual(ours);
   expect(readToken(secrets, token, EXPIRES + 14 * DAY)).toEqual(ours);
   expect(readToken(secrets, token, EXPIRES + 14 * DAY + 1)).toBeNull();
+});
+
+test.each(['.env.example', 'docs/operating.md'])('%s keeps the last secret for as long as it is needed', (file) => {
+  const text = readFileSync(join(import.meta.dirname, '../../../../../..', file), 'utf8');
+  const weeks = [1, 2, 3].findLast((count) => readToken(secrets, token, EXPIRES + count * 7 * DAY));
+  const said = { 1: 'a week', 2: 'two weeks', 3: 'three weeks' }[weeks ?? 1];
+  const about = text.split('\n').filter((line) => /last change|first time 7 days|MPP_SECRET_PREVIOUS/.test(line));
+  expect(about.join('\n')).toContain(`for ${said}`);
 });
 
 test('its identifier is version 0, the payment hash and 32 random bytes', () => {
