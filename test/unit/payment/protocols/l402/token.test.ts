@@ -32,7 +32,7 @@ test('a token names its invoice until it has been late for seven days and claime
 });
 
 test.each(['.env.example', 'docs/operating.md'])('%s keeps the last secret for as long as it is needed', (file) => {
-  const text = readFileSync(join(import.meta.dirname, '../../../../../..', file), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '../../../../..', file), 'utf8');
   const weeks = [1, 2, 3].findLast((count) => readToken(secrets, token, EXPIRES + count * 7 * DAY));
   const said = { 1: 'a week', 2: 'two weeks', 3: 'three weeks' }[weeks ?? 1];
   const about = text.split('\n').filter((line) => /last change|first time 7 days|MPP_SECRET_PREVIOUS/.test(line));
