@@ -65,7 +65,18 @@ export function readOffer({ version, accepts }: Challenge, payable: Payable): Te
   const sound = accepts.filter((entry) => own(entry, 'network') !== payable.network || isPayable(entry, version));
   const offer = readAccepts(version === 1 ? sound.map(withoutAmount) : sound, payable);
   if (offer !== null) return offer;
-  throw refusal('not_payable_here', `its 402 has no \`exact\` entry in USDC (${payable.usdc}) on ${payable.network}`);
+  const needed = `\`exact\` entry in USDC (${payable.usdc}) on ${payable.network}`;
+  throw refusal(
+    'not_payable_here',
+    accepts.some(isLightning)
+      ? `its 402 can be paid over Lightning, and the market lists and prices what can be paid in USDC: add an ${needed}`
+      : `its 402 has no ${needed}`,
+  );
+}
+
+/** Whether an entry asks for a Lightning payment. */
+function isLightning(entry: unknown): boolean {
+  return String(own(entry, 'network')).startsWith('lnbtc:');
 }
 
 /** Removes `amount` from a version 1 entry, because clients of version 1 pay `maxAmountRequired`. */

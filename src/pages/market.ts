@@ -37,7 +37,7 @@ ${'limit' in search ? renderResults(await discovery.searchPage(search), asked, s
 </section>
 <section class="part" aria-labelledby="listed-title" id="listed">
 <header class="head"><h2 id="listed-title">Listed by sellers</h2><p><a href="/v1/market">as JSON</a></p></header>
-<p>Anyone may list a route. The service calls each route once an hour without paying. The route must answer 402 and be payable on this chain. Sellers write the names and descriptions themselves.</p>
+<p>Anyone may list a route. The service calls each route once an hour without paying. The route must answer 402 and be payable on this chain. One that takes Lightning alone is not listed, because each price here is in USDC. Sellers write the names and descriptions themselves.</p>
 <div id="listings">${renderListings(market)}</div>
 </section>
 ${renderSubmit(config.publicOrigin)}`,

@@ -171,6 +171,13 @@ describe('is refused, and nothing is listed', () => {
       'not_payable_here',
     ],
     ['one without offers', `${A}/x`, challenge([]), 400, 'not_payable_here'],
+    [
+      'one that takes Lightning alone',
+      `${A}/x`,
+      challenge([accept({ network: 'lnbtc:000000000019d6689c085ae165831e93', asset: 'BTC' })]),
+      400,
+      'not_payable_here',
+    ],
     ['a broken header', `${A}/x`, { ...base, headers: { 'payment-required': 'e30' } }, 400, 'unreadable_challenge'],
     [
       'a header that is no JSON',

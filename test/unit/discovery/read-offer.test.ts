@@ -101,6 +101,17 @@ describe('an offer', () => {
     expect(offer(v2([accept(more), accept({ amount: '7' })])).priceUsd).toBe('0.000007');
   });
 
+  test('tells a seller that takes Lightning alone why it is not listed, and lists it once it takes USDC too', () => {
+    const lightning = accept({ network: 'lnbtc:000000000019d6689c085ae165831e93', asset: 'BTC', amount: '25000' });
+    expect(() => offer(v2([lightning]))).toThrow(
+      expect.objectContaining({
+        code: 'not_payable_here',
+        message: expect.stringMatching(/over Lightning.*add an `exact` entry in USDC/),
+      }),
+    );
+    expect(offer(v2([lightning, accept({})])).rail).toBe('direct');
+  });
+
   test.each([[[]], [[null, 1, 'x', [], {}]]])('of nothing is none: %j', (accepts) => {
     expect(() => offer(v2(accepts))).toThrow('exact');
   });
