@@ -1,9 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
+import { setNewest } from '../lib/set-newest.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/proofs.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';
-import { createRecentHashes } from './rails/lightning/recent-hashes.ts';
 
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
@@ -172,12 +172,15 @@ function createContested(registry: Registry, claims: LightningStore) {
     help: 'Payment hashes that two payees claimed, here or through the facilitator',
     registers: [registry],
   });
-  const counted = createRecentHashes(MAX_CONTESTED);
+  const counted = new Map<string, true>();
   return {
     /** The claim that a key has now; null where it has none, or where it cannot be read. */
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
     note({ payTo, paymentHash }: NewClaim, other: Claim | null): void {
-      if (other && Buffer.compare(other.payTo, payTo) !== 0 && counted.add(paymentHash)) counter.inc();
+      const hash = Buffer.from(paymentHash).toString('hex');
+      if (!other || Buffer.compare(other.payTo, payTo) === 0 || counted.has(hash)) return;
+      setNewest(counted, hash, true, MAX_CONTESTED);
+      counter.inc();
     },
   };
 }

@@ -35,8 +35,8 @@ interface Day {
 /** Where a claim is counted, or the cap that refuses it. */
 type Place = 'known' | 'open' | ReachedCap;
 
-/** The facilitator's counters. Everything is synchronous; call it inside the claim's transaction. */
-export function createClaimCounters(db: Sqlite) {
+/** Reads of the counters. */
+function createReads(db: Sqlite) {
   const number = <Values extends unknown[]>(sql: string) => {
     const statement = db.prepare<Values, number>(sql).pluck();
     return (...values: Values): number => statement.get(...values) ?? 0;
@@ -45,18 +45,48 @@ export function createClaimCounters(db: Sqlite) {
     `SELECT claims, new_payee_claims AS open, known_payees AS knownPayees
        FROM lightning_facilitator_days WHERE day = ?`,
   );
-  const clientCount = number<[string, Uint8Array]>(
-    'SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?',
-  );
-  const payeeCount = number<[Uint8Array, string]>(
-    'SELECT claims FROM lightning_facilitator_payees WHERE pay_to = ? AND day = ?',
-  );
-  const nodeCount = number<[Uint8Array]>('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?');
-  const isKnown = number<[object]>(IS_KNOWN);
   const knownPayees = number<[object]>(KNOWN_PAYEES);
-  const totals = db.prepare<[], { claims: number; nodes: number }>(
-    'SELECT claims, nodes FROM lightning_facilitator_totals WHERE id = 1',
-  );
+  const isKnown = number<[object]>(IS_KNOWN);
+  return {
+    today: (day: string): number => findDay.get(day)?.claims ?? 0,
+    day(account: ClaimAccount): Day {
+      const { claims, open, knownPayees: counted } = findDay.get(account.day) ?? NO_CLAIMS;
+      return { claims, open, knownPayees: counted ?? knownPayees(capValues(account)) };
+    },
+    ofClient: number<[string, Uint8Array]>(
+      'SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?',
+    ),
+    ofPayee: number<[Uint8Array, string]>(
+      'SELECT claims FROM lightning_facilitator_payees WHERE pay_to = ? AND day = ?',
+    ),
+    ofNode: number<[Uint8Array]>('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?'),
+    isKnown: (account: ClaimAccount, payTo: Uint8Array): boolean => isKnown({ ...capValues(account), payTo }) === 1,
+    totals: db.prepare<[], { claims: number; nodes: number }>(
+      'SELECT claims, nodes FROM lightning_facilitator_totals WHERE id = 1',
+    ),
+  };
+}
+
+const NO_CLAIMS = { claims: 0, open: 0, knownPayees: null };
+
+/** The first cap that refuses a claim, in the port's order, or the part of the day in which it is counted. */
+function placeOf(reads: ReturnType<typeof createReads>, account: ClaimAccount, payTo: Uint8Array, day: Day): Place {
+  const { dailyCap, openCap } = account;
+  const mine = reads.ofPayee(payTo, account.day);
+  if (day.claims >= dailyCap) return 'daily_cap';
+  if (reads.ofClient(account.day, account.clientHash) >= account.clientCap) return 'client_cap';
+  if (mine >= account.payeeCap) return 'payee_cap';
+  const known = reads.isKnown(account, payTo);
+  const knownCap = dailyCap - openCap;
+  const share = Math.max(1, Math.floor(knownCap / Math.max(1, day.knownPayees)));
+  if (known && mine < share && day.claims - day.open < knownCap) return 'known';
+  if (day.open < openCap) return 'open';
+  return known ? 'known_cap' : 'open_cap';
+}
+
+/** The facilitator's counters. Everything is synchronous; call it inside the claim's transaction. */
+export function createClaimCounters(db: Sqlite) {
+  const reads = createReads(db);
   const countDay = db.prepare(COUNT_DAY);
   const countClient = db.prepare(COUNT_CLIENT);
   const countPayee = db.prepare(COUNT_PAYEE);
@@ -65,36 +95,13 @@ export function createClaimCounters(db: Sqlite) {
     'UPDATE lightning_facilitator_totals SET claims = claims + 1, nodes = nodes + ? WHERE id = 1',
   );
 
-  function dayOf(account: ClaimAccount): Day {
-    const {
-      claims,
-      open,
-      knownPayees: counted,
-    } = findDay.get(account.day) ?? { claims: 0, open: 0, knownPayees: null };
-    return { claims, open, knownPayees: counted ?? knownPayees(capValues(account)) };
-  }
-
-  function placeOf(account: ClaimAccount, payTo: Uint8Array, day: Day): Place {
-    const { dailyCap, openCap } = account;
-    const mine = payeeCount(payTo, account.day);
-    if (day.claims >= dailyCap) return 'daily_cap';
-    if (clientCount(account.day, account.clientHash) >= account.clientCap) return 'client_cap';
-    if (mine >= account.payeeCap) return 'payee_cap';
-    const known = isKnown({ ...capValues(account), payTo }) === 1;
-    const knownCap = dailyCap - openCap;
-    const share = Math.max(1, Math.floor(knownCap / Math.max(1, day.knownPayees)));
-    if (known && mine < share && day.claims - day.open < knownCap) return 'known';
-    if (day.open < openCap) return 'open';
-    return known ? 'known_cap' : 'open_cap';
-  }
-
   return {
     /** Counts a claim, and returns null. Where a cap refuses it, counts nothing and returns the first that does. */
     count(account: ClaimAccount, payTo: Uint8Array): ReachedCap | null {
-      const day = dayOf(account);
-      const place = placeOf(account, payTo, day);
+      const day = reads.day(account);
+      const place = placeOf(reads, account, payTo, day);
       if (place !== 'known' && place !== 'open') return place;
-      const isFirst = nodeCount(payTo) === 0;
+      const isFirst = reads.ofNode(payTo) === 0;
       countDay.run({ day: account.day, open: place === 'open' ? 1 : 0, knownPayees: day.knownPayees });
       countClient.run(account.day, account.clientHash);
       countPayee.run(payTo, account.day, account.payeeClientHash);
@@ -103,12 +110,12 @@ export function createClaimCounters(db: Sqlite) {
       return null;
     },
     clientCount: ({ day, clientHash }: Pick<ClaimAccount, 'day' | 'clientHash'>): number =>
-      clientCount(day, clientHash),
+      reads.ofClient(day, clientHash),
     counts: (day: string, ownPayTo: Uint8Array | null): FacilitatorCounts => {
-      const all = totals.get();
+      const all = reads.totals.get();
       if (!all) throw new Error('the row of the totals is missing');
-      const today = findDay.get(day)?.claims ?? 0;
-      return { total: all.claims, today, nodes: all.nodes, own: ownPayTo ? nodeCount(ownPayTo) : 0 };
+      const own = ownPayTo ? reads.ofNode(ownPayTo) : 0;
+      return { total: all.claims, today: reads.today(day), nodes: all.nodes, own };
     },
   };
 }

@@ -5,14 +5,14 @@ import { createClientTurns } from '../../../lib/limits/client-turns.ts';
 import type { OpenWindows } from '../../../lib/limits/minute-windows.ts';
 import type { LightningStore } from '../../../store/ports/proofs.ts';
 import type { Upstreams } from '../../../upstream/client/http.ts';
-import { createRateSource } from '../../../upstream/rates/exchanges.ts';
+import { createRateSource, type WatchedRates } from '../../../upstream/rates/exchanges.ts';
 import { MAINNET, TESTNET } from '../../lnbtc/networks.ts';
 import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
 import type { QuotedProtocol } from '../../protocol.ts';
 import type { RefusalWords } from '../../refusal.ts';
 import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
-import { createIssuer } from './issuer.ts';
+import { createIssuer, type Issuer } from './issuer.ts';
 import { createNewcomers } from './newcomers.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
@@ -123,18 +123,20 @@ export function createLightning<S>(options: LightningOptions<S>) {
       await issuer?.start();
     },
     /** Whether this rail makes offers, and why not. Only shown: USDC is sold meanwhile. */
-    status: (): { ok: boolean; detail?: string } => {
-      if (!issuer) return { ok: true, detail: 'no node configured' };
-      const node = issuer.status();
-      const fault = rates.fault();
-      return node.ok && fault !== null ? { ok: false, detail: fault } : node;
-    },
+    status: () => statusOf(issuer, rates),
     stop: async (): Promise<void> => {
       if (timer) clearInterval(timer);
       await issuer?.stop();
       await pruning;
     },
   };
+}
+
+function statusOf(issuer: Issuer | null, rates: WatchedRates): { ok: boolean; detail?: string } {
+  if (!issuer) return { ok: true, detail: 'no node configured' };
+  const node = issuer.status();
+  const fault = rates.fault();
+  return node.ok && fault !== null ? { ok: false, detail: fault } : node;
 }
 
 export type Lightning<S> = ReturnType<typeof createLightning<S>>;
