@@ -9,18 +9,16 @@ import { seed, seededRandom } from '../support/random.ts';
 const DAYS = { sqlite: 40, postgres: process.env.SLOW ? 400 : 12 };
 const BURSTS = 4;
 const NO_CAPS = { dailyCap: 1000, clientCap: 1000, payeeCap: 1000, openCap: 1000 };
-/** The first days, each with one cap alone, of one claim; and one on which known payees divide a part that is short. */
+/** The first days, each with one cap alone, of one claim. */
 const ONE_CAP = [
   { ...NO_CAPS, openCap: 1 },
   { ...NO_CAPS, dailyCap: 1 },
   { ...NO_CAPS, clientCap: 1 },
   { ...NO_CAPS, payeeCap: 1 },
-  NO_CAPS,
-  NO_CAPS,
-  { ...NO_CAPS, dailyCap: 14, openCap: 2 },
 ];
 type Caps = Pick<ClaimAccount, 'dailyCap' | 'clientCap' | 'payeeCap' | 'openCap'>;
 const CLIENTS = ['x', 'y', 'z'];
+const KNOWN = ['ours', 'theirs', 'third'];
 const OUTCOMES: readonly ClaimOutcome[] = [
   ...(['claimed', 'duplicate', 'daily_cap', 'client_cap', 'payee_cap', 'known_cap', 'open_cap'] as const),
 ];
@@ -40,7 +38,7 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
     /** Names come again within a burst and later; now and then a cap or a day differs, or a claim of ours is among them. Half of the payees are of this day. */
     const someClaim = (day: number, caps: Caps): [string, NewClaim] => {
       const name = `${pick([day, day, day, day - 1])}-${Math.floor(random() * 40)}`;
-      const payTo = nodeOf(pick(['ours', 'theirs', 'third', `new ${day}`, `new too ${day}`]));
+      const payTo = nodeOf(pick([...KNOWN, `new ${day}`, `new too ${day}`]));
       if (random() < 0.05) return [name, grantOf(name, { payTo })];
       const client = hashOf(pick(CLIENTS));
       const hashes = { clientHash: client, payeeClientHash: client };
@@ -49,6 +47,20 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
       if (random() < 0.05) account.openCap += 1;
       return [name, accountedOf(name, account, { payTo })];
     };
+
+    // Three payees become known; then one of them uses up its share, and the open part too.
+    const asClient = (name: string) => ({ clientHash: hashOf(name), payeeClientHash: hashOf(name) });
+    const short = { ...NO_CAPS, dailyCap: 7, openCap: 1 };
+    const before = [
+      ...[-4, -3, -2].flatMap((day) => KNOWN.map((payee) => ({ day, payee, caps: NO_CAPS }))),
+      ...range(6).map(() => ({ day: -1, payee: 'third', caps: short })),
+    ].map(({ day, payee, caps }, at): [string, NewClaim] => {
+      const account = { day: dayOf(day), ...asClient(CLIENTS[at % 2 ? 0 : 1] ?? ''), ...caps };
+      return [`before ${at}`, accountedOf(`before ${at}`, account, { payTo: nodeOf(payee) })];
+    });
+    const first = before.map(([name, claim]) => model.claim(name, claim));
+    expect(await Promise.all(before.map(([, claim]) => store.claim(claim)))).toEqual(first);
+    for (const outcome of first) seen.set(outcome, 1);
 
     for (const day of range(days)) {
       const drawn = {
