@@ -138,8 +138,7 @@ export function countedClaim(claim: NewClaim, account: ClaimAccount): CountedCla
 }
 
 function isSameDay(one: ClaimAccount, other: ClaimAccount): boolean {
-  const [a, b] = [capValues(one), capValues(other)];
-  return a.day === b.day && CAPS.every((cap) => a[cap] === b[cap]);
+  return one.day === other.day && CAPS.every((cap) => one[cap] === other[cap]);
 }
 const CAPS = ['dailyCap', 'clientCap', 'payeeCap', 'openCap'] as const;
 
