@@ -22,7 +22,7 @@ interface ListingsParts {
   ledger: { readonly stores: Pick<LedgerStores, 'market' | 'catalogue'>; leads(): boolean };
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
-  isReady(): Promise<boolean>;
+  readiness(): Promise<{ readonly ready: boolean }>;
   lightning: Pick<Lightning<Sources>, 'network' | 'payTo' | 'status'>;
   clock: Clock;
   log: Logger;
@@ -30,7 +30,8 @@ interface ListingsParts {
 
 /** Opens the market and the third-party catalogue, and the search over both and our own routes. */
 export function openListings(parts: ListingsParts) {
-  const { config, outgoing, catalogue, isReady, lightning, clock, log } = parts;
+  const { config, outgoing, catalogue, lightning, clock, log } = parts;
+  const isReady = async () => (await parts.readiness()).ready;
   const { stores, leads } = parts.ledger;
   const { publicOrigin, seller: payTo } = config;
   const { caip2: network, usdc } = config.network;
