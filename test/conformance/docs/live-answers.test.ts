@@ -6,12 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { countRunningTime } from '../../support/running-time.ts';
 import { gatherAnswers, type LiveAnswer } from '../../support/service/live-answers.ts';
-import { call, type Service, startService } from '../../support/service/service.ts';
-import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
-import { type Replay, startReplay } from '../../support/upstream/replay.ts';
+import { BOUGHT, openLiveWorld } from '../../support/service/live-world.ts';
+import { call } from '../../support/service/service.ts';
 
 // What the running service answers is what /openapi.json says, for every route that a test can answer without a network.
 
@@ -22,50 +20,18 @@ interface Described {
 type Content = Record<string, { readonly schema: object }>;
 
 const TSC = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
-const HTML = { 'content-type': 'text/html; charset=utf-8' };
-const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
-const WEB = encodeURIComponent('http://good.example/page');
-const BOUGHT = [
-  ...['/v1/paid/fees/estimate', `/v1/paid/web/extract?url=${WEB}`, `/v1/paid/web/check?url=${WEB}`],
-  ...['/v1/paid/domains/dns?name=example.com', '/v1/paid/domains/whois?domain=www.example.com'],
-  ...['/v1/paid/currency/rates?base=EUR&date=2025-12-31', '/v1/paid/wiki/search?q=jupiter'],
-  ...['/v1/paid/currency/convert?from=EUR&to=USD&amount=2.5&date=2025-12-31', '/v1/paid/wiki/summary?title=Jupiter'],
-  ...['/v1/paid/wiki/article?title=Jupiter', `/v1/paid/chain/wallet?address=0x${'12'.repeat(20)}`],
-];
-
 countRunningTime();
 
-let network: EmbeddedNetwork;
-let world: NamesWorld;
-let pages: Replay;
-let service: Service;
+let world: Awaited<ReturnType<typeof openLiveWorld>>;
 let document: Described;
 let answers: LiveAnswer[];
 beforeAll(async () => {
-  world = await startNames();
-  serveFixtures(world);
-  pages = await startReplay({ '/page': { headers: HTML, body: PAGE } });
-  network = await startEmbeddedNetwork();
-  const { urls } = world;
-  const env = {
-    UPSTREAM_DNS_URL: urls.dns,
-    UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
-    UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
-    UPSTREAM_ECB_URL: urls.ecb,
-    UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
-    UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
-    ALLOW_TEST_HOSTS: `good.example=127.0.0.1:${pages.port}`,
-  };
-  service = await startService(network, { env });
+  world = await openLiveWorld();
+  const { network, service } = world;
   document = JSON.parse((await call(service.origin, '/openapi.json')).body);
   answers = await gatherAnswers(network, service.origin, BOUGHT);
 });
-afterAll(async () => {
-  await service?.stop();
-  await network?.stop();
-  await pages?.stop();
-  await world?.stop();
-});
+afterAll(() => world?.stop());
 
 /** The schema that the document has for an answer; undefined where it has none for this status and type. */
 function schemaOf({ path, method, status, type }: LiveAnswer): object | undefined {
