@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Outcome } from './judge.ts';
+import { versionOfKit } from './kits.ts';
 
 /** The outcomes as a Markdown table, a client's surfaces one below the other. Surfaces with the same result share a row. */
 export function renderTable(outcomes: readonly Outcome[]): string {
@@ -37,6 +38,8 @@ function titleOf({ client, package: name }: Outcome): string {
 
 /** The installed version of a package; null when it is not installed. */
 function versionOf(name: string): string | null {
+  const kit = versionOfKit(name);
+  if (kit !== null) return kit;
   try {
     const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
     return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

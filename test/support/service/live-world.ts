@@ -4,7 +4,8 @@ import { startReplay } from '../upstream/replay.ts';
 import { startService } from './service.ts';
 
 const HTML = { 'content-type': 'text/html; charset=utf-8' };
-const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
+const TEXT = 'Words. '.repeat(60);
+const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${TEXT}</p></body></html>`;
 const WEB = encodeURIComponent('http://good.example/page');
 
 /** Priced calls that a service of `openLiveWorld` can answer without a network. */
