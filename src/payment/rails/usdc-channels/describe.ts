@@ -29,7 +29,7 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
   });
 }
 
-/** Gas of a call, of 50 in a channel whose claim and refund go alone (README.md, "What a call costs the seller"). */
+/** Gas of a call, of 50 whose channel is claimed alone (docs/benchmarks.md, "What a call costs the seller"). */
 const CALL_GAS = 5700n;
 
 /** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */

@@ -26,7 +26,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
-/** Gas of a lone payment, as it was seen on Arc (README.md, "What a call costs the seller"). */
+/** Gas of a lone payment, as it was seen on Arc (docs/benchmarks.md, "What a call costs the seller"). */
 const LONE_PAYMENT_GAS = 112_519n;
 
 /**
