@@ -13,6 +13,7 @@ const USAGE = `Runs every known client against a local service with every way to
   --only TEXT  the clients whose name contains this
   --help       this text
 
+@faremeter/fetch is installed into data/kits first, and is not run where the registry does not answer.
 Exit code: 0; 1 when a client paid, and got no answer or no evidence of the payment.`;
 
 async function main(): Promise<number> {
