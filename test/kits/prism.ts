@@ -22,6 +22,11 @@ export interface Exchange {
   readonly violations: readonly Violation[];
 }
 
+const PROGRAM = programOfKit('@stoplight/prism-cli/dist/index.js');
+/** Longer than the service takes, so that the service itself refuses too long ones. In bytes. */
+const MAX_HEADERS = 65_536;
+const LONG_HEADERS = `--max-http-header-size=${MAX_HEADERS}`;
+
 /** Prism says so of a route that the document does not have, such as a page. It then compares nothing. */
 const UNKNOWN_ROUTE = 'Selected route not found';
 
@@ -51,10 +56,10 @@ export async function startPrism(upstream: string, alter = (document: string) =>
   const file = join(folder, 'openapi.json');
   writeFileSync(file, alter(await (await fetch(`${upstream}/openapi.json`)).text()));
   const port = await ownPort();
-  const args = ['proxy', file, upstream, '--port', String(port), '--verboseLevel', 'info'];
-  const prism = await startListening([programOfKit('@stoplight/prism-cli/dist/index.js'), ...args]);
+  const args = [LONG_HEADERS, PROGRAM, 'proxy', file, upstream, '--port', String(port), '--verboseLevel', 'info'];
+  const prism = await startListening(args);
   const exchanges: Exchange[] = [];
-  const front = createServer((asked, answer) => {
+  const front = createServer({ maxHeaderSize: MAX_HEADERS }, (asked, answer) => {
     const { method = 'GET', url: path = '/', headers } = asked;
     // Prism fails at an answer without a body, and the document does not describe HEAD.
     const to = method === 'HEAD' ? new URL(upstream).port : port;

@@ -25,6 +25,7 @@ export async function openLiveWorld() {
   const network = await startEmbeddedNetwork();
   const { urls } = world;
   const env = {
+    MPP: 'on',
     UPSTREAM_DNS_URL: urls.dns,
     UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
     UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
