@@ -8,6 +8,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import * as documents from '../conformance/wire/documents.ts';
 import * as lightning from '../conformance/wire/lightning.ts';
 import * as tools from '../conformance/wire/mcp.ts';
+import { recordMpp } from '../conformance/wire/mpp.ts';
 import { openTranscript, openShop as openWireShop, type Shop as WireShop } from '../conformance/wire/shop.ts';
 import * as refusals from '../conformance/wire/usdc-refusals.ts';
 import * as sales from '../conformance/wire/usdc-sales.ts';
@@ -71,7 +72,7 @@ describe.skipIf(missing !== null)(`Prism between tests and the service${skipped}
   let prism: Prism;
   beforeAll(async () => {
     network = await startEmbeddedNetwork({ lightning: true });
-    shop = await openWireShop(network, { PAYER_MAX_OPEN: '1' });
+    shop = await openWireShop(network, { PAYER_MAX_OPEN: '1', MPP: 'on' });
     prism = await startPrism(shop.origin);
   });
   afterAll(async () => {
@@ -104,6 +105,7 @@ describe.skipIf(missing !== null)(`Prism between tests and the service${skipped}
     ['the list of tools', tools.recordTools],
     ['tool calls in USDC', tools.recordUsdcTools],
     ['tool calls over Lightning', tools.recordLightningTools],
+    ['sales and refusals by MPP', recordMpp],
   ] as const)('finds no fault in %s', async (_title, record) => {
     const through = { ...shop, origin: prism.origin };
     const made = await exchangesOf(prism, () => record(openTranscript(network), through));
