@@ -26,9 +26,13 @@ afterAll(async () => {
 
 describeInBrowser('a payment from the reference', (browser) => {
   /** Opens the route with a wallet in the browser. */
-  async function open(wallet: { chainId?: number; declines?: readonly string[] } = {}) {
+  async function open(
+    wallet: { chainId?: number; declines?: readonly string[] } = {},
+    options: Parameters<typeof browser.visit>[1] = {},
+  ) {
     let calls: WalletCalls = [];
     const visit = await browser.visit(`${service.origin}/docs#${ROUTE}`, {
+      ...options,
       prepare: async (page) => {
         calls = await addWallet(page, { privateKey: network.buyer.privateKey, chainId: network.chainId, ...wallet });
       },
@@ -184,6 +188,64 @@ describeInBrowser('a payment from the reference', (browser) => {
     await payButton(page, 'Test wallet').click();
     await expect.poll(() => outcome(page).textContent()).toMatch(/^400 .*"charged": false/s);
     expect(await sellerHas()).toBe(before);
+  });
+
+  /** Answers the first presentation of a payment with a problem. */
+  async function fail(page: Page, status: number, problem: object): Promise<void> {
+    let failed = false;
+    await page.route('**/v1/paid/chain/wallet*', async (route) => {
+      if (failed || route.request().headers()['payment-signature'] === undefined) return route.continue();
+      failed = true;
+      return route.fulfill({ status, contentType: 'application/problem+json', json: problem });
+    });
+  }
+  const links = (page: Page) => page.getByRole('link', { name: 'Receipt of this payment' }).count();
+  const again = (page: Page) => page.getByRole('button', { name: 'Present the same payment again' }).count();
+
+  test.each([400, 502])('that an uncharged %s answers is said to be not charged, and is over', async (status) => {
+    const before = await sellerHas();
+    const { page, calls } = await open();
+    await fail(page, status, { status, detail: 'It went wrong.', charged: false });
+    await payButton(page, 'Test wallet').click();
+    await outcome(page).getByText('Not charged', { exact: false }).waitFor();
+    expect([await links(page), await again(page)]).toEqual([0, 0]);
+    expect(await audit(page)).toEqual([]);
+    // Nothing is open, so the next call is signed without a question.
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect(calls.filter((method) => method === 'eth_signTypedData_v4')).toHaveLength(2);
+    expect((await sellerHas()) - before).toBe(PRICE);
+  });
+
+  test.each([
+    ['does not know whether it was taken', { detail: 'The outcome is not known.', charged: 'unknown' }, 1],
+    ['says that it can be presented again', { detail: 'Present the payment again in 5 s.', charged: false }, 0],
+  ])('can be presented again where the error %s', async (_what, problem, receipts) => {
+    const { page } = await open();
+    await fail(page, 503, { status: 503, ...problem });
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('button', { name: 'Present the same payment again' }).waitFor();
+    expect(await links(page)).toBe(receipts);
+    expect(await outcome(page).getByText('Not charged', { exact: false }).count()).toBe(1 - receipts);
+  });
+
+  test('shows on a phone the answer first, inside the window, and one receipt below it', async () => {
+    const { page } = await open({}, { screen: 'phone' });
+    await payButton(page, 'Test wallet').click();
+    const receipt = page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' });
+    await receipt.waitFor();
+    const look = `(() => {
+      const part = document.querySelector('#${ROUTE} .outcome');
+      const [answer, receipt] = [part.querySelector('pre'), part.querySelector('.payment')];
+      const { top, bottom } = answer.getBoundingClientRect();
+      return [part.querySelectorAll('pre').length, answer.textContent.includes('transactionsSent'), top >= 0, bottom <= innerHeight,
+        (answer.compareDocumentPosition(receipt) & Node.DOCUMENT_POSITION_FOLLOWING) > 0];
+    })()`;
+    expect(await page.evaluate(look)).toEqual([1, true, true, true, true]);
+    const [transaction = ''] = /0x[0-9a-f]{64}/.exec(String(await receipt.textContent())) ?? [];
+    expect(String(await outcome(page).textContent()).split(transaction)).toHaveLength(2);
+    expect([await links(page), await receipt.getByRole('link').count()]).toEqual([1, 1]);
+    expect(await audit(page)).toEqual([]);
   });
 
   test('with the demo’s buyer needs no wallet', async () => {

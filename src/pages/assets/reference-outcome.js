@@ -20,28 +20,35 @@ export function showText(form, text, look = '') {
   if (spoken && look === 'bad') spoken.textContent = text;
 }
 
-/** Shows an answer with its status, its duration and its decoded payment header. Announces it to screen readers in one sentence. */
+/**
+ * Shows an answer: its status, what the caller puts before it, the answer itself, and below it the decoded payment header with the caller's `links`.
+ * Brings the answer into the window, and announces it to screen readers in one sentence.
+ */
 export async function showAnswer(
   /** @type {HTMLFormElement} */ form,
   /** @type {Response} */ answer,
   /** @type {number} */ tookMs,
-  /** @type {Node[]} */ ...more
+  /** @type {{ before?: Node[], links?: Node[] }} */ { before = [], links = [] } = {},
 ) {
   const text = await answer.text();
   const described = describePayment(Object.fromEntries(answer.headers));
   const status = element('strong', { className: answer.status < 400 ? 'good' : '' }, `${answer.status}`);
   const line = element('p', { className: 'status' }, status, ` ${answer.statusText} after ${Math.round(tookMs)} ms`);
   const body = element('pre', { tabIndex: 0, ariaLabel: 'Answer' }, pretty(text).slice(0, SHOWN));
-  const parts = [line, ...(described ? [showPayment(described)] : []), ...more, body];
-  placeOf(form).replaceChildren(...parts);
+  const payment = described ? [showPayment(described, links)] : links;
+  placeOf(form).replaceChildren(line, ...before, body, ...payment);
+  body.scrollIntoView({ block: 'nearest' });
   if (spoken) {
     spoken.textContent =
       `${new URL(answer.url).pathname} answered ${answer.status}. ${summarisePayment(described)}`.trim();
   }
 }
 
-/** The decoded payment header of an answer. @param {import('./reference-payment.js').Description} description */
-function showPayment({ header, groups, json }) {
+/** The decoded payment header of an answer. A receipt whose facts are shown is not shown as JSON too. */
+function showPayment(
+  /** @type {import('./reference-payment.js').Description} */ { header, groups, json },
+  /** @type {Node[]} */ links,
+) {
   const title = `${header}, decoded`;
   const facts = groups.flatMap((group) => [
     element('h5', {}, group.title),
@@ -51,11 +58,17 @@ function showPayment({ header, groups, json }) {
       ...group.facts.map(([label, text]) => element('div', {}, element('dt', {}, label), element('dd', {}, text))),
     ),
   ]);
-  const content =
-    json === null
-      ? element('p', {}, 'It cannot be: it is not JSON in base64.')
-      : element('pre', { tabIndex: 0, ariaLabel: `${header} as JSON` }, json);
-  return element('section', { className: 'payment', ariaLabel: title }, element('h5', {}, title), ...facts, content);
+  const isTold = header === 'PAYMENT-RESPONSE' && groups.length > 0;
+  const content = isTold ? [] : [contentOf(header, json)];
+  const heading = element('h5', {}, title);
+  return element('section', { className: 'payment', ariaLabel: title }, heading, ...facts, ...content, ...links);
+}
+
+/** @param {string} header @param {string | null} json */
+function contentOf(header, json) {
+  return json === null
+    ? element('p', {}, 'It cannot be: it is not JSON in base64.')
+    : element('pre', { tabIndex: 0, ariaLabel: `${header} as JSON` }, json);
 }
 
 /** JSON in lines; anything else as it is. @param {string} text */

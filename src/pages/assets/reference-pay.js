@@ -110,8 +110,8 @@ function transactionIn(answer) {
 }
 
 /**
- * Presents a signed payment. After every failure it shows the receipt. While the payment is valid, or it is not known whether it was taken, the same
- * payment can be presented again: nothing is paid twice.
+ * Presents a signed payment, and shows the answer with one receipt. After a failure it says whether the payment was taken, as the error says it. Where the
+ * payment may have been taken, or the error asks for it, the same payment can be presented again: nothing is paid twice.
  * @param {HTMLFormElement} form
  * @param {Payment} payment
  */
@@ -130,12 +130,43 @@ async function present(form, payment) {
     form.querySelector('.outcome')?.append(receiptOf(payment), againButton(form, payment));
     return;
   }
+  const { charge, isOpen } = await chargeOf(answer.clone());
+  if (!isOpen && open.get(form) === payment) open.delete(form);
   if (answer.ok) {
-    if (open.get(form) === payment) open.delete(form);
     rememberPurchase([content.payload.authorization.nonce, ...transactionIn(answer)], `GET ${targetOf(url)}`);
+    return showAnswer(form, answer, performance.now() - began, { links: [receiptOf(payment)] });
   }
-  const isUnknown = !answer.ok && /"charged":\s*"unknown"/.test(await answer.clone().text());
-  const mayPresent = !answer.ok && (isUnknown || isValid(payment));
-  const again = mayPresent ? [againButton(form, payment)] : [];
-  await showAnswer(form, answer, performance.now() - began, receiptOf(payment), ...again);
+  const said = CHARGES[charge];
+  const before = [
+    ...(said ? [element('p', {}, element('strong', {}, said))] : []),
+    ...(charge === 'no' ? [] : [receiptOf(payment)]),
+    ...(isOpen ? [againButton(form, payment)] : []),
+  ];
+  await showAnswer(form, answer, performance.now() - began, { before });
+}
+
+/** @type {Record<'yes' | 'no' | 'open', string>} */
+const CHARGES = {
+  yes: 'Charged.',
+  no: 'Not charged.',
+  open: 'It is not known whether this was charged.',
+};
+/** How our errors and hints ask for the same payment: "present the same payment again", "present it again". */
+const ASKED_AGAIN = /\bpresent (?:it|that one|the (?:same )?(?:one|payment)|this payment) again\b/i;
+
+/**
+ * Whether a payment was taken, and whether it stays open, so that the same one should be presented again. Every problem says `charged`; a 402 took nothing
+ * for its request, and its hint says where the payment stays open. Of an error that says neither, it is not known.
+ * @param {Response} answer
+ * @returns {Promise<{ charge: 'yes' | 'no' | 'open', isOpen: boolean }>}
+ */
+async function chargeOf(answer) {
+  if (answer.ok) return { charge: 'yes', isOpen: false };
+  const { charged, detail, hint } = await answer.json().catch(() => ({}));
+  const words = detail ?? hint;
+  const isAsked = ASKED_AGAIN.test(`${words ?? ''}`);
+  if (charged === true) return { charge: 'yes', isOpen: isAsked };
+  if (charged === false) return { charge: 'no', isOpen: isAsked };
+  if (answer.status === 402 && typeof words === 'string' && !isAsked) return { charge: 'no', isOpen: false };
+  return { charge: 'open', isOpen: true };
 }
