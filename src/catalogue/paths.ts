@@ -38,3 +38,19 @@ export function servedPaths(endpoint: Placed, surface: Mount, chainSegment: stri
   if (!endpoint.path.startsWith('/chain/') || chainSegment === 'chain') return [listed];
   return [listed, `${PREFIX[surface]}/${chainSegment}${endpoint.path.slice('/chain'.length)}`];
 }
+
+/** A route's name in OpenAPI: `/fees/estimate`, paid, is `paidFeesEstimate`. Generated clients and links rely on it. */
+export function operationIdOf(path: string, mount: Mount): string {
+  return mount + pascal(path);
+}
+
+/** Where the reference shows a route, opened and filled in with its example. `path` is the one below the prefix. */
+export function referenceLink(path: string, mount: Mount): string {
+  return `/docs#${operationIdOf(path, mount)}`;
+}
+
+/** `/fees/estimate` is `FeesEstimate`. */
+export function pascal(path: string): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}

@@ -1,4 +1,5 @@
 import { parseParams } from '../catalogue/params.ts';
+import { referenceLink } from '../catalogue/paths.ts';
 import { type Entry, SOURCES } from '../discovery/entry.ts';
 import type { SearchPage } from '../discovery/search.ts';
 import { type SearchParams, searchParams } from '../discovery/search-params.ts';
@@ -8,7 +9,6 @@ import type { ExampleTerms } from './examples.ts';
 import { showLink, showNumber } from './format.ts';
 import { type Html, html } from './html.ts';
 import { callOf } from './market-call.ts';
-import { referenceLink } from './reference/operation-link.ts';
 
 /** The form's values as they were typed. */
 export type Asked = Readonly<Record<'q' | 'source' | 'maxPriceUsd' | 'limit' | 'offset', string>>;

@@ -1,7 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { entriesOn, listedPath, pathOn, surfacesOf } from '../catalogue/paths.ts';
+import { entriesOn, listedPath, pathOn, referenceLink, surfacesOf } from '../catalogue/paths.ts';
 import { type Html, html } from './html.ts';
-import { referenceLink } from './reference/operation-link.ts';
 
 /** Groups of the price table, by the first segment of their paths, in the order shown. */
 const FAMILIES: readonly { readonly title: string; readonly segments: readonly string[] }[] = [

@@ -1,19 +1,22 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { referenceLink } from '../catalogue/paths.ts';
 import { chainTitle } from '../lib/named-chain.ts';
 import type { Place, Requested } from './protocol.ts';
 
 /**
- * Prepares the hint of a route that is sold in USDC, for people who read its 402. It says what is wrong, or what the route sells; the price; what to do
- * next; and where to read more. `howToPay` says what the client does to pay. The hint of a request without a fault is made once.
+ * Prepares the hint of a route that is sold in USDC, for people who read its 402. It says what is wrong, or what the
+ * route sells; the price; what to do next; and where the reference shows this very route. `howToPay` says what the
+ * client does to pay under `mount`. The hint of a request without a fault is made once.
  */
 export function createHint(
-  { summary, price, freeSummary }: Endpoint<never>,
+  { path, summary, price, freeSummary }: Endpoint<never>,
+  mount: 'paid' | 'mpp',
   howToPay: string,
   { publicOrigin, chain }: Place,
 ): (request: Pick<Requested, 'fault' | 'refusal'>) => string {
   const cost = `This answer costs ${price?.usd} USDC on ${chainTitle(chain)}: ${howToPay}`;
   const free = freeSummary ? ` Free summary: GET ${freeSummary}.` : '';
-  const terms = `${cost} How to pay: ${publicOrigin}/docs.${free}`;
+  const terms = `${cost} How to pay: ${publicOrigin}${referenceLink(path, mount)}.${free}`;
   const usual = `${summary} ${terms}`;
   return ({ fault, refusal }) => {
     if (fault === null && refusal === null) return usual;

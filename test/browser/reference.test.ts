@@ -113,6 +113,16 @@ describeInBrowser('/docs', (browser) => {
     expect(await page.locator('#lightningPackagesVulns-curl').textContent()).not.toContain('it%27s');
   });
 
+  test('the link of a 402’s hint opens the very route that was asked', async () => {
+    const { body } = await service.get('/v1/paid/packages/vulns?name=lodash&ecosystem=npm');
+    const [link = ''] = /http[^ ]+(?=\.( |$))/.exec(JSON.parse(body).hint) ?? [];
+    const { page } = await browser.visit(link);
+    await expect
+      .poll(() => page.locator('details.op[open] .path').allTextContents())
+      .toEqual(['/v1/paid/packages/vulns']);
+    await expect.poll(() => page.evaluate(TOP_OF_OPENED)).toBeLessThan(400);
+  });
+
   test('trying a priced route shows its 402 decoded: price, recipient, network and validity', async () => {
     const { page, observed } = await open(PRICED);
     await expect.poll(() => page.evaluate(TOP_OF_OPENED)).toBeLessThan(400);

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { pascal } from '../../catalogue/paths.ts';
 import { sourceSchema } from '../../lib/source.ts';
 import { ENTRY } from './openapi-discovery.ts';
 import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
 import { LISTING } from './openapi-market.ts';
 import type { Json } from './openapi-shapes.ts';
-import { answerName, pascal, problemName, reference } from './openapi-shared.ts';
+import { answerName, problemName, reference } from './openapi-shared.ts';
 import { toJsonSchema } from './param-docs.ts';
 
 const PROBLEM_EXAMPLE = {

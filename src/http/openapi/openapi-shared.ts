@@ -1,4 +1,5 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { pascal } from '../../catalogue/paths.ts';
 import type { Json } from './openapi-shapes.ts';
 
 /** A reference to a component of the document. */
@@ -14,12 +15,6 @@ export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'p
 /** The component of the problem of an entry whose problems have members of their own. */
 export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
   return `${answerName(endpoint)}Problem`;
-}
-
-/** `/fees/estimate` is `FeesEstimate`. */
-export function pascal(path: string): string {
-  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 /** The headers that many answers have. */

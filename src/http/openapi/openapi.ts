@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import { type Mount, pathOn, surfacesOf } from '../../catalogue/paths.ts';
+import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import type { NamedChain } from '../../lib/named-chain.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
@@ -18,7 +18,6 @@ import { componentResponses, describeResponses } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
 import { COMPONENT_HEADERS } from './openapi-shared.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
-import { operationIdOf } from './operation-id.ts';
 import { describeParams } from './param-docs.ts';
 
 /** The interface's own version, as its document states it; not the package's. */

@@ -17,7 +17,7 @@ import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';
 const HOW =
-  'This answer costs 0.001 USDC on Arc: pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE. How to pay: https://data.percall.example/docs.';
+  'This answer costs 0.001 USDC on Arc: pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE. How to pay: https://data.percall.example/docs#paidTestGate.';
 const RECEIPT = {
   ...{ success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount: '1000' },
 } as const;

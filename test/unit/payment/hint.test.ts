@@ -7,10 +7,10 @@ const endpoint = { ...moodyEndpoint().endpoint, summary: 'Tells the distance.' }
 >[0];
 const usd = endpoint.price?.usd;
 const PLACE = { publicOrigin: 'https://data.example', chain: { name: 'Arc', isPlayMoney: false } };
-const TERMS = `This answer costs ${usd} USDC on Arc: pay and repeat the request. How to pay: https://data.example/docs.`;
+const TERMS = `This answer costs ${usd} USDC on Arc: pay and repeat the request. How to pay: https://data.example/docs#paidTestMoody.`;
 const NONE = { fault: null, refusal: null };
 const hint = (request: Parameters<ReturnType<typeof createHint>>[0], of = endpoint, place = PLACE) =>
-  createHint(of, 'pay and repeat the request.', place)(request);
+  createHint(of, 'paid', 'pay and repeat the request.', place)(request);
 
 test('the hint says what the route sells, the price, the currency and the chain by name, what to do and where to read', () => {
   expect(hint(NONE)).toBe(`Tells the distance. ${TERMS}`);

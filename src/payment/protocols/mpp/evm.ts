@@ -88,7 +88,7 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
     prepare: (endpoint, [requirement], place) => {
       if (!requirement) throw new Error(`${endpoint.path} has no terms`);
       const request = encodeTerms(requirement);
-      const hint = createHint(endpoint, HOW_TO_PAY, place);
+      const hint = createHint(endpoint, 'mpp', HOW_TO_PAY, place);
       return ({ method, target, fault, refusal }, error) => {
         const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
         const challenge = withId(secrets.current, {

@@ -22,7 +22,7 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
   unpaidReason,
   prepare: (endpoint, accepts, place) => {
     const challenge = createChallenge(endpoint, accepts, place.publicOrigin);
-    const hint = createHint(endpoint, HOW_TO_PAY, place);
+    const hint = createHint(endpoint, 'paid', HOW_TO_PAY, place);
     const usual = bodyOf(hint({ fault: null, refusal: null }));
     // Catalogues ask without parameters, so the last fault is often the next one too.
     let last: { readonly fault: string | null; readonly body: string } = { fault: null, body: usual };

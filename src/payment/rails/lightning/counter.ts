@@ -33,7 +33,7 @@ export function createLightningCounter<S>(
   endpoint: Endpoint<S>,
   { offers, redeem, sources, network, publicOrigin, protocol, chain, words }: CounterOptions<S>,
 ): Counter<LightningOrder<S>> {
-  const hint = createLightningHint(chain, publicOrigin);
+  const hint = createLightningHint(chain, publicOrigin, endpoint.path);
 
   function read(ask: Ask): LightningOrder<S> {
     refuseBody(ask);
