@@ -10,6 +10,7 @@ const require = createRequire(import.meta.url);
 const LIBRARIES: Readonly<Record<string, string>> = {
   'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
+  'qr.js': require.resolve('qr'),
 };
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -18,8 +19,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** An import of a neighbouring script, as the formatter writes it. */
-const IMPORT = /(^import |\bfrom )'\.\/([\w-]+\.js)'/gm;
+/** An import of a neighbouring script, at once or on demand, or of the library `qr`, as the formatter writes it. */
+const IMPORT = /(^import |\bfrom |\bawait import\()'(?:\.\/([\w-]+\.js)|(qr))'/gm;
 
 const FILES = new Map(
   [
@@ -49,7 +50,9 @@ export function assetPath(name: string): string {
   const extension = extname(name);
   const source = readFileSync(file, 'utf8');
   const text =
-    name in LIBRARIES ? source : source.replace(IMPORT, (_all, from, other) => `${from}'${assetPath(other)}'`);
+    name in LIBRARIES
+      ? source
+      : source.replace(IMPORT, (_all, from, other, library) => `${from}'${assetPath(other ?? `${library}.js`)}'`);
   const asset = encodeWhenAsked(Buffer.from(text), CONTENT_TYPES[extension] ?? '');
   const path = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;
   byName.set(name, path);

@@ -22,13 +22,13 @@ export function showText(form, text, look = '') {
 
 /**
  * Shows an answer: its status, what the caller puts before it, the answer itself, and below it the decoded payment header with the caller's `links`.
- * Brings the answer into the window, and announces it to screen readers in one sentence.
+ * Brings what comes first into the window, and announces the answer to screen readers in one sentence.
  */
 export async function showAnswer(
   /** @type {HTMLFormElement} */ form,
   /** @type {Response} */ answer,
   /** @type {number} */ tookMs,
-  /** @type {{ before?: Node[], links?: Node[] }} */ { before = [], links = [] } = {},
+  /** @type {{ before?: Element[], links?: Node[] }} */ { before = [], links = [] } = {},
 ) {
   const text = await answer.text();
   const described = describePayment(Object.fromEntries(answer.headers));
@@ -37,7 +37,7 @@ export async function showAnswer(
   const body = element('pre', { tabIndex: 0, ariaLabel: 'Answer' }, pretty(text).slice(0, SHOWN));
   const payment = described ? [showPayment(described, links)] : links;
   placeOf(form).replaceChildren(line, ...before, body, ...payment);
-  body.scrollIntoView({ block: 'nearest' });
+  (before[0] ?? body).scrollIntoView({ block: 'nearest' });
   if (spoken) {
     spoken.textContent =
       `${new URL(answer.url).pathname} answered ${answer.status}. ${summarisePayment(described)}`.trim();

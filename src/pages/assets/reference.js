@@ -50,12 +50,19 @@ async function busy(form, run) {
   for (const button of buttons) button.disabled = false;
 }
 
-/** Sends the form's call and shows what comes back. @param {HTMLFormElement} form */
+/** Sends the form's call and shows what comes back, and for an invoice how to pay it. @param {HTMLFormElement} form */
 async function tryOut(form) {
+  const isLightning = form.dataset.price !== undefined && form.dataset.path?.startsWith('/v1/lightning/');
+  // Its QR codes are needed here alone.
+  const lightning = isLightning ? await import('./reference-lightning.js') : null;
+  if (lightning?.offerProof(form)) return;
   const { url, init } = callOf(form);
   const began = performance.now();
   const answer = await fetch(url, init);
-  await showAnswer(form, answer, performance.now() - began);
+  const tookMs = performance.now() - began;
+  const offer = lightning?.invoiceIn(answer);
+  const before = lightning && offer ? [lightning.invoicePart(form, { url, offer })] : [];
+  await showAnswer(form, answer, tookMs, { before });
 }
 
 /** The examples below a form follow its fields. @param {HTMLFormElement} form */

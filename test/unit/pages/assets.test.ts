@@ -8,9 +8,9 @@ const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name))
 const scripts = names.filter((name) => name.endsWith('.js'));
 
 describe('an asset', () => {
-  test('has a path with its hash, ours and uPlot’s', async () => {
+  test('has a path with its hash, ours and the libraries’', async () => {
     expect(names.length).toBeGreaterThan(5);
-    for (const name of [...names, 'uplot.js', 'uplot.css']) {
+    for (const name of [...names, 'uplot.js', 'uplot.css', 'qr.js']) {
       const path = assetPath(name);
       const asset = await findAsset(path);
       expect(path).toBe(`/assets/${name.replace(/(\.\w+)$/, `.${asset?.hash}$1`)}`);
@@ -29,11 +29,10 @@ describe('an asset', () => {
     for (const name of scripts) {
       const source = readFileSync(join(FOLDER, name), 'utf8');
       const served = (await findAsset(assetPath(name)))?.forms.identity.bytes.toString() ?? '';
-      const imports = [...source.matchAll(/^(?:import|export)[^;]*?'\.\/([\w-]+\.js)';/gm)].map(
-        ([, other]) => `${other}`,
-      );
+      const named = /(?:^import .*|^\} from |\bawait import\()'(?:\.\/([\w-]+\.js)|qr)'/gm;
+      const imports = [...source.matchAll(named)].map(([, other = 'qr.js']) => other);
       for (const other of imports) expect(served).toContain(`'${assetPath(other)}'`);
-      expect(served).not.toMatch(/^(import|export)[^;]*'\.\//m);
+      expect(served).not.toMatch(/(^(import|export)[^;]*|\bawait import\()'(\.\/|qr')/m);
     }
   });
 
