@@ -77,6 +77,12 @@ describeInBrowser('/docs', (browser) => {
     await expect.poll(() => page.locator('details.op:visible').count()).toBe(1);
     expect(await page.locator('#found').textContent()).toMatch(/^1 of \d+ routes\.$/);
     expect(await page.locator('.group:visible').count()).toBe(2);
+    await page.getByLabel('Find a route').fill('free estimate');
+    await expect.poll(() => page.locator('details.op:visible .path').allTextContents()).toContain('/v1/fees/estimate');
+    await page.getByLabel('Find a route').fill('free');
+    await expect.poll(() => page.locator('#group-free details.op:visible').count()).toBeGreaterThan(8);
+    const hidden = page.locator('details.op:not(:has(.op-price))[hidden]');
+    expect(await hidden.count()).toBe(0);
     await page.getByLabel('Find a route').fill('');
     await expect.poll(() => page.locator('details.op:visible').count()).toBeGreaterThan(60);
     expectClean(observed);

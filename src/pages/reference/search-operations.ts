@@ -14,7 +14,8 @@ export function isAskedFor(operation: Operation, words: readonly string[]): bool
   return words.every((word) => text.includes(word));
 }
 
-/** Method, path, texts and parameters of an operation, in lower case. */
-export function searchedText({ method, path, title, text, params }: Operation): string {
-  return [method, path, title, text, ...params.map(({ name }) => name)].join(' ').toLowerCase();
+/** Method, path, texts and parameters of an operation, and `free` where nothing is paid, in lower case. */
+export function searchedText({ method, path, title, text, params, priceUsd }: Operation): string {
+  const cost = priceUsd === null ? ['free'] : [];
+  return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
 }
