@@ -6,6 +6,8 @@ interface Preset {
   readonly rpcUrls: readonly string[];
   readonly usdc: `0x${string}`;
   readonly explorerUrl: string | null;
+  /** Where a buyer reads how to get USDC on this chain; null: nowhere, as for play money. */
+  readonly getUsdcUrl: string | null;
   /** The chain's name for people. */
   readonly name: string;
 }
@@ -18,6 +20,8 @@ export interface NetworkConfig extends Preset {
   readonly caip2: `eip155:${number}`;
   /** The path segment under which the routes of the chain stand, beside `chain`. */
   readonly segment: string;
+  /** JSON-RPC URLs that everybody may know: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
+  readonly walletRpcUrls: readonly string[];
 }
 
 /** Public addresses of Arc. The operator's RPC_URLS replace the public RPC endpoints. */
@@ -33,6 +37,7 @@ const NETWORKS: Record<string, Preset> = {
     ],
     usdc: USDC_ON_ARC,
     explorerUrl: 'https://explorer.arc.io',
+    getUsdcUrl: 'https://docs.arc.io/integrate/exchanges/cctp-bridging',
     name: 'Arc',
   },
   'arc-testnet': {
@@ -45,6 +50,7 @@ const NETWORKS: Record<string, Preset> = {
     ],
     usdc: USDC_ON_ARC,
     explorerUrl: 'https://explorer.testnet.arc.io',
+    getUsdcUrl: 'https://faucet.circle.com',
     name: 'Arc testnet',
   },
 };
@@ -61,6 +67,8 @@ export const networkEnvironment = {
   RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
   USDC_ADDRESS: address.optional(),
   EXPLORER_URL: httpUrl.optional(),
+  GET_USDC_URL: httpUrl.optional(),
+  WALLET_RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
   // It stands in pages, documents and tool descriptions, so it has no markup and no line breaks.
   NETWORK_NAME: z
     .string()
@@ -86,14 +94,18 @@ export function networkProblems(given: Record<string, string | undefined>): stri
 export function assembleNetwork(env: Environment): NetworkConfig {
   const preset = NETWORKS[env.NETWORK];
   const chainId = env.CHAIN_ID || preset?.chainId || 0;
+  const isPlayMoney = env.PLAY_MONEY === 'on';
+  const publicRpcUrls = preset?.chainId === chainId ? preset.rpcUrls : [];
   return {
     name: env.NETWORK_NAME ?? preset?.name ?? `chain ${chainId}`,
-    isPlayMoney: env.PLAY_MONEY === 'on',
+    isPlayMoney,
     chainId,
     caip2: `eip155:${chainId}`,
     rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
     usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
     explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
+    getUsdcUrl: isPlayMoney ? null : (env.GET_USDC_URL ?? preset?.getUsdcUrl ?? null),
     segment: env.CHAIN_SEGMENT,
+    walletRpcUrls: env.WALLET_RPC_URLS.length > 0 ? env.WALLET_RPC_URLS : publicRpcUrls,
   };
 }

@@ -25,7 +25,10 @@ export interface PagesDeps<S> {
     readonly network: NamedChain & {
       readonly caip2: string;
       readonly usdc: string;
+      readonly chainId: number;
       readonly explorerUrl: string | null;
+      readonly getUsdcUrl: string | null;
+      readonly walletRpcUrls: readonly string[];
     };
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };

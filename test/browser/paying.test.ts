@@ -12,12 +12,14 @@ import { balanceOf } from '../support/usdc/buyer.ts';
 
 const ROUTE = 'paidChainWallet';
 const PRICE = 2000n;
+const PUBLIC_RPC = 'https://rpc.example';
 
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  service = await startService(network, { env: embeddedEnvironment(network, { demoBuyer: true }) });
+  const env = { ...embeddedEnvironment(network, { demoBuyer: true }), WALLET_RPC_URLS: PUBLIC_RPC };
+  service = await startService(network, { env: { ...env, EXPLORER_URL: 'https://explorer.example' } });
 });
 afterAll(async () => {
   await service?.stop();
@@ -27,7 +29,7 @@ afterAll(async () => {
 describeInBrowser('a payment from the reference', (browser) => {
   /** Opens the route with a wallet in the browser. */
   async function open(
-    wallet: { chainId?: number; declines?: readonly string[] } = {},
+    wallet: { chainId?: number; declines?: readonly string[]; added?: { chainId: string }[] } = {},
     options: Parameters<typeof browser.visit>[1] = {},
   ) {
     let calls: WalletCalls = [];
@@ -166,6 +168,31 @@ describeInBrowser('a payment from the reference', (browser) => {
       expect(await payButton(page, 'Test wallet').isEnabled()).toBe(true);
     },
   );
+
+  test('with a wallet that lacks the chain adds it, with a public RPC URL alone', async () => {
+    const added: { chainId: string }[] = [];
+    const { page, calls } = await open({ chainId: 1, added });
+    await payButton(page, 'Test wallet').click();
+    await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
+    expect(calls.filter((method) => method.startsWith('wallet_'))).toEqual([
+      'wallet_switchEthereumChain',
+      'wallet_addEthereumChain',
+      'wallet_switchEthereumChain',
+    ]);
+    expect(added).toEqual([
+      {
+        chainId: '0x13b2',
+        chainName: 'Arc',
+        rpcUrls: [PUBLIC_RPC],
+        nativeCurrency: { name: 'USDC', symbol: 'USDC', decimals: 18 },
+        blockExplorerUrls: ['https://explorer.example'],
+      },
+    ]);
+    const data = `document.querySelector('[data-chain]').dataset.chain`;
+    expect(await page.evaluate(data)).not.toContain(network.rpcUrl);
+    expect(await page.locator('#money').textContent()).toContain('the demo’s buyer has it');
+    expect(await page.locator('#money a').count()).toBe(0);
+  });
 
   test('is not signed when the 402 asks for more than the listed price', async () => {
     const { page, calls } = await open();

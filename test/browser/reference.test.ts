@@ -1,5 +1,5 @@
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ENV } from '../http/harness.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Observed } from '../support/pages/browser.ts';
@@ -184,6 +184,25 @@ describeInBrowser('/docs', (browser) => {
       expect(await page.evaluate('document.documentElement.scrollWidth - screen.width')).toBeLessThanOrEqual(0);
     },
   );
+
+  test('says where to get USDC, and gives away no RPC URL of the operator', async () => {
+    const rpc = 'http://127.0.0.1:1/a-secret-key';
+    const real = await serviceWith(
+      { ...ENV, NETWORK: 'arc-testnet', CHAIN_ID: '', RPC_URLS: rpc, COLLECTOR: 'off' },
+      {},
+    );
+    onTestFinished(() => real.stop());
+    const { page } = await browser.visit(`${real.origin}/docs`);
+    const link = page.locator('#money').getByRole('link', { name: 'how to get it' });
+    expect(await link.getAttribute('href')).toBe('https://faucet.circle.com');
+    expect(await page.locator('#money').textContent()).toContain('USDC on Arc testnet');
+    const chain = JSON.parse(String(await page.locator('[data-chain]').getAttribute('data-chain')));
+    expect(chain).toMatchObject({
+      chainId: '0x4cef52',
+      rpcUrls: expect.arrayContaining(['https://rpc.testnet.arc.io']),
+    });
+    expect((await page.content()).includes('a-secret-key')).toBe(false);
+  });
 
   test('says so when there is no answer', async () => {
     const { page } = await open(FREE);

@@ -15,7 +15,8 @@ const DOCUMENT: Document = JSON.parse(readFileSync(join(import.meta.dirname, '..
 
 let app: Awaited<ReturnType<typeof createTestApp>>['app'];
 beforeAll(async () => {
-  const network = { name: 'Arc', isPlayMoney: false, caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}` };
+  const chain = { name: 'Arc', isPlayMoney: false, caip2: 'eip155:5042', chainId: 5042, explorerUrl: null };
+  const network = { ...chain, usdc: `0x36${'0'.repeat(38)}`, getUsdcUrl: null, walletRpcUrls: [] };
   const site = { web: { contactUrl: null }, site: { sourceUrl: null, termsUrl: null } };
   const config = {
     ...{ publicOrigin: 'https://us.example', network, protocols: { mpp: false }, rails: { gateway: null } },

@@ -33,6 +33,24 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...MINIMUM, NETWORK: 'arc-testnet' }).network.caip2).toBe('eip155:5042002');
   });
 
+  it('gives wallets the network’s public RPC URLs or those that are named for them, never the operator’s own', () => {
+    const own = { ...MINIMUM, RPC_URLS: 'https://rpc.example/key' };
+    const known = loadConfig(own).network;
+    expect(known.walletRpcUrls).toContain('https://rpc.mainnet.arc.io');
+    expect(known.walletRpcUrls).not.toContain('https://rpc.example/key');
+    expect(loadConfig({ ...own, CHAIN_ID: '77' }).network.walletRpcUrls).toEqual([]);
+    const named = loadConfig({ ...own, WALLET_RPC_URLS: 'https://public.example' });
+    expect(named.network.walletRpcUrls).toEqual(['https://public.example']);
+  });
+
+  it('knows where to get USDC on Arc and its test network, and nowhere for play money', () => {
+    const urlOf = (more: Record<string, string>) => loadConfig({ ...MINIMUM, ...more }).network.getUsdcUrl;
+    expect(urlOf({})).toMatch(/^https:\/\/docs\.arc\.io\//);
+    expect(urlOf({ NETWORK: 'arc-testnet' })).toBe('https://faucet.circle.com');
+    expect(urlOf({ GET_USDC_URL: 'https://swap.example' })).toBe('https://swap.example');
+    expect(urlOf({ PLAY_MONEY: 'on' })).toBeNull();
+  });
+
   it('requires the values of a custom network that it has no defaults for', () => {
     const custom = { ...MINIMUM, NETWORK: 'custom' };
     expect(configProblems(custom).map((problem) => problem.split(' ')[0])).toEqual([

@@ -41,15 +41,39 @@ async function signInWallet(/** @type {Provider} */ provider, /** @type {Require
   return { signature, authorization };
 }
 
-/** Wallets refuse to sign for another chain than their own. @param {Provider} provider @param {number} chainId */
+/** What a wallet says of a chain that it does not know (EIP-3326). Some wallets wrap the error. */
+const UNKNOWN_CHAIN = 4902;
+
+/** Wallets refuse to sign for another chain than their own. One that lacks the chain is offered it. @param {Provider} provider @param {number} chainId */
 async function switchChain(provider, chainId) {
-  const wanted = `0x${chainId.toString(16)}`;
-  if (Number(await provider.request({ method: 'eth_chainId' })) === chainId) return;
-  await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId: wanted }] }).catch((error) => {
-    throw new Error(
-      `The wallet is on another chain and did not change to chain ${chainId}: ${error?.message ?? error}`,
-    );
-  });
+  if (await isOn(provider, chainId)) return;
+  const params = [{ chainId: `0x${chainId.toString(16)}` }];
+  const change = () => provider.request({ method: 'wallet_switchEthereumChain', params });
+  await change()
+    .catch(async (error) => {
+      if (![error?.code, error?.data?.originalError?.code].includes(UNKNOWN_CHAIN)) throw error;
+      await addChain(provider, chainId);
+      // A wallet may change to a chain that it has added, and need not (EIP-3085).
+      if (!(await isOn(provider, chainId))) await change();
+    })
+    .catch((error) => {
+      const why = error?.message ?? error;
+      throw new Error(`The wallet is on another chain and did not change to chain ${chainId}: ${why}`);
+    });
+}
+
+/** @param {Provider} provider @param {number} chainId */
+async function isOn(provider, chainId) {
+  return Number(await provider.request({ method: 'eth_chainId' })) === chainId;
+}
+
+/** Offers the page's chain to a wallet (EIP-3085). @param {Provider} provider @param {number} chainId */
+async function addChain(provider, chainId) {
+  const place = document.querySelector('[data-chain]');
+  const chain = place instanceof HTMLElement ? JSON.parse(place.dataset.chain ?? 'null') : null;
+  if (Number(chain?.chainId) !== chainId)
+    throw new Error('it does not know the chain, and this service names no public RPC URL of it. Add it by hand');
+  await provider.request({ method: 'wallet_addEthereumChain', params: [chain] });
 }
 
 /** The demo's own buyer, whose key the service has. @param {string} path @returns {Payer} */

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
 import { tagsWith } from '../../http/openapi/openapi-text.ts';
+import type { NamedChain } from '../../lib/named-chain.ts';
 import { DEMO_BUYER_PATH, type DemoBuyer } from '../demo-buyer.ts';
 import { type ExampleTerms, termsOf } from '../examples.ts';
 import { type Html, html } from '../html.ts';
@@ -17,7 +18,14 @@ import { isAskedFor, wordsIn } from './search-operations.ts';
 /** What the reference is made of. */
 export interface ReferenceDeps {
   readonly config: SiteSettings & {
-    readonly network: { readonly caip2: string; readonly usdc: string };
+    readonly network: NamedChain & {
+      readonly caip2: string;
+      readonly usdc: string;
+      readonly chainId: number;
+      readonly explorerUrl: string | null;
+      readonly getUsdcUrl: string | null;
+      readonly walletRpcUrls: readonly string[];
+    };
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
@@ -82,15 +90,39 @@ function renderReference(
     body: html`<h1>API reference</h1>
 <p class="lead">Every route with its parameters, its answers and code that calls it. Free routes answer at once; a priced one says what it costs, and its terms are shown decoded.
 The same for programs: <a href="/openapi.json">/openapi.json</a>; as text: <a href="/llms.txt">/llms.txt</a>.</p>
+${renderMoney(config.network, hasDemoBuyer)}
 <form class="find" action="/docs" method="get" role="search" aria-label="Routes">
 <label for="find">Find a route</label><input type="search" id="find" name="q" value="${asked}" maxlength="${MAX_ASKED}" placeholder="wallet, dns, convert …" autocomplete="off"><button type="submit">Find</button>
 </form>
 <p id="found" role="status">${foundText(found.length, operations.length, asked)}</p>
 <nav aria-label="Groups of routes"><ul class="routes">${groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`)}<li><a href="#notes">paying, errors</a></li></ul></nav>
-<p id="reference-answer" class="unseen" role="status"${hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`}></p>
+<p id="reference-answer" class="unseen" role="status"${hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`}${chainForWallets(config.network)}></p>
 ${groups.map((group) => renderGroup(group, context))}
 ${renderNotes({ hasGateway: rails.gateway !== null })}`,
   });
+}
+
+type Network = ReferenceDeps['config']['network'];
+
+/** Where the money for a payment comes from, in one sentence. */
+function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: boolean): Html | null {
+  if (isPlayMoney)
+    return html`<p id="money">The money is play money: ${hasDemoBuyer ? 'the demo’s buyer has it, and you need none' : 'there is none to buy'}.</p>`;
+  if (getUsdcUrl === null) return null;
+  return html`<p id="money">A wallet pays with USDC on ${name}: <a href="${getUsdcUrl}" rel="noopener noreferrer">how to get it</a>.</p>`;
+}
+
+/** The chain as EIP-3085 gives it to a wallet that lacks it. An RPC URL of the operator's own may hold a key, so it is never here. */
+function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: Network): Html | null {
+  if (walletRpcUrls.length === 0) return null;
+  const chain = {
+    chainId: `0x${chainId.toString(16)}`,
+    chainName: name,
+    rpcUrls: walletRpcUrls,
+    nativeCurrency: { name: 'USDC', symbol: 'USDC', decimals: 18 },
+    ...(explorerUrl !== null && { blockExplorerUrls: [explorerUrl] }),
+  };
+  return html` data-chain="${JSON.stringify(chain)}"`;
 }
 
 function foundText(found: number, all: number, asked: string): Html {

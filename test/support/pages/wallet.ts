@@ -7,6 +7,8 @@ interface WalletOptions {
   readonly chainId: number;
   /** Methods that the wallet's user declines. */
   readonly declines?: readonly string[];
+  /** Given, the wallet knows the chain that it is on and those that pages have added, which it puts here. */
+  readonly added?: { readonly chainId: string }[];
 }
 
 /** The calls that a page made to the wallet, by their methods. */
@@ -16,7 +18,7 @@ export type WalletCalls = string[];
 const ANNOUNCE = `(() => {
   const provider = { request: async ({ method, params = [] }) => {
     const { result, error } = await window.walletRequest(method, params);
-    if (error) throw Object.assign(new Error(error), { code: 4001 });
+    if (error) throw Object.assign(new Error(error.message), { code: error.code });
     return result;
   } };
   const info = { uuid: '350670db-19fa-4704-a166-e52e178b59d2', name: 'Test wallet', icon: 'data:image/svg+xml,', rdns: 'example.wallet' };
@@ -28,7 +30,7 @@ const ANNOUNCE = `(() => {
 /** Puts a wallet into a page that really signs. It refuses typed data of another chain than its own, as wallets do. */
 export async function addWallet(
   page: Page,
-  { privateKey, chainId, declines = [] }: WalletOptions,
+  { privateKey, chainId, declines = [], added }: WalletOptions,
 ): Promise<WalletCalls> {
   const account = privateKeyToAccount(privateKey);
   const calls: WalletCalls = [];
@@ -37,8 +39,15 @@ export async function addWallet(
     if (declines.includes(method)) throw new Error('User rejected the request.');
     if (method === 'eth_requestAccounts') return [account.address];
     if (method === 'eth_chainId') return `0x${current.toString(16)}`;
+    if (method === 'wallet_addEthereumChain') {
+      added?.push(params[0] as { chainId: string });
+      return null;
+    }
     if (method === 'wallet_switchEthereumChain') {
-      current = Number((params[0] as { chainId: string }).chainId);
+      const asked = Number((params[0] as { chainId: string }).chainId);
+      const isKnown = !added || added.some((chain) => Number(chain.chainId) === asked);
+      if (!isKnown) throw Object.assign(new Error('Unrecognized chain ID.'), { code: 4902 });
+      current = asked;
       return null;
     }
     if (method !== 'eth_signTypedData_v4') throw new Error(`there is no method ${method}`);
@@ -51,7 +60,7 @@ export async function addWallet(
     calls.push(method);
     return answer(method, params).then(
       (result) => ({ result }),
-      (error: Error) => ({ error: error.message }),
+      (error: Error & { code?: number }) => ({ error: { message: error.message, code: error.code ?? 4001 } }),
     );
   });
   await page.addInitScript(ANNOUNCE);

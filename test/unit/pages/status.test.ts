@@ -31,7 +31,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
         isPlayMoney: false,
         caip2: 'eip155:5042',
         usdc: `0x36${'0'.repeat(38)}`,
-        explorerUrl: null,
+        ...{ chainId: 5042, explorerUrl: null, getUsdcUrl: null, walletRpcUrls: [] },
       },
       protocols: { mpp: false },
       rails: { gateway: null, exactFrom: 0n },
