@@ -235,6 +235,40 @@ describeInBrowser('the pages', (browser) => {
       await expect.poll(legend).toMatch(/Mean:?\s*[\d.]+ gwei/);
     });
 
+    test.each([
+      ['desktop', '/status', 'rpc', '13:32:45'],
+      ['phone', '/', 'fees', '13:32:30'],
+    ] as const)('on a %s clips no label at its edges', async (screen, path, id, last) => {
+      const { page } = await visit(path, { screen });
+      await ask(page, `document.querySelector('#live-switch button').click()`);
+      await charts(page);
+      const edges = `(() => {
+        const rows = document.getElementById('${id}-rows');
+        const columns = document.querySelectorAll('#${id} thead th').length - 1;
+        const end = Date.parse('2026-01-01T${last}Z');
+        rows.replaceChildren(...Array.from({ length: 13 }, (_, at) => {
+          const row = document.createElement('tr');
+          const time = Object.assign(document.createElement('time'), { dateTime: new Date(end - (12 - at) * 15_000).toISOString() });
+          const head = document.createElement('th');
+          head.append(time);
+          const cells = Array.from({ length: columns }, () =>
+            Object.assign(document.createElement('td'), { textContent: String(20 + at % 2) }));
+          row.append(head, ...cells);
+          return row;
+        }));
+        document.dispatchEvent(new Event('fresh'));
+      })()`;
+      await ask(page, edges);
+      const drawn = `(() => {
+        const canvas = document.querySelector('#${id} canvas');
+        const pen = canvas.getContext('2d');
+        const inked = (x) => pen.getImageData(x, 0, 1, canvas.height).data.some((value, at) => at % 4 === 3 && value > 0);
+        const all = Array.from({ length: canvas.width }, (_, x) => inked(x));
+        return [document.getElementById('${id}').dataset.points, all.includes(true), all[0], all.at(-1)];
+      })()`;
+      await expect.poll(() => ask(page, drawn)).toEqual(['13', true, false, false]);
+    });
+
     test('follows the colour scheme and the width', async () => {
       const size = page.viewportSize();
       onTestFinished(async () => {

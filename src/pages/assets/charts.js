@@ -9,6 +9,8 @@ const Plot = Reflect.get(globalThis, 'uPlot');
 const HEIGHT = 200;
 /** The least time span of a chart in seconds, so that three values do not look like a trend. */
 const LEAST_SPAN = 180;
+/** Half of the widest label of a time, `13:32:45`: the last one stands in the middle of the right edge. Pixels. */
+const HALF_CLOCK = 30;
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 
 /** @type {Map<HTMLElement, uPlot>} */
@@ -47,6 +49,7 @@ function optionsFor(figure, /** @type {number} */ width) {
   return {
     width,
     height: HEIGHT,
+    padding: [null, HALF_CLOCK, null, null],
     tzDate: (seconds) => Plot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
     scales: {
       x: { range: (_plot, from, to) => [Math.min(from, to - LEAST_SPAN), to] },
