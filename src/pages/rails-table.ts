@@ -28,7 +28,7 @@ export function partName(name: string): string {
 /** Renders every part that payments need: whether it works, when it last did and did not, and its own description. */
 export function renderRails(checks: Checks | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
   if (checks === null) return html`<p>${UNKNOWN}</p>`;
-  return html`<div class="scroll" role="region" aria-label="Parts that payments need" tabindex="0"><table>
+  return html`<div class="scroll" role="region" aria-label="Parts that payments need" tabindex="0"><table class="cards">
 <caption class="unseen">Parts that payments need</caption>
 <thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Detail</th></tr></thead>
 <tbody>${Object.entries(checks)
@@ -36,7 +36,7 @@ export function renderRails(checks: Checks | null, { outcomeOf }: PageParts['rea
     .map(([name, { ok, detail }]) => {
       const outcome = outcomeOf(name);
       const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
-      return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose">${detail}</td></tr>
+      return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
 `;
     })}</tbody>
 </table></div>`;

@@ -29,7 +29,7 @@ export function renderLastRun(selfTest: SelfTest): Html {
 export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
   const runs = selfTest?.recent ?? [];
   if (runs.length === 0) return null;
-  return html`<div class="scroll" role="region" aria-label="Self-tests, newest first" tabindex="0"><table>
+  return html`<div class="scroll" role="region" aria-label="Self-tests, newest first" tabindex="0"><table class="cards">
 <caption class="unseen">Self-tests, newest first</caption>
 <thead><tr><th scope="col">Began (UTC)</th><th scope="col">Result</th><th scope="col">Paid call</th><th scope="col">Failing call</th><th scope="col">Settlement</th></tr></thead>
 <tbody>${runs.map((run) => rowOf(run, transactionUrl))}</tbody>
@@ -45,7 +45,7 @@ function rowOf(
   { at, ok, latencyMs, notCharged, transaction, reason }: SelfTestRun,
   url: (hash: string) => string,
 ): Html {
-  return html`<tr><th scope="row">${showTime(at)}</th><td class="${ok ? 'good' : 'bad'}">${ok ? 'passed' : `failed: ${reason ?? 'no reason given'}`}</td><td>${showMeasure(latencyMs, 'ms')}</td><td>${chargeOf(notCharged)}</td><td>${
+  return html`<tr><th scope="row">${showTime(at)}</th><td class="${ok ? 'good' : 'bad loose'}">${ok ? 'passed' : `failed: ${reason ?? 'no reason given'}`}</td><td data-label="Paid call">${showMeasure(latencyMs, 'ms')}</td><td data-label="Failing call">${chargeOf(notCharged)}</td><td data-label="Settlement">${
     transaction && html`<a href="${url(transaction)}" title="${transaction}"><code>${shortHash(transaction)}</code></a>`
   }</td></tr>
 `;

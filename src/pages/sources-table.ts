@@ -43,12 +43,12 @@ export function renderSources(
   const sources = upstreams().map((outcome): [string, Outcome] => [NAMES[outcome.name] ?? outcome.name, outcome]);
   const rows = [...providers, ...sources];
   if (rows.length === 0) return html`<p>No source is configured.</p>`;
-  return html`<div class="scroll" role="region" aria-label="Sources of data" tabindex="0"><table>
+  return html`<div class="scroll" role="region" aria-label="Sources of data" tabindex="0"><table class="cards">
 <caption class="unseen">Sources of data</caption>
 <thead><tr><th scope="col">Source</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Reason</th></tr></thead>
 <tbody>${rows.map(
     ([name, outcome]) =>
-      html`<tr><th scope="row" class="part-name">${name}</th>${renderState(outcome)}${renderTimes(outcome)}<td class="loose">${outcome.reason}</td></tr>
+      html`<tr><th scope="row" class="part-name">${name}</th>${renderState(outcome)}${renderTimes(outcome)}<td class="loose" data-label="Reason">${outcome.reason}</td></tr>
 `,
   )}</tbody>
 </table></div>`;
@@ -56,7 +56,7 @@ export function renderSources(
 
 /** Two cells: when something worked last, and when it failed last. */
 export function renderTimes(outcome: Pick<Outcome, 'okAtMs' | 'failedAtMs'> | null): Html {
-  return html`<td>${timeOf(outcome?.okAtMs)}</td><td>${timeOf(outcome?.failedAtMs)}</td>`;
+  return html`<td data-label="Last success (UTC)">${timeOf(outcome?.okAtMs)}</td><td data-label="Last failure (UTC)">${timeOf(outcome?.failedAtMs)}</td>`;
 }
 
 function timeOf(atMs: number | null | undefined): Html {

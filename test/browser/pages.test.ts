@@ -492,6 +492,27 @@ describeInBrowser('the pages', (browser) => {
     expect(values.slice(0, 3).every((value) => value !== '')).toBe(true);
   });
 
+  test.each([360, 390, 768, 1024, 1280])('/status shows every reason whole in a window of %i pixels', async (width) => {
+    const { page } = await visit('/status');
+    await page.setViewportSize({ width, height: 800 });
+    await ask(page, `document.querySelector('#live-switch button').click()`);
+    // The reason of each table's first row, as long as real ones are.
+    const reasons = `(() => {
+      const reason = 'the node answered 503 at /v1/getinfo: rpc error: code = Unavailable desc = transport: connection refused by 127.0.0.1:8080';
+      const state = document.querySelector('#runs tbody td');
+      const cells = [...['rails', 'sources'].map((id) => document.querySelector('#' + id + ' tbody tr td:last-child')), state];
+      cells[2].className = 'bad loose';
+      for (const cell of cells) cell.textContent = reason;
+      return cells.map((cell) => {
+        const { left, right, width } = cell.getBoundingClientRect();
+        const table = cell.closest('.scroll');
+        return [left >= 0, right <= innerWidth, width > 150, table.scrollWidth <= table.clientWidth];
+      });
+    })()`;
+    expect(await ask(page, reasons)).toEqual(Array(3).fill([true, true, true, true]));
+    expect(await ask(page, 'document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  });
+
   test('/status shows what the ledger holds of today, and the time of the self-test', async () => {
     const { page } = await visit('/status');
     const [recent] = JSON.parse((await service.get('/v1/selftest')).body).recent;
