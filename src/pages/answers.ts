@@ -1,4 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { parseParams } from '../catalogue/params.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
 
 interface Freshness {
@@ -25,6 +26,10 @@ export interface Answers {
     readonly nextBaseFee: { readonly gwei: string } | null;
     readonly transferCostUsdc: { readonly erc20: string } | null;
     readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
+  };
+  /** Shown whole, as an example of a free answer. */
+  readonly '/fees/estimate': {
+    readonly detail?: { readonly priceUsd: string; readonly adds: string } | null;
   };
   readonly '/rpc': {
     readonly endpoints: readonly {
@@ -68,7 +73,7 @@ export function createReadAnswer<S>({ config, catalogue, sources, log }: Answers
     if (endpoint === undefined) return null;
     try {
       // `runEndpoint` checked it against the endpoint's schema.
-      return JSON.parse((await runEndpoint(endpoint, {}, context)).toString('utf8'));
+      return JSON.parse((await runEndpoint(endpoint, parseParams(endpoint, {}), context)).toString('utf8'));
     } catch (error) {
       log.warn({ path, err: error }, 'a page is shown without the answer of a route');
       return null;

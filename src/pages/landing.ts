@@ -26,8 +26,9 @@ const DESCRIPTION =
 
 /** Renders `/`: what the service is, live data, how to pay, the prices, and whether it works. */
 export async function renderLanding(parts: PageParts): Promise<string> {
-  const [fees, rpc, health, selfTest] = await Promise.all([
+  const [fees, estimate, rpc, health, selfTest] = await Promise.all([
     parts.read('/fees'),
+    parts.read('/fees/estimate'),
     parts.read('/rpc'),
     parts.read('/health'),
     parts.read('/selftest'),
@@ -49,6 +50,7 @@ Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402<
 </div>
 ${renderNow(fees, health, selfTest)}
 </section>
+${renderWhy(estimate)}
 <section class="part" aria-labelledby="charts-title">
 <header class="head"><h2 id="charts-title">Live from ${parts.config.network.name} <small>${parts.config.network.caip2}</small></h2>${LIVE_SWITCH}</header>
 <div class="charts">${renderFeeChart(parts, fees)}${renderLatencyChart(parts, rpc)}</div>
@@ -84,6 +86,21 @@ function renderNow(
 <div><dt>Collector behind it</dt><dd>${showMeasure(health?.freshness.lagSeconds, 's')}</dd></div>
 <div><dt>Last self-test</dt><dd>${run ? html`<span class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'passed' : 'failed'}</span> ${showTimeOfDay(run.at)} UTC` : UNKNOWN}</dd></div>
 </dl>`;
+}
+
+/** One free answer as it is now, what its paid twin adds, and why anyone should pay. */
+function renderWhy(estimate: Answers['/fees/estimate'] | null): Html {
+  const { detail } = estimate ?? {};
+  return html`<section class="part" aria-labelledby="why-title">
+<header class="head"><h2 id="why-title">Why pay?</h2></header>
+<div class="why">
+<div><p>A free answer summarises what the service has collected. A paid one gives the detail behind it, or reads the chain, a web page, a registry or a resolver at that moment, for your question.
+Every answer names its source. There is no account to open and no key to guard: you pay for the one answer that you get.</p>
+${detail && html`<p>The free answer here has a paid twin for ${detail.priceUsd} USD. It adds ${detail.adds}.</p>`}</div>
+<div><p>Free, now: <a href="/v1/fees/estimate"><code>GET /v1/fees/estimate</code></a></p>
+<pre id="free-answer" tabindex="0" role="region" aria-label="A free answer, as it is now" data-live>${estimate ? JSON.stringify(estimate, null, 2) : UNKNOWN}</pre></div>
+</div>
+</section>`;
 }
 
 function renderPaying({ config, catalogue }: PageParts): Html {

@@ -492,6 +492,19 @@ describeInBrowser('the pages', (browser) => {
     expect(values.slice(0, 3).every((value) => value !== '')).toBe(true);
   });
 
+  test('the landing page says why to pay, beside a free answer as it is now', async () => {
+    const { page } = await visit('/');
+    const why = page.getByRole('region', { name: 'Why pay?' });
+    const shown = JSON.parse(String(await why.locator('pre').textContent()));
+    const { detail, costUsdc } = JSON.parse((await service.get('/v1/fees/estimate')).body);
+    expect(shown).toMatchObject({ costUsdc, detail });
+    expect(await why.textContent()).toContain(`a paid twin for ${detail.priceUsd} USD. It adds ${detail.adds}.`);
+    expect(await why.getByRole('link').getAttribute('href')).toBe('/v1/fees/estimate');
+    await network.mine(2);
+    const block = async () => JSON.parse(String(await why.locator('pre').textContent())).asOfBlock;
+    await expect.poll(block, { timeout: 20_000 }).toBeGreaterThan(shown.asOfBlock);
+  });
+
   test.each([360, 390, 768, 1024, 1280])('/status shows every reason whole in a window of %i pixels', async (width) => {
     const { page } = await visit('/status');
     await page.setViewportSize({ width, height: 800 });
