@@ -91,14 +91,16 @@ function renderNow(
 /** One free answer as it is now, what its paid twin adds, and why anyone should pay. */
 function renderWhy(estimate: Answers['/fees/estimate'] | null): Html {
   const { detail } = estimate ?? {};
+  const shown = estimate ? JSON.stringify(estimate, null, 2) : UNKNOWN;
   return html`<section class="part" aria-labelledby="why-title">
 <header class="head"><h2 id="why-title">Why pay?</h2></header>
 <div class="why">
-<div><p>A free answer summarises what the service has collected. A paid one gives the detail behind it, or reads the chain, a web page, a registry or a resolver at that moment, for your question.
-Every answer names its source. There is no account to open and no key to guard: you pay for the one answer that you get.</p>
+<div><p>A free answer summarises what the service has collected. A paid one gives the detail behind it, or reads the
+chain, a web page, a registry or a resolver at that moment, for your question. Every answer names its source.
+There is no account to open and no key to guard: you pay for the one answer that you get.</p>
 ${detail && html`<p>The free answer here has a paid twin for ${detail.priceUsd} USD. It adds ${detail.adds}.</p>`}</div>
 <div><p>Free, now: <a href="/v1/fees/estimate"><code>GET /v1/fees/estimate</code></a></p>
-<pre id="free-answer" tabindex="0" role="region" aria-label="A free answer, as it is now" data-live>${estimate ? JSON.stringify(estimate, null, 2) : UNKNOWN}</pre></div>
+<pre id="free-answer" tabindex="0" role="region" aria-label="A free answer, as it is now" data-live>${shown}</pre></div>
 </div>
 </section>`;
 }

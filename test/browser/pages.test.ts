@@ -502,7 +502,7 @@ describeInBrowser('the pages', (browser) => {
     expect(await why.getByRole('link').getAttribute('href')).toBe('/v1/fees/estimate');
     await network.mine(2);
     const block = async () => JSON.parse(String(await why.locator('pre').textContent())).asOfBlock;
-    await expect.poll(block, { timeout: 20_000 }).toBeGreaterThan(shown.asOfBlock);
+    await expect.poll(block).toBeGreaterThan(shown.asOfBlock);
   });
 
   test.each([360, 390, 768, 1024, 1280])('/status shows every reason whole in a window of %i pixels', async (width) => {
@@ -522,6 +522,8 @@ describeInBrowser('the pages', (browser) => {
         return [left >= 0, right <= innerWidth, width > 150, table.scrollWidth <= table.clientWidth];
       });
     })()`;
+    // The chart follows the window's new width in its own time.
+    await expect.poll(() => ask(page, 'document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     expect(await ask(page, reasons)).toEqual(Array(3).fill([true, true, true, true]));
     expect(await ask(page, 'document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   });

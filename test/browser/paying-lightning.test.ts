@@ -41,12 +41,12 @@ describeInBrowser('a Lightning payment from the reference', (browser) => {
       },
     });
     await visit.page.locator(`#${ROUTE}`).getByRole('button', { name: 'Try it' }).click();
-    await expect.poll(() => outcome(visit.page).locator('.qr').count(), { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => outcome(visit.page).locator('.qr').count()).toBe(1);
     return visit;
   }
   const pay = async (bolt11: string) => ({ preimage: await lightning.pay(bolt11) });
   const sold = async (page: Page) => {
-    await expect.poll(() => outcome(page).locator('.status').textContent(), { timeout: 20_000 }).toMatch(/^200 /);
+    await expect.poll(() => outcome(page).locator('.status').textContent()).toMatch(/^200 /);
     await page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
     return JSON.parse(String(await outcome(page).locator('pre').first().textContent()));
   };

@@ -44,7 +44,10 @@ async function signInWallet(/** @type {Provider} */ provider, /** @type {Require
 /** What a wallet says of a chain that it does not know (EIP-3326). Some wallets wrap the error. */
 const UNKNOWN_CHAIN = 4902;
 
-/** Wallets refuse to sign for another chain than their own. One that lacks the chain is offered it. @param {Provider} provider @param {number} chainId */
+/**
+ * Wallets refuse to sign for another chain than their own. One that lacks the chain is offered it.
+ * @param {Provider} provider @param {number} chainId
+ */
 async function switchChain(provider, chainId) {
   if (await isOn(provider, chainId)) return;
   const params = [{ chainId: `0x${chainId.toString(16)}` }];

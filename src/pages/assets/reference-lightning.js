@@ -3,11 +3,14 @@ import { rememberPurchase } from './purchases.js';
 import { element, showAnswer, showText } from './reference-outcome.js';
 
 /**
- * Buys a form's call over Lightning: shows the invoice of its 402, has it paid, presents the proof, and shows the answer. Loaded when the first invoice
- * comes. The wallet shows the amount, and the preimage leaves the page for this service alone.
+ * Buys a form's call over Lightning: shows the invoice of its 402, has it paid, presents the proof, and shows the
+ * answer. Loaded when the first invoice comes. The wallet shows the amount. The preimage goes to this service alone.
  */
 
-/** @typedef {{ network: string, amount: string, extra: { invoice: string } }} Offer An entry of `accepts` on a Lightning network. */
+/**
+ * An entry of `accepts` on a Lightning network.
+ * @typedef {{ network: string, amount: string, extra: { invoice: string } }} Offer
+ */
 /** @typedef {{ url: string, offer: Offer }} Sale The call that an invoice pays, byte for byte. */
 /** @typedef {{ enable(): Promise<void>, sendPayment(invoice: string): Promise<{ preimage: string }> }} WebLn */
 
@@ -16,7 +19,10 @@ const MSAT_PER_SAT = 1000n;
 const QUIET = 4;
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** What was paid for a form and brought no answer yet. @type {WeakMap<HTMLFormElement, { sale: Sale, preimage: string }>} */
+/**
+ * What was paid for a form and brought no answer yet.
+ * @type {WeakMap<HTMLFormElement, { sale: Sale, preimage: string }>}
+ */
 const unanswered = new WeakMap();
 
 /** The invoice of a 402; null where it offers none. @param {Response} answer @returns {Offer | null} */
@@ -30,7 +36,8 @@ export function invoiceIn({ status, headers }) {
 }
 
 /**
- * While an invoice that was paid for the form has brought no answer, offers its proof again and returns true: a new invoice would be paid a second time.
+ * While an invoice that was paid for the form has brought no answer, offers its proof again and returns true: a new
+ * invoice would be paid a second time.
  * @param {HTMLFormElement} form
  */
 export function offerProof(form) {
@@ -48,7 +55,7 @@ export function offerProof(form) {
   return true;
 }
 
-/** How to pay an invoice: its QR code, a copy of it, a wallet of the device or of the browser; and where its proof goes. */
+/** How to pay an invoice: its QR code, a copy of it, a wallet of the device or the browser; and where its proof goes. */
 export function invoicePart(/** @type {HTMLFormElement} */ form, /** @type {Sale} */ sale) {
   const { invoice } = sale.offer.extra;
   const price = `${BigInt(sale.offer.amount) / MSAT_PER_SAT} sat`;
@@ -61,7 +68,8 @@ export function invoicePart(/** @type {HTMLFormElement} */ form, /** @type {Sale
   );
   const actions = element('p', { className: 'go' });
   const webln = /** @type {WebLn | undefined} */ (Reflect.get(globalThis, 'webln'));
-  if (webln) actions.append(button(`Pay ${price} with this browser’s wallet`, () => payWith(form, sale, webln), form));
+  const pay = `Pay ${price} with this browser’s wallet`;
+  if (webln) actions.append(button(pay, () => payWith(form, sale, webln), form));
   if (navigator.clipboard) {
     const copy = element('button', { type: 'button', className: 'quiet' }, 'Copy the invoice');
     copy.addEventListener('click', async () => {
@@ -122,7 +130,8 @@ async function payWith(form, sale, webln) {
 }
 
 /**
- * Presents a proof, and shows the answer with its receipt. Until an answer has come, the same proof can be presented again: it stays good.
+ * Presents a proof, and shows the answer with its receipt. Until an answer has come, the same proof can be presented
+ * again: it stays good.
  * @param {HTMLFormElement} form @param {Sale} sale @param {string} preimage @returns {Promise<void>}
  */
 async function present(form, sale, preimage) {
@@ -148,7 +157,10 @@ async function present(form, sale, preimage) {
   await showAnswer(form, answer, tookMs, { links: transaction ? [element('p', {}, link)] : [] });
 }
 
-/** A button whose failure is said below it, so that the invoice stays. @param {string} text @param {() => Promise<void>} work @param {HTMLFormElement} form */
+/**
+ * A button whose failure is said beside it, so that the invoice stays.
+ * @param {string} text @param {() => Promise<void>} work @param {HTMLFormElement} form
+ */
 function button(text, work, form) {
   const made = document.createElement('button');
   Object.assign(made, { type: 'button', textContent: text });

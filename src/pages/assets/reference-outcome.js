@@ -21,8 +21,9 @@ export function showText(form, text, look = '') {
 }
 
 /**
- * Shows an answer: its status, what the caller puts before it, the answer itself, and below it the decoded payment header with the caller's `links`.
- * Brings what comes first into the window, and announces the answer to screen readers in one sentence.
+ * Shows an answer: its status, what the caller puts before it, the answer itself, and below it the decoded payment
+ * header with the caller's `links`. Brings what comes first into the window, and announces the answer to screen readers
+ * in one sentence.
  */
 export async function showAnswer(
   /** @type {HTMLFormElement} */ form,

@@ -110,8 +110,9 @@ function transactionIn(answer) {
 }
 
 /**
- * Presents a signed payment, and shows the answer with one receipt. After a failure it says whether the payment was taken, as the error says it. Where the
- * payment may have been taken, or the error asks for it, the same payment can be presented again: nothing is paid twice.
+ * Presents a signed payment, and shows the answer with one receipt. After a failure it says whether the payment was
+ * taken, as the error says it. Where the payment may have been taken, or the error asks for it, the same payment can be
+ * presented again: nothing is paid twice.
  * @param {HTMLFormElement} form
  * @param {Payment} payment
  */
@@ -155,8 +156,9 @@ const CHARGES = {
 const ASKED_AGAIN = /\bpresent (?:it|that one|the (?:same )?(?:one|payment)|this payment) again\b/i;
 
 /**
- * Whether a payment was taken, and whether it stays open, so that the same one should be presented again. Every problem says `charged`; a 402 took nothing
- * for its request, and its hint says where the payment stays open. Of an error that says neither, it is not known.
+ * Whether a payment was taken, and whether it stays open, so that the same one should be presented again. Every problem
+ * says `charged`; a 402 took nothing for its request, and its hint says where the payment stays open. Of an error that
+ * says neither, it is not known.
  * @param {Response} answer
  * @returns {Promise<{ charge: 'yes' | 'no' | 'open', isOpen: boolean }>}
  */

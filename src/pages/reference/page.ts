@@ -107,12 +107,15 @@ type Network = ReferenceDeps['config']['network'];
 /** Where the money for a payment comes from, in one sentence. */
 function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: boolean): Html | null {
   if (isPlayMoney)
-    return html`<p id="money">The money is play money: ${hasDemoBuyer ? 'the demo’s buyer has it, and you need none' : 'there is none to buy'}.</p>`;
+    return html`<p id="money">The money is play money: ${
+      hasDemoBuyer ? 'the demo’s buyer has it, and you need none' : 'there is none to buy'
+    }.</p>`;
   if (getUsdcUrl === null) return null;
-  return html`<p id="money">A wallet pays with USDC on ${name}: <a href="${getUsdcUrl}" rel="noopener noreferrer">how to get it</a>.</p>`;
+  const link = html`<a href="${getUsdcUrl}" rel="noopener noreferrer">how to get it</a>`;
+  return html`<p id="money">A wallet pays with USDC on ${name}: ${link}.</p>`;
 }
 
-/** The chain as EIP-3085 gives it to a wallet that lacks it. An RPC URL of the operator's own may hold a key, so it is never here. */
+/** The chain as EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
 function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: Network): Html | null {
   if (walletRpcUrls.length === 0) return null;
   const chain = {
