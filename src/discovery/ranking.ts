@@ -30,6 +30,8 @@ const MIN_OF_BEST = 0.25;
 const UNMATCHED_SHARE = 0.15;
 /** A concept that scores half as well as in the best document counts as fully matched. */
 const FULLY_MATCHED = 0.5;
+/** How much a concept counts beside a subject. A general word and a name tell less of what is asked for. */
+const SHARE: Readonly<Record<Concept['kind'], number>> = { subject: 1, general: 0.5, name: 0.5, shape: 1, pair: 1 };
 const DECIMALS = 1000;
 /** The least share of the query's words that a document must have when no document knows one of the subjects. A synonym counts by its weight. */
 const MIN_WORDS = 0.25;
@@ -65,12 +67,13 @@ function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64A
   for (const concept of concepts) {
     const { found, most } = matchConcept(index, concept);
     if (most === 0) continue;
-    asked += most;
+    const share = SHARE[concept.kind];
+    asked += most * share;
     for (let id = 0; id < found.length; id++) {
-      const score = found[id] ?? 0;
+      const score = (found[id] ?? 0) * share;
       if (score === 0) continue;
       sums[id] = (sums[id] ?? 0) + score;
-      covered[id] = (covered[id] ?? 0) + Math.min(score / FULLY_MATCHED, most);
+      covered[id] = (covered[id] ?? 0) + Math.min(score / FULLY_MATCHED, most * share);
     }
   }
   const answers = subjectTest(index, concepts);
@@ -101,12 +104,14 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Fl
 }
 
 /**
- * The test of a document's subject. Every document passes while each subject of the query is known to some document, which is the usual case and costs
- * nothing. Otherwise a document must match another subject, and enough of the query's words. The matches are the ones that the scores have asked for.
+ * The test of a document's subject. Every document passes while each subject and each name of the query is known to
+ * some document, which is the usual case and costs nothing. Otherwise a document must match a subject, and enough of
+ * the query's words. The matches are the ones that the scores have asked for.
  */
 function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: number) => boolean {
   const namings = concepts.map((concept) => ({ concept, matches: namingMatches(index, concept) }));
-  if (namings.every(({ concept, matches }) => concept.kind !== 'subject' || matches.length > 0)) return () => true;
+  const unknown = namings.filter(({ matches }) => matches.length === 0).map(({ concept }) => concept.kind);
+  if (!unknown.includes('subject') && !unknown.includes('name')) return () => true;
   const words = new Float64Array(index.size);
   const subjects = new Uint8Array(index.size);
   for (const { concept, matches } of namings) {
@@ -115,11 +120,16 @@ function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: 
       for (const id of ids) best.set(id, Math.max(weight, best.get(id) ?? 0));
     }
     for (const [id, weight] of best) {
-      if (concept.kind !== 'implied') words[id] = (words[id] ?? 0) + weight;
+      if (concept.kind !== 'shape') words[id] = (words[id] ?? 0) + weight;
       if (concept.kind !== 'general') subjects[id] = 1;
     }
   }
-  const wordCount = concepts.filter(({ kind }) => kind !== 'implied').length;
+  const counted = namings.filter(({ concept: { kind }, matches }) => {
+    if (kind === 'name') return matches.length > 0;
+    return kind !== 'shape' && kind !== 'pair';
+  });
+  // A name that no document knows is a value for a parameter. It counts as one word, however many it has.
+  const wordCount = counted.length + (unknown.includes('name') ? 1 : 0);
   return (id) => subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS;
 }
 

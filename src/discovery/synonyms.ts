@@ -4,7 +4,7 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
    go going had has have having hello help how i if in into is it its just know let like lot make many me mine more most much my near need
    new no not now of off on one only or our out over please right show some somebody someone tell than that the their them then there these they this
    those through to under until up us use using via want was we were what when where which while who whom whose why with without
-   would you your am is s t re ve ll d m
+   would you your am is s t re ve ll d m should whether
    anybody anyone api apis data endpoint endpoints service services tool tools provide provides return returns info information`
     .trim()
     .split(/\s+/),
@@ -18,11 +18,20 @@ export const GENERAL_WORDS: ReadonlySet<string> = new Set(
   `forecast prediction price cost rate value quote text sentence article page summary image picture photo document file report
    search find look lookup convert conversion check test read send sent sending write generate create compare calculate calculator estimate show track
    history historical past future latest newest recent current live today yesterday tomorrow weekend will week month year hour daily weekly day night time date
-   list name number code version status result detail fact overview answer question
+   list name number code status result detail fact overview answer question
    full whole short brief big cheap cheapest best free fast two three first last next`
     .trim()
     .split(/\s+/),
 );
+
+const ENCYCLOPEDIA = ['encyclopedia', 'wikipedia'];
+const VULNERABILITIES = ['vulnerabilities', 'advisories'];
+
+/** The same phrases for each pair of a word on the left and a word on the right. */
+function pairs(left: string, right: string, phrases: readonly string[]): Record<string, readonly string[]> {
+  const keys = left.split(' ').flatMap((first) => right.split(' ').map((second) => `${first} ${second}`));
+  return Object.fromEntries(keys.map((key) => [key, phrases]));
+}
 
 /**
  * Synonyms: the word or pair of words on the left is also searched as those on the right, at a lower weight.
@@ -66,7 +75,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   money: ['currency', 'usdc'],
   node: ['rpc', 'provider'],
   payment: ['transaction', 'transfer'],
-  person: ['wallet', 'people'],
+  person: ['people'],
   pound: ['gbp', 'currency'],
   predict: ['forecast', 'prediction'],
   prediction: ['forecast'],
@@ -80,7 +89,28 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   vwap: ['volume weighted'],
   yen: ['jpy', 'currency'],
   worth: ['rate', 'price', 'value'],
+  ...pairs('gas network transaction', 'price fee cost charge', ['base fee', 'fee forecast', 'fee estimate']),
+  charge: ['fee', 'cost'],
+  owe: ['balances'],
+  owned: ['balances', 'holdings'],
+  paid: ['payment', 'transaction', 'received'],
+  portfolio: ['balances', 'holdings'],
+  receipt: ['transaction'],
+  wait: ['forecast', 'when to send'],
   // The web
+  ...pairs(
+    'website site webpage page server',
+    'up down online offline alive reachable available unavailable availability working broken responding',
+    ['website up', 'http status'],
+  ),
+  availability: ['uptime', 'available'],
+  crawl: ['extract', 'scrape'],
+  crawler: ['extract', 'scrape'],
+  crawling: ['extract', 'scrape'],
+  parse: ['extract'],
+  shorten: ['short link', 'redirect'],
+  shortened: ['short link', 'redirect'],
+  shortener: ['short link', 'redirect'],
   article: ['page'],
   deface: ['check'],
   down: ['error', 'health', 'status'],
@@ -94,8 +124,6 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   scrape: ['extract', 'text of a web page'],
   scraper: ['extract', 'scrape'],
   site: ['web', 'website', 'page'],
-  'site down': ['website up', 'http status'],
-  'site up': ['website up', 'http status'],
   ssl: ['tls certificate', 'certificate'],
   certificate: ['tls'],
   uptime: ['up', 'status', 'health'],
@@ -106,23 +134,28 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   url: ['web page', 'address'],
   webpage: ['web page'],
   website: ['web page', 'site', 'url'],
-  'website down': ['website up', 'http status'],
   // Software
-  bug: ['vulnerabilities', 'issues'],
-  cve: ['advisories', 'vulnerabilities'],
+  ...Object.fromEntries(
+    `cve exploit exploitable flaw hole insecure malicious malware risk risky safe secure security
+     vulnerability vulnerable weakness`
+      .split(/\s+/)
+      .map((word) => [word, VULNERABILITIES]),
+  ),
+  'open source': ['package'],
+  'security hole': VULNERABILITIES,
+  software: ['package'],
+  bug: [...VULNERABILITIES, 'issues'],
   crate: ['package', 'rust'],
   dependency: ['package', 'dependencies'],
   django: ['pypi', 'python'],
-  exploit: ['vulnerabilities', 'advisories'],
   gem: ['package', 'rubygems'],
   git: ['github', 'repository'],
   gpt: ['chat', 'llm', 'model'],
   chatgpt: ['chat', 'gpt'],
-  hole: ['vulnerabilities'],
-  insecure: ['vulnerabilities', 'security'],
   javascript: ['npm', 'node'],
   js: ['npm', 'javascript'],
   library: ['package'],
+  license: ['licence'],
   llm: ['chat', 'model'],
   maven: ['package', 'ecosystem'],
   module: ['package', 'npm'],
@@ -131,13 +164,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   pip: ['pypi', 'python'],
   python: ['pypi'],
   repo: ['repository', 'github'],
-  safe: ['vulnerabilities', 'advisories'],
-  security: ['vulnerabilities', 'advisories'],
-  'security hole': ['vulnerabilities', 'advisories'],
-  vulnerability: ['advisories', 'vulnerabilities'],
-  vulnerable: ['vulnerabilities', 'advisories'],
   // Names
-  availability: ['available'],
   dns: ['records'],
   domain: ['registration', 'registrar', 'dns'],
   expire: ['expiry', 'expires'],
@@ -154,6 +181,13 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   txt: ['dns'],
   whois: ['registrar', 'registration'],
   // Knowledge
+  ...pairs('historical historic famous', 'person people figure event', ENCYCLOPEDIA),
+  ...pairs('learn read know', 'about', ENCYCLOPEDIA),
+  biography: ENCYCLOPEDIA,
+  born: ENCYCLOPEDIA,
+  inventor: ENCYCLOPEDIA,
+  population: ENCYCLOPEDIA,
+  definition: ['summary'],
   dictionary: ['definitions'],
   encyclopaedia: ['encyclopedia', 'wikipedia'],
   explain: ['summary', 'answer'],
@@ -220,18 +254,40 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   x: ['twitter'],
 };
 
+/** What is asked of one named thing, and where it is found: "history of Rome", but not "history of prices". */
+export const ASKED_OF_A_NAME: Readonly<Record<string, readonly string[]>> = {
+  ...pairs('who', 'is was were wrote invented discovered founded painted composed', ENCYCLOPEDIA),
+  ...pairs('what', 'is are was were', ENCYCLOPEDIA),
+  ...pairs('when where', 'is was were did', ENCYCLOPEDIA),
+  ...pairs('how', 'old tall big high', ENCYCLOPEDIA),
+  article: ENCYCLOPEDIA,
+  capital: ENCYCLOPEDIA,
+  explain: ENCYCLOPEDIA,
+  explanation: ENCYCLOPEDIA,
+  history: ENCYCLOPEDIA,
+  overview: ENCYCLOPEDIA,
+  summary: ENCYCLOPEDIA,
+};
+
 /** Currencies that people name by their code (ISO 4217, the ECB's list). */
 const CURRENCIES =
   'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|try|usd|zar';
 
+interface Shape {
+  readonly form: RegExp;
+  readonly means: readonly string[];
+  /** What a word of this form is one of. It stands for the word in pairs: "example.com up" is "site up". */
+  readonly inPairs: string;
+}
+
 /** Forms of words, and the concepts that are searched too when a word has the form. The first match applies. */
-export const SHAPES: readonly { readonly form: RegExp; readonly means: readonly string[] }[] = [
-  { form: /^0x[0-9a-f]{40}$/i, means: ['address', 'wallet', 'balances'] },
-  { form: /^0x[0-9a-f]{64}$/i, means: ['transaction', 'hash', 'status'] },
-  { form: /^https?:\/\/\S+$/i, means: ['web page', 'text'] },
-  { form: /^\d{1,3}(\.\d{1,3}){3}$/, means: ['ip address'] },
-  { form: /^[^\s@]+@[^\s@]+\.[a-z]{2,}$/i, means: ['email'] },
-  { form: /^(cve|ghsa)-[\w-]+$/i, means: ['advisories', 'vulnerabilities'] },
-  { form: /^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}$/i, means: ['domain'] },
-  { form: new RegExp(`^(${CURRENCIES})$`, 'i'), means: ['currency'] },
+export const SHAPES: readonly Shape[] = [
+  { form: /^0x[0-9a-f]{40}$/i, means: ['address', 'wallet', 'balances'], inPairs: 'address' },
+  { form: /^0x[0-9a-f]{64}$/i, means: ['transaction', 'hash', 'status'], inPairs: 'transaction' },
+  { form: /^https?:\/\/\S+$/i, means: ['web page', 'text'], inPairs: 'site' },
+  { form: /^\d{1,3}(\.\d{1,3}){3}$/, means: ['ip address'], inPairs: 'ip' },
+  { form: /^[^\s@]+@[^\s@]+\.[a-z]{2,}$/i, means: ['email'], inPairs: 'email' },
+  { form: /^(cve|ghsa)-[\w-]+$/i, means: ['advisories', 'vulnerabilities'], inPairs: 'advisory' },
+  { form: /^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}$/i, means: ['domain'], inPairs: 'site' },
+  { form: new RegExp(`^(${CURRENCIES})$`, 'i'), means: ['currency'], inPairs: 'currency' },
 ];

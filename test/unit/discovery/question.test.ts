@@ -32,7 +32,41 @@ describe('a question', () => {
     const kinds = readQuestion('weather forecast for 0x50A2b0B577eC24d7ce1aeD372A8a6fd14CE1bE57').map(
       ({ kind }) => kind,
     );
-    expect(kinds).toEqual(['subject', 'general', 'implied', 'implied', 'implied', 'implied']);
+    expect(kinds).toEqual(['subject', 'general', 'shape', 'shape', 'shape', 'shape']);
+  });
+
+  test.each([
+    ['latest version of react', ['react']],
+    ['biography of Marie Curie', ['marie curie']],
+    ['is left-pad safe', ['left pad']],
+    ['how old is the Eiffel Tower', ['eiffel tower']],
+    ['solve a captcha', []],
+    ['wallet balance of a person', []],
+    ['price of USDC', []],
+    ['Tide tables', []],
+  ])('%j: the names in it are %j', (text, names) => {
+    const found = readQuestion(text).filter(({ kind }) => kind === 'name');
+    expect(found.map(({ wordings }) => wordings[0]?.phrase)).toEqual(names);
+  });
+
+  test('about a name asks the encyclopedia, and about anything else it does not', () => {
+    for (const text of ['history of Rome', 'who was Nikola Tesla', 'how tall is the Eiffel Tower']) {
+      expect(asked(text), text).toContain('encyclopedia');
+    }
+    for (const text of ['history of exchange rates', 'who was paid', 'what is the gas price']) {
+      expect(asked(text), text).not.toContain('encyclopedia');
+    }
+  });
+
+  test('about one thing of a known form is read as about its kind', () => {
+    expect(asked('is example.com up')).toContain('website up');
+    expect(asked('is example.com up')).not.toContain('domain');
+    expect(asked('who owns example.com')).toContain('domain');
+  });
+
+  test('is searched without the words that only say that it is one', () => {
+    expect(asked('please find out whether tide tables exist')).toEqual(['tide', 'tables', 'exist']);
+    expect(asked('find tide tables')).toEqual(['find', 'tide', 'tables']);
   });
 
   test('knows pairs of words, also across words that are left out between them', () => {
