@@ -14,6 +14,7 @@ import { serverOptions } from '../../src/http/server-options.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { mountDiscovery } from '../../src/routes/discovery.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { usdcRoutes } from '../support/prices.ts';
 import { listing, NETWORK, ownListings } from '../unit/discovery/world.ts';
 import { captureLog, ENV } from './harness.ts';
 
@@ -86,10 +87,11 @@ describe('GET /v1/market/search', () => {
   test('without parameters lists ten by price', async () => {
     const { body } = await get('');
     expect([body.query, body.count]).toEqual(['', 10]);
-    expect(body.results.slice(0, 2).map(({ priceUsd }: { priceUsd: string }) => priceUsd)).toEqual([
-      '0.0005',
-      '0.0005',
-    ]);
+    expect(body.results.slice(0, 2).map(({ priceUsd }: { priceUsd: string }) => priceUsd)).toEqual(
+      usdcRoutes()
+        .slice(0, 2)
+        .map(({ price }) => price.usd),
+    );
   });
 
   test('refuses its own parameters by name, all of them at once', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { priceAbove, usdcRoutes } from '../support/prices.ts';
 import { CHILD_ENV } from '../support/service/child-env.ts';
 
 /** The build: its start takes a third of the processor time. */
@@ -77,13 +78,16 @@ describe('the process', () => {
       SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
       RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
     };
-    const offers = { PRICES: 'chain/walet=0.004', ROUTES_OFF: 'selftest/fail', EXACT_FROM_USD: '0.001' };
+    const [cheapest] = usdcRoutes();
+    const from = priceAbove(String(cheapest?.path));
+    const offers = { PRICES: 'chain/walet=0.004', ROUTES_OFF: 'selftest/fail', EXACT_FROM_USD: from.usd };
     const { code, stdout, stderr } = await run({ ...least, ...offers, WORKERS: '2' });
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('has 3 problem(s)');
     expect(stderr).toContain('PRICES: "chain/walet=0.004"');
     expect(stderr).toContain('ROUTES_OFF: "selftest/fail"');
-    expect(stderr).toContain('fees/estimate (0.0005), rpc/health (0.0005)');
+    const cheaper = usdcRoutes().filter(({ price }) => price.units < from.units);
+    expect(stderr).toContain(cheaper.map(({ path, price }) => `${path.slice(1)} (${price.usd})`).join(', '));
     expect(stderr).not.toMatch(/\n\s+at /);
   });
 

@@ -16,6 +16,7 @@ import { toolProtocol } from '../../../src/payment/open-protocols.ts';
 import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
 import { createLightningTools } from '../../../src/payment/rails/lightning/tools.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { priceOf } from '../../support/prices.ts';
 import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
 
 const noSale = () => Promise.reject(new Error('this test sells nothing'));
@@ -113,9 +114,10 @@ describe('the tools', () => {
 
   test('name the currency and the network of the address where they are listed, and no other', () => {
     const about = (all: typeof listed, tool: string) => all.find(({ name }) => name === tool)?.description ?? '';
+    const { usd } = priceOf('/chain/wallet');
     const [usdc, sats] = [about(listed, 'paid_chain_wallet'), about(inBitcoin.listed(false), 'paid_chain_wallet')];
-    expect(usdc).toContain('Costs 0.002 USDC a call, paid on Arc (demo, play money) (eip155:5042).');
-    expect(sats).toContain('Costs 0.002 USD a call, paid in bitcoin over Lightning.');
+    expect(usdc).toContain(`Costs ${usd} USDC a call, paid on Arc (demo, play money) (eip155:5042).`);
+    expect(sats).toContain(`Costs ${usd} USD a call, paid in bitcoin over Lightning.`);
     expect([/bitcoin|lightning/i.test(usdc), /eip155/.test(sats)]).toEqual([false, false]);
     expect(about(listed, 'paid_market_prices')).toContain('paid in bitcoin over Lightning.');
   });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { openCatalogue } from '../../../src/wiring/open-catalogue.ts';
+import { dearest, priceAbove, priceOf, usdcRoutes } from '../../support/prices.ts';
 import { configProblems } from '../../support/service/config-problems.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
@@ -15,6 +16,16 @@ function problemsWith(env: Record<string, string>): readonly string[] {
   }
   return [];
 }
+
+const [CHEAP] = usdcRoutes();
+const LOWEST = priceOf(String(CHEAP?.path));
+/** The lowest price but one. */
+const ABOVE = priceAbove(String(CHEAP?.path));
+/** The routes that cost least. */
+const CHEAPEST = usdcRoutes()
+  .filter(({ price }) => price.units === LOWEST.units)
+  .map(({ path }) => path.slice(1))
+  .sort();
 
 const KEY = `0x${'cd'.repeat(32)}`;
 const CHANNELS = { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: `0x${'ef'.repeat(32)}` };
@@ -36,18 +47,17 @@ describe('a route that no rail sells for USDC', () => {
   test('stops the start and is named: with EXACT=off all of them, below EXACT_FROM_USD the cheaper ones', () => {
     expect(named(problemsWith({ EXACT: 'off' }))).toHaveLength(21);
     expect(problemsWith({ EXACT: 'off' })[0]).toMatch(/^EXACT=off leaves routes/);
-    const cheaper = named(problemsWith({ EXACT_FROM_USD: '0.001' }));
-    expect(cheaper).toEqual(['fees/estimate', 'rpc/health']);
-    expect(problemsWith({ EXACT_FROM_USD: '0.0005' })).toEqual([]);
+    expect(named(problemsWith({ EXACT_FROM_USD: ABOVE.usd })).sort()).toEqual(CHEAPEST);
+    expect(problemsWith({ EXACT_FROM_USD: LOWEST.usd })).toEqual([]);
   });
 
   test('does not when it is off, or dear enough by its new price', () => {
-    const from = { EXACT_FROM_USD: '0.001' };
-    expect(problemsWith({ ...from, ROUTES_OFF: 'fees/estimate', PRICES: 'rpc/health=0.001' })).toEqual([]);
-    expect(named(problemsWith({ ...from, PRICES: 'rpc/health=0.001,web/check=0.0009' }))).toEqual([
-      'fees/estimate',
-      'web/check',
-    ]);
+    const [first = '', ...others] = CHEAPEST;
+    const from = { EXACT_FROM_USD: ABOVE.usd };
+    const dearEnough = others.map((route) => `${route}=${ABOVE.usd}`);
+    expect(problemsWith({ ...from, ROUTES_OFF: first, PRICES: dearEnough.join(',') })).toEqual([]);
+    const PRICES = [...dearEnough, `web/check=${LOWEST.usd}`].join(',');
+    expect(named(problemsWith({ ...from, PRICES })).sort()).toEqual([first, 'web/check'].sort());
   });
 
   test('does not when channels or the Gateway sell it; a Lightning node sells nothing for USDC', () => {
@@ -64,17 +74,22 @@ describe('the self-test', () => {
   test('starts where both of its routes are sold plainly', () => {
     expect(problemsWith(selfTest)).toEqual([]);
     expect(problemsWith({ ...selfTest, SELFTEST_PATH: '/v1/paid/arc/wallet?address=0x1' })).toEqual([]);
-    expect(problemsWith({ ...selfTest, ...CHANNELS, EXACT_FROM_USD: '0.0005' })).toEqual([]);
+    expect(problemsWith({ ...selfTest, ...CHANNELS, EXACT_FROM_USD: LOWEST.usd })).toEqual([]);
   });
 
   test('is refused where the plain rail does not sell the route that it buys, or the one that fails', () => {
     const channels = { ...selfTest, ...CHANNELS };
-    expect(problemsWith({ ...channels, EXACT_FROM_USD: '0.001' })).toEqual([
-      expect.stringMatching(/usdc-exact, which does not sell rpc\/health at 0\.0005/),
+    const bought = { ...channels, PRICES: `selftest/fail=${dearest().usd}` };
+    expect(problemsWith({ ...bought, EXACT_FROM_USD: priceAbove('/rpc/health').usd })).toEqual([
+      expect.stringContaining(`usdc-exact, which does not sell rpc/health at ${priceOf('/rpc/health').usd}`),
     ]);
-    const from = { ...channels, EXACT_FROM_USD: '0.002', SELFTEST_PATH: '/v1/paid/web/check?url=https://a.example' };
-    expect(problemsWith(from)).toEqual([expect.stringContaining('does not sell selftest/fail at 0.001')]);
-    expect(problemsWith({ ...from, PRICES: 'selftest/fail=0.002' })).toEqual([]);
+    const [fails, from] = [priceOf('/selftest/fail'), priceAbove('/selftest/fail')];
+    const plain = `web/check=${from.usd}`;
+    const checks = { ...channels, EXACT_FROM_USD: from.usd, SELFTEST_PATH: '/v1/paid/web/check?url=https://a.example' };
+    expect(problemsWith({ ...checks, PRICES: plain })).toEqual([
+      expect.stringContaining(`does not sell selftest/fail at ${fails.usd}`),
+    ]);
+    expect(problemsWith({ ...checks, PRICES: `${plain},selftest/fail=${from.usd}` })).toEqual([]);
     expect(problemsWith({ ...channels, EXACT: 'off' })).toHaveLength(2);
     expect(problemsWith({ ...CHANNELS, EXACT: 'off' })).toEqual([]);
   });

@@ -13,6 +13,7 @@ import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
 import { pricedOnly } from '../../../../src/http/openapi/openapi-priced.ts';
 import { offersUnder } from '../../../../src/payment/open-offers.ts';
 import { ENV } from '../../../http/harness.ts';
+import { dearest } from '../../../support/prices.ts';
 
 interface Operation {
   operationId: string;
@@ -279,7 +280,7 @@ describe('the OpenAPI document', () => {
 
   it('shows a stock client how to pay, with this network and this asset', () => {
     expect(document.info.description).toContain(
-      `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "5000"`,
+      `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "${dearest().units}"`,
     );
   });
 });
