@@ -20,8 +20,8 @@ import { recordUnreadable, recordUsdcRefusals } from './wire/usdc-refusals.ts';
 import { recordUsdcFailures, recordUsdcSales } from './wire/usdc-sales.ts';
 import { recordChallenges, recordUsdcUnpaid } from './wire/usdc-unpaid.ts';
 
-// Every answer to buyers, byte for byte except for placeholders. A change that should not change the wire is shown to change nothing. An intended change
-// is recorded by `npx vitest run -u` on this file, and its diff is reviewed.
+// Every answer to buyers, byte for byte except for placeholders. A change that should not change the wire is shown to
+// change nothing. An intended change is recorded by `npm run transcripts`, and its diff is reviewed.
 
 let network: EmbeddedNetwork;
 let shop: Shop;

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { inRepository, readText } from '../../support/documents.ts';
+
+/** The text below a heading, up to the next one. */
+function section(document: string, heading: string): string {
+  const [, below = ''] = readText(document).split(`\n### ${heading}\n`);
+  return below.split('\n#')[0] ?? '';
+}
+
+test('the guide to a priced endpoint names each table that has entries by the path of a route', () => {
+  const guide = section('src/payment/README.md', 'How to add a priced endpoint');
+  const priced = catalogue.filter(({ access }) => access === 'paid').map(({ path }) => path);
+  const tables = inRepository('src/**/*.ts').filter((file) => {
+    const text = readText(file);
+    return priced.filter((path) => text.includes(`'${path}':`)).length > priced.length / 2;
+  });
+  expect(tables.length).toBeGreaterThan(0);
+  for (const file of [...tables, 'src/catalogue/catalogue.ts']) expect(guide).toContain(`\`${file}\``);
+});
+
+test('the transcripts of the wire are recorded by a command that CONTRIBUTING.md names', () => {
+  const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> };
+  const [name] =
+    Object.entries(scripts).find(([, line]) => line === 'vitest run -u test/conformance/wire.test.ts') ?? [];
+  expect(name).toBeDefined();
+  for (const file of ['CONTRIBUTING.md', 'test/conformance/wire.test.ts']) {
+    expect(readText(file), file).toContain(`npm run ${name}`);
+  }
+});
