@@ -120,6 +120,18 @@ describe('loadConfig', () => {
   });
 });
 
+/** A value for each key below *What a seller sets*. */
+const SET_BY_A_SELLER = {
+  NETWORK: 'arc',
+  RPC_URLS: 'https://one.example,https://two.example,https://three.example',
+  PUBLIC_ORIGIN: 'https://api.example.com',
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+  CHANNELS: 'on',
+  CHANNELS_AUTHORIZER_KEY: `0x${'2'.repeat(64)}`,
+  LIGHTNING_RECEIVER: 'none',
+};
+
 describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
   const lines = read('.env.example').split('\n');
@@ -145,10 +157,27 @@ describe('.env.example', () => {
     }
   });
 
+  const values = Object.fromEntries(
+    lines.flatMap((line) => (/^[A-Z][A-Z0-9_]*=/.test(line) ? [line.split('=', 2)] : [])),
+  );
+
   it('states the defaults that the configuration has', () => {
-    const values = Object.fromEntries(
-      lines.flatMap((line) => (/^[A-Z][A-Z0-9_]*=/.test(line) ? [line.split('=', 2)] : [])),
-    );
     expect(loadConfig({ ...values, ...MINIMUM })).toEqual(loadConfig(MINIMUM));
+  });
+
+  it('begins with what a seller sets, and says that everything else has a default', () => {
+    expect(lines.find((line) => line.startsWith('# ---'))).toMatch(/^# --- What a seller sets -+$/);
+    const others = lines.findIndex((line) => line.startsWith('# Everything else has a working default.'));
+    const before = explained.filter((key) => lines.findIndex((line) => line.startsWith(`${key}=`)) < others);
+    expect(before).toEqual(Object.keys(SET_BY_A_SELLER));
+  });
+
+  it('needs no other key to sell, on arc and in production, over channels too', () => {
+    expect(loadConfig({ ...values, ...SET_BY_A_SELLER, NODE_ENV: 'production' })).toMatchObject({
+      production: true,
+      publicOrigin: SET_BY_A_SELLER.PUBLIC_ORIGIN,
+    });
+    for (const key of ['CHANNELS', 'CHANNELS_AUTHORIZER_KEY', 'LIGHTNING_RECEIVER', 'RPC_URLS'])
+      expect(configProblems({ ...values, ...SET_BY_A_SELLER, CHANNELS: '', [key]: '' }), key).toEqual([]);
   });
 });
