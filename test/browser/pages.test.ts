@@ -4,6 +4,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { challenge } from '../support/market/market.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
+import { usdcRoutes } from '../support/prices.ts';
 import { type Service, startService } from '../support/service/service.ts';
 import { type Replay, startReplay } from '../support/upstream/replay.ts';
 
@@ -394,13 +395,14 @@ describeInBrowser('the pages', (browser) => {
       await page.waitForURL(/q=gas/);
       expect(await page.getByLabel('What do you need?').inputValue()).toBe('gas fee estimate');
       expect(await page.locator('.results h3').first().textContent()).toMatch(/fee/i);
-      await page.getByLabel('At most, USD').fill('0.0005');
+      const usd = String(usdcRoutes()[0]?.price.usd);
+      await page.getByLabel('At most, USD').fill(usd);
       await page.getByLabel('Sold by').selectOption('own');
       await page.getByRole('button', { name: 'Search' }).click();
-      await page.waitForURL(/maxPriceUsd=0\.0005/);
+      await page.waitForURL(({ searchParams }) => searchParams.get('maxPriceUsd') === usd);
       const prices = await page.locator('.results .price strong').allTextContents();
       expect(prices.length).toBeGreaterThan(0);
-      expect(new Set(prices)).toEqual(new Set(['0.0005']));
+      expect(new Set(prices)).toEqual(new Set([usd]));
       expect(await auditAccessibility(page)).toEqual([]);
       expectQuiet(seen);
     });

@@ -5,13 +5,14 @@ import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
 import { addWallet, type WalletCalls } from '../support/pages/wallet.ts';
+import { priceOf } from '../support/prices.ts';
 import { type Service, startService } from '../support/service/service.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 
 // Payments from the reference, on the embedded network: a wallet that really signs, and the demo's own buyer.
 
 const ROUTE = 'paidChainWallet';
-const PRICE = 2000n;
+const { usd: USD, units: PRICE } = priceOf('/chain/wallet');
 const PUBLIC_RPC = 'https://rpc.example';
 
 let network: EmbeddedNetwork;
@@ -43,7 +44,7 @@ describeInBrowser('a payment from the reference', (browser) => {
     return { ...visit, calls };
   }
   const payButton = (page: Page, payer: string) =>
-    page.locator(`#${ROUTE}`).getByRole('button', { name: `Pay 0.002 USDC with ${payer}` });
+    page.locator(`#${ROUTE}`).getByRole('button', { name: `Pay ${USD} USDC with ${payer}` });
   const outcome = (page: Page) => page.locator(`#${ROUTE} .outcome`);
   /** Checks the form with what a payment shows in it. The rest of the page is checked where nothing is paid. */
   const audit = (page: Page) => auditAccessibility(page, { within: `#${ROUTE} .try`, alike: 'details.op' });
@@ -62,7 +63,7 @@ describeInBrowser('a payment from the reference', (browser) => {
     await payButton(page, 'Test wallet').click();
     const receipt = page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' });
     await receipt.waitFor();
-    expect(await receipt.textContent()).toContain('0.002 USDC (2000 base units)');
+    expect(await receipt.textContent()).toContain(`${USD} USDC (${PRICE} base units)`);
     expect(JSON.parse(String(await outcome(page).locator('pre').last().textContent()))).toHaveProperty(
       'transactionsSent',
     );
@@ -75,7 +76,7 @@ describeInBrowser('a payment from the reference', (browser) => {
     await page.waitForURL('**/v1/payments/0x*');
     expect(await page.locator('h1').textContent()).toBe('Receipt');
     const shown = await page.locator('main').textContent();
-    expect(shown).toContain('0.002 USDC');
+    expect(shown).toContain(`${USD} USDC`);
     expect(shown).toContain('settled. The payment was taken, and its answer was sold.');
     expect(await page.locator('#bought').textContent()).toContain('GET /v1/paid/chain/wallet?address=');
     const transaction = (await page.locator('.payment code').textContent()) ?? '';
@@ -199,12 +200,15 @@ describeInBrowser('a payment from the reference', (browser) => {
     await page.route('**/v1/paid/chain/wallet*', async (route) => {
       const response = await route.fetch();
       const terms = JSON.parse(Buffer.from(String(response.headers()['payment-required']), 'base64').toString());
-      for (const way of terms.accepts) way.amount = '2001';
+      for (const way of terms.accepts) way.amount = String(PRICE + 1n);
       const header = Buffer.from(JSON.stringify(terms)).toString('base64');
       await route.fulfill({ response, headers: { ...response.headers(), 'payment-required': header } });
     });
     await payButton(page, 'Test wallet').click();
-    await outcome(page).locator('.bad').filter({ hasText: 'more than the listed 2000. Nothing was signed.' }).waitFor();
+    await outcome(page)
+      .locator('.bad')
+      .filter({ hasText: `more than the listed ${PRICE}. Nothing was signed.` })
+      .waitFor();
     expect(calls).toEqual([]);
   });
 

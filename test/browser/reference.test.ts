@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ENV } from '../http/harness.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Observed } from '../support/pages/browser.ts';
+import { priceOf } from '../support/prices.ts';
 import { type Service, serviceWith } from '../support/service/service.ts';
 
 interface Operation {
@@ -135,8 +136,9 @@ describeInBrowser('/docs', (browser) => {
     await tryButton(page, PRICED).click();
     const shown = page.getByRole('region', { name: 'PAYMENT-REQUIRED, decoded' });
     await shown.waitFor();
+    const price = priceOf('/packages/vulns');
     expect(await factsOf(shown)).toMatchObject({
-      Price: '0.004 USDC (4000 base units)',
+      Price: `${price.usd} USDC (${price.units} base units)`,
       'Pay to': ENV.SELLER_ADDRESS,
       Network: 'eip155:5042',
       Asset: ENV.USDC_ADDRESS,
@@ -147,7 +149,9 @@ describeInBrowser('/docs', (browser) => {
     const decoded = JSON.parse(String(await shown.locator('pre').textContent()));
     expect(decoded.accepts).toEqual(asked.accepts);
     expect(await page.locator('#reference-answer').textContent()).toMatch(
-      /^\/v1\/paid\/packages\/vulns answered 402\. Price: 0\.004 USDC .* Pay to: 0x5e.* Network: eip155:5042\.$/,
+      new RegExp(
+        `^/v1/paid/packages/vulns answered 402\\. Price: ${price.usd} USDC .* Pay to: 0x5e.* Network: eip155:5042\\.$`,
+      ),
     );
     // The browser logs a failed request itself; the page cannot prevent that.
     expectClean(observed, [expect.stringContaining('status of 402')]);

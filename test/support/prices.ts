@@ -2,10 +2,14 @@ import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { entriesOn } from '../../src/catalogue/paths.ts';
 import type { Price } from '../../src/catalogue/price.ts';
 
-/** The catalogue's price of a priced route, by its path below the prefix: `/chain/wallet`. Throws for a route that it does not have. */
-export function priceOf(path: string): Price {
+/**
+ * The catalogue's price of a priced route: `/chain/wallet`, also with the prefix of a surface and with a query. Throws for
+ * a route that the catalogue does not have. A test whose sums are literal gives its service a price of its own (`PRICES`).
+ */
+export function priceOf(route: string): Price {
+  const path = route.replace(/^\/v1\/[a-z]+/, '').replace(/\?.*$/, '');
   const endpoint = catalogue.find((candidate) => candidate.path === path && candidate.access === 'paid');
-  if (!endpoint?.price) throw new Error(`the catalogue has no priced route ${path}`);
+  if (!endpoint?.price) throw new Error(`the catalogue has no priced route ${route}`);
   return endpoint.price;
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
@@ -26,7 +27,7 @@ test.each([
   [RIGHT.replace('A', 'a'), 400],
 ])('a buyer who asks about %s gets %i, and pays only for an answer', async (address, status) => {
   const { answer, body, paid } = await buyOnce(network, service.origin, `/v1/paid/chain/wallet?address=${address}`);
-  expect([answer.status, paid]).toEqual([status, status === 200 ? 2000n : 0n]);
+  expect([answer.status, paid]).toEqual([status, status === 200 ? priceOf('/chain/wallet').units : 0n]);
   if (status === 400) {
     expect(body).toMatchObject({
       code: 'bad_parameter',

@@ -5,13 +5,14 @@ import { blockWithSuccessor, eventsOf, sellerOnChain } from '../../support/chann
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { channelEnv, newStockBuyer, receiptOf, type ShownChannel } from '../../support/channels/stock-buyer.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 
 // The unmodified client of @x402/evm through the life of a channel.
 
-const PRICE = 500n;
+const PRICE = priceOf('/fees/estimate').units;
 /** The calls that a deposit covers. */
 const COVERED = process.env.SLOW ? 200 : 60;
 const DEPOSIT = BigInt(COVERED) * PRICE;

@@ -10,6 +10,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { channelEnv, receiptOf } from '../../support/channels/stock-buyer.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 
@@ -17,7 +18,7 @@ import { balanceOf } from '../../support/usdc/buyer.ts';
 
 const FUNDS = 200_000n;
 const DEPOSIT = 100_000n;
-const PRICE = 500n;
+const PRICE = priceOf('/fees/estimate').units;
 const REFUSED = 'invalid_batch_settlement_evm_voucher_signature';
 type Scheme = ExactEvmScheme | BatchSettlementEvmScheme;
 

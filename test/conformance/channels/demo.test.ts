@@ -9,7 +9,11 @@ let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  const env = { ...embeddedEnvironment(network, { channels: true }), RECONCILE_INTERVAL_MS: '200' };
+  const env = {
+    ...embeddedEnvironment(network, { channels: true }),
+    RECONCILE_INTERVAL_MS: '200',
+    PRICES: 'fees/estimate=0.0005',
+  };
   service = await startService(network, { env });
 });
 afterAll(async () => {

@@ -5,12 +5,13 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { claimedOf } from '../../support/channels/chain-view.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 /** Base units: the deposit, and the price of a call. */
-const [DEPOSIT, PRICE] = [100_000n, 500n];
+const [DEPOSIT, PRICE] = [100_000n, priceOf(PATH).units];
 /** How long a stop of the service waits for its last claims, in milliseconds. */
 const LAST_CLAIMS_MS = 5000;
 /** With it the last claims have two minutes. A busy machine may need more than 5 s for them. */

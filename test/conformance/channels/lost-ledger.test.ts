@@ -24,7 +24,7 @@ type Client = ReturnType<Awaited<ReturnType<typeof newStockBuyer>>['open']>;
 let network: EmbeddedNetwork;
 let folder: string;
 let buyers: Awaited<ReturnType<typeof meet>>;
-const env = { ...channelEnv('0.1'), CHANNELS_CLAIM_FROM_USDC: '0.002' };
+const env = { ...channelEnv('0.1'), CHANNELS_CLAIM_FROM_USDC: '0.002', PRICES: 'fees/estimate=0.0005' };
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   folder = mkdtempSync(join(tmpdir(), 'percall-lost-'));

@@ -21,7 +21,11 @@ let service: Service;
 let folder: string;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  const env = { ...embeddedEnvironment(network, { channels: true }), RECONCILE_INTERVAL_MS: '200' };
+  const env = {
+    ...embeddedEnvironment(network, { channels: true }),
+    RECONCILE_INTERVAL_MS: '200',
+    PRICES: 'fees/estimate=0.0005',
+  };
   service = await startService(network, { env });
   await untilChannelsAreOffered(service.origin + PATH);
 });

@@ -4,13 +4,14 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { claimedOf } from '../../support/channels/chain-view.ts';
 import { channelBuyer } from '../../support/channels/channel-buyer.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 /** Base units: the deposit, and the price of a call. */
-const [DEPOSIT, PRICE] = [100_000n, 500n];
+const [DEPOSIT, PRICE] = [100_000n, priceOf(PATH).units];
 
 let network: EmbeddedNetwork;
 let service: Service;

@@ -15,6 +15,7 @@ import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../../src/payment/protocols/x402/bazaar.ts';
 import { decodePayment, encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
+import { dearest } from '../../support/prices.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
@@ -62,7 +63,7 @@ describe('the official library', () => {
 });
 
 describe('a stock client', () => {
-  const usdc = { network: TERMS.network, asset: TERMS.usdc, maxAmountPerPayment: '5000' };
+  const usdc = { network: TERMS.network, asset: TERMS.usdc, maxAmountPerPayment: String(dearest().units) };
   const client = new x402Client()
     .register('eip155:5042', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
     .setSpendControls({ allowedAssets: [usdc] });

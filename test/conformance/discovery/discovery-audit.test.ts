@@ -21,6 +21,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, type Mount, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { priceOf } from '../../support/prices.ts';
 import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
@@ -135,7 +136,7 @@ describe('the audit of @agentcash/discovery', () => {
     const advice = ofMethod(await adviceOn('/v1/mpp/fees/estimate'));
     expect(getWarningsForL3(advice)).toEqual([]);
     expect(advice.paymentOptions).toMatchObject([
-      { protocol: 'mpp', paymentMethod: 'evm', intent: 'charge', amount: '500' },
+      { protocol: 'mpp', paymentMethod: 'evm', intent: 'charge', amount: String(priceOf('/fees/estimate').units) },
     ]);
   });
 

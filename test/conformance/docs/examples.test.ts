@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { parseHTML } from 'linkedom';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { blocksOf, commandsOf, readText } from '../../support/documents.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Examples, openExamples } from '../../support/service/shown-code.ts';
 import { decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
 
@@ -46,7 +47,7 @@ describe('on the landing page', () => {
         scheme: 'exact',
         network: `eip155:${network.chainId}`,
         asset: network.usdc.toLowerCase(),
-        amount: '2000',
+        amount: String(priceOf('/chain/wallet').units),
         payTo: network.seller,
       });
     });
@@ -108,7 +109,11 @@ describe('in the README', () => {
     expect(answer.status).toBe(200);
     expect(shapeOf(decoded(answer, 'payment-response'))).toEqual(shapeOf(receipt));
     expect(shapeOf(JSON.parse(answer.body))).toEqual(shapeOf(body));
-    expect(receipt).toMatchObject({ success: true, network: challenge.accepts[0].network, amount: '2000' });
+    expect(receipt).toMatchObject({
+      success: true,
+      network: challenge.accepts[0].network,
+      amount: String(priceOf('/chain/wallet').units),
+    });
   });
 });
 
@@ -132,7 +137,7 @@ describe('in the reference', () => {
   describe.skipIf(!tools.curl)(`curl${tools.curl ? '' : ' (skipped: it is not installed)'}`, () => {
     test('shows the terms of a priced route', async () => {
       expect(JSON.parse(await inShell(`${PRICED}-curl`)).accepts[0]).toMatchObject({
-        amount: '2000',
+        amount: String(priceOf('/chain/wallet').units),
         payTo: examples.network.seller,
       });
     });
@@ -146,7 +151,10 @@ describe('in the reference', () => {
   describe.skipIf(!tools.python)(`Python${tools.python ? '' : ' (skipped: it is not installed)'}`, () => {
     test('prints what a priced route costs', async () => {
       expect(await inPython(`${PRICED}-python`)).toMatch(
-        new RegExp(`^2000 base units of 0x36\\w+ on eip155:5042 to ${examples.network.seller}`, 'i'),
+        new RegExp(
+          `^${priceOf('/chain/wallet').units} base units of 0x36\\w+ on eip155:5042 to ${examples.network.seller}`,
+          'i',
+        ),
       );
     });
 

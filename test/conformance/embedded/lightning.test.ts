@@ -21,7 +21,8 @@ let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
   lightning = network.lightning!;
-  service = await startService(network);
+  // The demonstration prints the price in sats.
+  service = await startService(network, { env: { PRICES: 'chain/wallet=0.002' } });
 });
 afterAll(async () => {
   await service?.stop();

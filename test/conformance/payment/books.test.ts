@@ -54,7 +54,10 @@ const unread = () => all<{ item: string }>("SELECT item FROM book_entries WHERE 
 async function started(env: Record<string, string> = {}): Promise<Service> {
   const since = Date.now();
   await service?.stop();
-  service = await startService(network, { dataDir, env: { ...gatewayEnv(), ...channels, ...env } });
+  service = await startService(network, {
+    dataDir,
+    env: { ...gatewayEnv(), ...channels, PRICES: 'fees/estimate=0.0005', ...env },
+  });
   await until('a round has ended', () =>
     all<{ at: number }>("SELECT noted_at AS at FROM book_entries WHERE kind = 'checked'").some(({ at }) => at >= since),
   );

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entriesOn, type Surface } from '../../../src/catalogue/paths.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { priceOf } from '../../support/prices.ts';
 import { connectClient, demandOf } from '../../support/service/mcp.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
@@ -144,7 +145,7 @@ describe('the price in the catalogue', () => {
       searched: { ownRoutes: number };
     };
     const { '/selftest/fail': always, ...offered } = inUsd('paid');
-    expect(always).toBe('0.001');
+    expect(always).toBe(priceOf('/selftest/fail').usd);
     expect(searched.ownRoutes).toBe(20);
     expect(pricesOf(results, ({ url, priceUsd }) => [url, priceUsd])).toEqual(offered);
   });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entriesOn, listedPath } from '../../../src/catalogue/paths.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { dearest, priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, decoded, newBuyer, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';
@@ -26,7 +27,7 @@ describe('the stock client', () => {
     const { address, privateKey } = await newBuyer(network);
     const signer = privateKeyToAccount(bytesToHex(privateKey));
     const client = new x402Client().register('eip155:5042', new ExactEvmScheme(signer)).setSpendControls({
-      allowedAssets: [{ network: 'eip155:5042', asset: network.usdc, maxAmountPerPayment: '5000' }],
+      allowedAssets: [{ network: 'eip155:5042', asset: network.usdc, maxAmountPerPayment: String(dearest().units) }],
     });
     const pay = wrapFetchWithPayment(fetch, client);
     const anyTransaction = await (await newOutsider(network)).submit(
@@ -135,12 +136,13 @@ describe('a payment', () => {
   });
 
   test('for the route that always fails is 500, moves nothing, and still buys something else', async () => {
-    const buyer = await newBuyer(network, 1000n);
+    const { units } = priceOf('/selftest/fail');
+    const buyer = await newBuyer(network, units);
     const payment = await buyer.sign(service.origin, '/v1/paid/selftest/fail');
     const answer = await present(service.origin, '/v1/paid/selftest/fail', payment);
     expect(answer.status).toBe(500);
     expect(JSON.parse(answer.body)).toMatchObject({ charged: false });
-    expect(await balanceOf(network, buyer.address)).toBe(1000n);
+    expect(await balanceOf(network, buyer.address)).toBe(units);
   });
 
   test('for what is not found costs nothing', async () => {
@@ -152,7 +154,7 @@ describe('a payment', () => {
   });
 
   test('whose payer lacks the balance gets 402 with that reason', async () => {
-    const buyer = await newBuyer(network, 499n);
+    const buyer = await newBuyer(network, priceOf('/fees/estimate').units - 1n);
     const payment = await buyer.sign(service.origin, '/v1/paid/fees/estimate');
     const answer = await present(service.origin, '/v1/paid/fees/estimate', payment);
     expect(answer.status).toBe(402);

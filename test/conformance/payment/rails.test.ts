@@ -9,6 +9,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { priceOf } from '../../support/prices.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { until, untilReady } from '../../support/service/workers.ts';
@@ -181,7 +182,8 @@ describe('the Gateway beside our relayer', () => {
   test('sells to Circle’s own client, once; its transfer is found by its id, and by its batch when there is one', async () => {
     const { privateKey, address } = await newBuyer(network, 0n);
     const account = privateKeyToAccount(bytesToHex(privateKey));
-    gateway.deposit(address, 1000n);
+    const deposit = 2n * priceOf(PATH).units;
+    gateway.deposit(address, deposit);
     const signTypedData = (typed: object) => account.signTypedData(typed as never);
     const scheme = new BatchEvmScheme({ address: account.address, signTypedData });
     const client = new x402Client(
@@ -195,7 +197,7 @@ describe('the Gateway beside our relayer', () => {
     expect(answer.status).toBe(200);
     const receipt = JSON.parse(atob(String(answer.headers.get('payment-response'))));
     expect(receipt).toMatchObject({ success: true, payer: address, transaction: expect.stringMatching(UUID) });
-    expect(gateway.depositOf(address)).toBe(1000n - BigInt(receipt.amount));
+    expect(gateway.depositOf(address)).toBe(deposit - BigInt(receipt.amount));
     const sent = await lookup(service, receipt.transaction);
     expect(sent.payments).toMatchObject([{ rail: 'usdc', state: 'settled', transaction: receipt.transaction }]);
     expect(sent.payments[0]).toMatchObject({ block: null, explorerUrl: null });

@@ -19,6 +19,7 @@ import { createSelfTest } from '../../../src/selftest/self-test.ts';
 import { countSelfTests } from '../../../src/selftest/self-test-metrics.ts';
 import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { priceOf } from '../../support/prices.ts';
 import { ownPort } from '../../support/service/own-port.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
 import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
@@ -106,8 +107,8 @@ describe('the self-test', () => {
     const transaction = bytesToHex(result?.transaction ?? Buffer.of());
     expect(await network.rpc('eth_getTransactionReceipt', [transaction])).toMatchObject({ status: '0x1' });
     // The failing call costs more than the other. If it had been charged, the sums would show it.
-    expect(await balanceOf(network, wallet.address)).toBe(1_000_000n - 500n);
-    expect((await balanceOf(network, network.seller)) - seller).toBe(500n);
+    expect(await balanceOf(network, wallet.address)).toBe(1_000_000n - priceOf('/rpc/health').units);
+    expect((await balanceOf(network, network.seller)) - seller).toBe(priceOf('/rpc/health').units);
 
     const answer = await service.get('/v1/selftest');
     expect([answer.status, JSON.parse(answer.body)]).toMatchObject([

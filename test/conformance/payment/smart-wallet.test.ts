@@ -4,6 +4,7 @@ import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf, decoded, present } from '../../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../../support/usdc/payments.ts';
@@ -39,7 +40,7 @@ test('a smart wallet pays with its owner’s signature (ERC-1271)', async () => 
   const answer = await present(service.origin, PATH, await payment(owner.privateKey));
   expect(answer.status).toBe(200);
   expect(decoded(answer, 'payment-response')).toMatchObject({ success: true, payer: wallet.toLowerCase() });
-  expect(await balanceOf(network, wallet)).toBe(before - 500n);
+  expect(await balanceOf(network, wallet)).toBe(before - priceOf(PATH).units);
 });
 
 test('another key’s signature is refused by the smart wallet, and so by us before the handler runs', async () => {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   folder = mkdtempSync(join(tmpdir(), 'percall-claim-'));
   dataDir = join(folder, 'data');
-  env = { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey };
+  env = { PRICES: 'fees/estimate=0.0005', CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey };
   service = await createProcess(network, dataDir, env);
   await service.start();
 });

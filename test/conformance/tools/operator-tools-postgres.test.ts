@@ -15,6 +15,7 @@ import { describePostgresSteps } from '../../support/ledger/ledger-adapters.ts';
 import { seedLedger } from '../../support/ledger/seed-ledger.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
@@ -23,7 +24,7 @@ import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-const PRICE = 500n;
+const PRICE = priceOf(PATH).units;
 
 type Rows = Record<string, unknown>[];
 

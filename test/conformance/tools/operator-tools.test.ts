@@ -7,6 +7,7 @@ import { reconcileLedger } from '../../../scripts/lib/ledger/ledger-reconcile.ts
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
@@ -15,7 +16,7 @@ import { until, untilNothingIsOpen } from '../../support/service/workers.ts';
 import { balanceOf, buyOnce, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-const PRICE = 500n;
+const PRICE = priceOf(PATH).units;
 const BUYERS = 4;
 
 let network: EmbeddedNetwork;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
 import { FAULTS, type Fault } from '../../support/upstream/replay.ts';
@@ -60,16 +61,16 @@ async function recover(): Promise<void> {
 
 describe('a call that is answered', () => {
   test.each([
-    ['/domains/dns?name=example.com', 1000n, { exists: true, records: { A: [{ address: '192.0.2.1' }] } }],
-    ['/domains/whois?domain=www.example.com', 3000n, { domain: 'example.com', registered: true }],
-    ['/currency/rates?base=EUR&date=2025-12-31', 1000n, { date: '2025-12-31', rates: { USD: '1.1' } }],
-    ['/currency/convert?from=EUR&to=USD&amount=2.5&date=2025-12-31', 1000n, { result: '2.75' }],
-    ['/wiki/search?q=jupiter', 1000n, { results: [{ title: 'Jupiter (planet)' }, { title: 'Io' }] }],
-    ['/wiki/summary?title=Jupiter', 1000n, { summary: 'Jupiter is the fifth planet.' }],
-    ['/wiki/article?title=Jupiter', 3000n, { characters: 35, licence: 'CC BY-SA 4.0' }],
-  ])('%s costs %d base units', async (path, price, expected) => {
+    ['/domains/dns?name=example.com', { exists: true, records: { A: [{ address: '192.0.2.1' }] } }],
+    ['/domains/whois?domain=www.example.com', { domain: 'example.com', registered: true }],
+    ['/currency/rates?base=EUR&date=2025-12-31', { date: '2025-12-31', rates: { USD: '1.1' } }],
+    ['/currency/convert?from=EUR&to=USD&amount=2.5&date=2025-12-31', { result: '2.75' }],
+    ['/wiki/search?q=jupiter', { results: [{ title: 'Jupiter (planet)' }, { title: 'Io' }] }],
+    ['/wiki/summary?title=Jupiter', { summary: 'Jupiter is the fifth planet.' }],
+    ['/wiki/article?title=Jupiter', { characters: 35, licence: 'CC BY-SA 4.0' }],
+  ])('%s costs its price in the catalogue', async (path, expected) => {
     const { answer, body, paid, transfers } = await buy(`/v1/paid${path}`);
-    expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
+    expect([answer.status, paid, transfers]).toEqual([200, priceOf(path).units, 1]);
     expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
   });
 });

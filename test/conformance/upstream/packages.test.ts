@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { fixture, packagesEnvironment } from '../../support/upstream/packages.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
@@ -51,14 +52,14 @@ async function buyWhole(path: string, members: readonly string[]): ReturnType<ty
 
 describe('a call that is answered', () => {
   test.each([
-    ['/v1/paid/packages/npm?name=@example/modern', 2000n, { version: '2.1.0', weeklyDownloads: 1234567 }],
-    ['/v1/paid/packages/npm?name=%40example%2Fmodern', 2000n, { version: '2.1.0' }],
-    ['/v1/paid/packages/pypi?name=Flask.Thing', 2000n, { version: '2.0.1', licence: 'MIT OR Apache-2.0' }],
-    ['/v1/paid/packages/vulns?name=@example/modern', 4000n, { count: 2, version: null }],
-    ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.0', 4000n, { count: 2, version: '2.0.0' }],
-  ])('%s costs %d base units', async (path, price, expected) => {
+    ['/v1/paid/packages/npm?name=@example/modern', { version: '2.1.0', weeklyDownloads: 1234567 }],
+    ['/v1/paid/packages/npm?name=%40example%2Fmodern', { version: '2.1.0' }],
+    ['/v1/paid/packages/pypi?name=Flask.Thing', { version: '2.0.1', licence: 'MIT OR Apache-2.0' }],
+    ['/v1/paid/packages/vulns?name=@example/modern', { count: 2, version: null }],
+    ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.0', { count: 2, version: '2.0.0' }],
+  ])('%s costs its price in the catalogue', async (path, expected) => {
     const { answer, body, paid, transfers } = await buyWhole(path, Object.keys(expected));
-    expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
+    expect([answer.status, paid, transfers]).toEqual([200, priceOf(path).units, 1]);
     expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
   });
 });

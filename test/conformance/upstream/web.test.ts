@@ -2,6 +2,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { priceOf } from '../../support/prices.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
@@ -49,7 +50,7 @@ const buy = (path: string, seller = service) => buyOnce(network, seller.origin, 
 describe('a call that is answered', () => {
   test('web/extract follows the redirect and gives the text of the page', async () => {
     const { answer, body, paid, transfers } = await buy(extract('http://good.example/moved'));
-    expect([answer.status, paid, transfers]).toEqual([200, 5000n, 1]);
+    expect([answer.status, paid, transfers]).toEqual([200, priceOf('/web/extract').units, 1]);
     expect(body).toMatchObject({
       url: 'http://good.example/moved',
       finalUrl: 'http://good.example/page',
@@ -68,7 +69,7 @@ describe('a call that is answered', () => {
 
   test('web/check follows the redirect and shows status, timings and security headers', async () => {
     const { answer, body, paid, transfers } = await buy(check('http://good.example/moved'));
-    expect([answer.status, paid, transfers]).toEqual([200, 2000n, 1]);
+    expect([answer.status, paid, transfers]).toEqual([200, priceOf('/web/check').units, 1]);
     expect(body).toMatchObject({
       finalUrl: 'http://good.example/page',
       status: 200,
@@ -84,7 +85,7 @@ describe('a call that is answered', () => {
   test('web/check is paid for a page that is down, because that is the answer', async () => {
     await pages.setFault('500');
     const { answer, body, paid } = await buy(check('http://good.example/page'));
-    expect([answer.status, paid, body.status, body.up]).toEqual([200, 2000n, 500, false]);
+    expect([answer.status, paid, body.status, body.up]).toEqual([200, priceOf('/web/check').units, 500, false]);
   });
 });
 

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { priceOf } from '../prices.ts';
 import { presentAndDiscard } from '../service/kill-buyers.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
@@ -15,7 +16,8 @@ import { untilChannelsAreOffered } from './offered.ts';
 const ROUTE = '/v1/paid/chain/wallet';
 const FAILS = '/v1/paid/selftest/fail';
 /** Base units: the prices of a call and of a failing one, more than all calls of a buyer cost, and what one deposit puts into the channel. */
-const [PRICE, PRICE_OF_FAILING, FUNDS, DEPOSIT] = [2000n, 1000n, 2_000_000_000n, 100_000n];
+const [PRICE, PRICE_OF_FAILING] = [priceOf(ROUTE).units, priceOf(FAILS).units];
+const [FUNDS, DEPOSIT] = [2_000_000_000n, 100_000n];
 /** Shares of the calls: those that put money in, those whose endpoint fails, and those whose answer is lost on its way. */
 const [DEPOSITS, FAILURES, LOST] = [0.12, 0.1, 0.05];
 /** The longest pause between two calls, and how long a final answer may take, in ms. */

@@ -9,6 +9,7 @@ import {
   startEmbeddedNetwork,
 } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { priceOf } from '../prices.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { CHILD_ENV } from './child-env.ts';
 import { startService } from './service.ts';
@@ -59,5 +60,5 @@ async function expectPurchase(network: EmbeddedNetwork, file: string, env: Recor
   const { stdout } = await promisify(execFile)(process.execPath, [file], { env: all });
   const [hash] = /0x[0-9a-f]{64}/.exec(stdout) ?? [];
   expect(await network.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
-  expect((await balanceOf(network, network.seller)) - before).toBe(2000n);
+  expect((await balanceOf(network, network.seller)) - before).toBe(priceOf('/chain/wallet').units);
 }
