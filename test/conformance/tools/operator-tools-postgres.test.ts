@@ -15,7 +15,6 @@ import { describePostgresSteps } from '../../support/ledger/ledger-adapters.ts';
 import { seedLedger } from '../../support/ledger/seed-ledger.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
-import { priceOf } from '../../support/prices.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, NODE_ANSWERS, type Service, startService } from '../../support/service/service.ts';
@@ -24,7 +23,9 @@ import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-const PRICE = priceOf(PATH).units;
+const PRICE = 500n;
+/** The sums of the copy are literal. */
+const OWN_PRICE = { PRICES: 'fees/estimate=0.0005' };
 
 type Rows = Record<string, unknown>[];
 
@@ -46,7 +47,7 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     [database, other] = [await freshDatabase('template1'), await freshDatabase('template1')];
     folder = mkdtempSync(join(tmpdir(), 'percall-move-'));
     file = join(folder, 'data/ledger.db');
-    service = await createProcess(network, join(folder, 'data'), { COLLECTOR: 'off' });
+    service = await createProcess(network, join(folder, 'data'), { COLLECTOR: 'off', ...OWN_PRICE });
     await service.start();
   });
   afterAll(async () => {
