@@ -22,7 +22,7 @@ test('the guide to a priced endpoint names each table that has entries by the pa
 test('the transcripts of the wire are recorded by a command that CONTRIBUTING.md names', () => {
   const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> };
   const [name] =
-    Object.entries(scripts).find(([, line]) => line === 'vitest run -u test/conformance/wire.test.ts') ?? [];
+    Object.entries(scripts).find(([, line]) => line === 'vitest run test/conformance/wire.test.ts --update') ?? [];
   expect(name).toBeDefined();
   for (const file of ['CONTRIBUTING.md', 'test/conformance/wire.test.ts']) {
     expect(readText(file), file).toContain(`npm run ${name}`);
