@@ -22,12 +22,22 @@ export function createResolve(servers?: readonly string[]): Resolve {
     const [v4, v6] = await orAborted(both, signal);
     const found = [v4, v6].flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     if (found.length > 0) return found;
-    if ([v4, v6].every((result) => result.status === 'rejected' && isAbsent(result.reason))) {
+    const isGone = [v4, v6].every((result) => result.status === 'rejected' && isAbsent(result.reason));
+    if (isGone && (await orAborted(knowsTheRoot(resolver), signal))) {
       throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
     }
     // The machine's resolver gives the same error whether it is at fault itself or the name's own servers are.
     throw new ExchangeFailed('connecting', 'its name cannot be resolved now', undefined, { mayBeOurs: true });
   };
+}
+
+/**
+ * Whether the name servers can look up anything. The root has name servers wherever the domain name system is reached, but a name server
+ * without a network may answer for every name that it does not exist.
+ */
+async function knowsTheRoot(resolver: Resolver): Promise<boolean> {
+  const servers = await resolver.resolveNs('.').catch(() => []);
+  return servers.length > 0;
 }
 
 /** Whether the name does not exist or has no address of that kind. Both are answers and no failures. */

@@ -14,18 +14,28 @@ export interface NameServer {
 }
 
 const TYPES: Record<number, 'A' | 'AAAA'> = { 1: 'A', 28: 'AAAA' };
+/** RFC 1035: the type of a record that names a name server. */
+const NS = 2;
+/** `a.root-servers.net` as RFC 1035 writes a name. */
+const ROOT_SERVER = Buffer.from('\x01a\x0croot-servers\x03net\x00', 'latin1');
 const HEADER_BYTES = 12;
 
-/** Starts it; `zone` gets the name and how often it was asked for with that type before. */
-export async function startNameServer(zone: Zone): Promise<NameServer> {
+/**
+ * Starts it; `zone` gets the name and how often it was asked for with that type before.
+ * It knows the root's name servers unless `isOffline`, which leaves it without any name but the zone's.
+ */
+export async function startNameServer(zone: Zone, { isOffline = false } = {}): Promise<NameServer> {
   const asked: string[] = [];
   const counts = new Map<string, number>();
   const answers = new Map<string, Buffer>();
   const socket = createSocket('udp4', (query: Buffer, from: RemoteInfo) => {
     const { name, type, end } = readQuestion(query);
+    const { port, address: host } = from;
+    if (type === NS && name === '') {
+      return socket.send(answer(query.subarray(0, end), type, isOffline ? [] : [ROOT_SERVER], !isOffline), port, host);
+    }
     const kind = TYPES[type];
     if (kind === undefined) return;
-    const { port, address: host } = from;
     // A resolver that waited too long sends the same bytes from the same port again, and means the same question.
     const sent = `${port} ${query.toString('latin1')}`;
     const given = answers.get(sent);
@@ -36,7 +46,7 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     asked.push(question);
     const addresses = zone(name, before);
     const wanted = addresses.filter((address) => address.includes(':') === (kind === 'AAAA'));
-    const reply = answer(query.subarray(0, end), type, wanted, addresses.length > 0);
+    const reply = answer(query.subarray(0, end), type, wanted.map(bytesOf), addresses.length > 0);
     answers.set(sent, reply);
     socket.send(reply, port, host);
   });
@@ -62,21 +72,20 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** RFC 1035: the question again, then one record for each address, with a time to live of zero. */
-function answer(query: Buffer, type: number, addresses: readonly string[], exists: boolean): Buffer {
+/** RFC 1035: the question again, then one record for each datum, with a time to live of zero. */
+function answer(query: Buffer, type: number, data: readonly Buffer[], exists: boolean): Buffer {
   const head = Buffer.from(query);
   // A response, recursion available; 3 is NXDOMAIN.
   head.writeUInt16BE(exists ? 0x8180 : 0x8183, 2);
-  head.writeUInt16BE(addresses.length, 6);
+  head.writeUInt16BE(data.length, 6);
   head.writeUInt32BE(0, 8);
-  const records = addresses.map((address) => {
-    const data = bytesOf(address);
+  const records = data.map((bytes) => {
     const record = Buffer.alloc(12);
     record.writeUInt16BE(0xc00c, 0);
     record.writeUInt16BE(type, 2);
     record.writeUInt16BE(1, 4);
-    record.writeUInt16BE(data.length, 10);
-    return Buffer.concat([record, data]);
+    record.writeUInt16BE(bytes.length, 10);
+    return Buffer.concat([record, bytes]);
   });
   return Buffer.concat([head, ...records]);
 }
