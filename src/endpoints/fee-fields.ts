@@ -16,7 +16,7 @@ export const baseFee = z
     block: z.int().nonnegative().meta({ description: 'The block that has it' }),
   })
   .nullable()
-  .meta({ description: 'Base fee of the newest collected block; null before the first' });
+  .meta({ description: 'Base fee of the newest collected block' });
 
 /** The base fee of the block after the newest one. */
 export const nextBaseFee = z

@@ -9,7 +9,7 @@ import type { LatestFee } from '../store/chain/fee-reads.ts';
 import type { ChainReads } from '../store/chain/reads.ts';
 import { decimal } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
-import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from './freshness.ts';
 import { EXAMPLE_OPERATIONS, operations, priceOperations } from './operation-fields.ts';
 import { EXAMPLE_SUGGESTED, suggestedFees, suggestFees, tipsOf } from './suggested-fees.ts';
 import { EXAMPLE_TREND, trend, trendOf } from './utilisation-trend.ts';
@@ -87,11 +87,12 @@ export const feesForecast = defineEndpoint({
     const { reads } = sources;
     const until = soldUntil(sources);
     const latest = reads.latestFee();
+    if (latest === null) throw nothingYet();
     const floor = floorOf(sources, until);
     return {
       now: showBaseFee(latest),
       next: showNextBaseFee(latest, floor),
-      suggested: suggestFees(tipsOf(reads, until), latest && nextFeeOf(latest, floor)),
+      suggested: suggestFees(tipsOf(reads, until), nextFeeOf(latest, floor)),
       band24h: bandOf(reads, until),
       utilisationTrend: trendOf(reads, until),
       ...outlookOf(sources, latest, until),

@@ -22,6 +22,7 @@ import {
   EXAMPLE_PROVENANCE,
   freshness,
   KEEP_MS,
+  nothingYet,
   provenance,
   untilWritten,
 } from './freshness.ts';
@@ -136,6 +137,7 @@ export const fees = defineEndpoint({
     const { reads } = sources;
     const until = collectedUntil(sources);
     const latest = reads.latestFee();
+    if (latest === null) throw nothingYet();
     const [median] = percentilesIn(reads.costs('tokenTransfer', 'gas', until - DAY_SECONDS), [50]) ?? [];
     const erc20 = Number(median ?? ERC20_GAS);
     const floor = floorOf(sources, until);
@@ -145,8 +147,8 @@ export const fees = defineEndpoint({
       nextBaseFee: showNextBaseFee(latest, floor),
       floorGwei: floor === null ? null : formatGwei(floor),
       ...aboveFloor(latest, floor),
-      suggested: suggestFees(tips, latest && nextFeeOf(latest, floor)),
-      transferCostUsdc: latest && {
+      suggested: suggestFees(tips, nextFeeOf(latest, floor)),
+      transferCostUsdc: {
         native: costOfGas(NATIVE_GAS, latest.baseFee),
         erc20: costOfGas(erc20, latest.baseFee),
         nativeWithTip: tips && costOfGas(NATIVE_GAS, latest.baseFee + tips.normal),
@@ -167,8 +169,8 @@ export const fees = defineEndpoint({
 });
 
 /** The distance from the floor to the base fee, which never lies below it. */
-function aboveFloor(latest: LatestFee | null, floor: bigint | null) {
-  if (latest === null || floor === null) return { aboveFloorGwei: null, aboveFloorPercent: null };
+function aboveFloor(latest: LatestFee, floor: bigint | null) {
+  if (floor === null) return { aboveFloorGwei: null, aboveFloorPercent: null };
   const above = latest.baseFee - floor;
   return { aboveFloorGwei: formatGwei(above), aboveFloorPercent: floor === 0n ? null : percentOf(above, floor) };
 }

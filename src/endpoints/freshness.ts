@@ -73,7 +73,7 @@ export function soldUntil({ collector }: Pick<Collected, 'collector'>): number {
 
 /** 503: the collector has not read a block yet. */
 export function nothingYet(): Unavailable {
-  return new Unavailable('not_collected_yet', 'Nothing is collected yet, so there is nothing to sell; try again soon.');
+  return new Unavailable('not_collected_yet', 'No block of the chain is collected yet; try again soon.');
 }
 
 /** The provenance members of the documented examples. */

@@ -11,7 +11,6 @@ const UNKNOWN = { head: null, collected: null, lagBlocks: null, lagSeconds: null
 
 describe('before anything is collected', () => {
   test.each([
-    ['/v1/fees', { baseFee: null, nextBaseFee: null, floorGwei: null, transferCostUsdc: null, hours: [] }],
     ['/v1/activity', { hours: [] }],
     ['/v1/deploys', { deploys: [] }],
     ['/v1/rpc', { endpoints: [{ latencyMs: null, headLagBlocks: null, ok: null, checkedAt: null }] }],
@@ -30,18 +29,20 @@ describe('before anything is collected', () => {
   });
 
   test.each([
+    '/v1/fees',
     '/v1/paid/fees/forecast',
     '/v1/paid/deploys/history',
     '/v1/paid/rpc/health',
     '/v1/paid/fx/execution',
     '/v1/lightning/market/prices',
-  ])('%s is not for sale', async (path) => {
+  ])('%s is 503 with a time to come back', async (path) => {
     given().status = NO_COLLECTOR.status();
     const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
     const params = parseParams(endpoint, {});
     await expect(run(endpoint, given().sources, params)).rejects.toMatchObject({
       status: 503,
       code: 'not_collected_yet',
+      retryAfterSeconds: 5,
     });
   });
 });
