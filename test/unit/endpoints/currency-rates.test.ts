@@ -14,6 +14,7 @@ type Rates = {
   rates: Record<string, string>;
   series: { date: string; rates: Record<string, string> }[] | null;
   note: string;
+  missing: { field: string; reason: string }[];
   source: { url: string };
 };
 const rates = (query: Record<string, string> = {}) => ask<Rates>(world(), '/currency/rates', query);
@@ -135,6 +136,20 @@ describe('dates', () => {
   test('a former currency is quoted for the days of its existence', async () => {
     expect((await rates({ base: 'BGN', symbols: 'EUR', date: '2026-01-01' })).rates).toEqual({ EUR: '0.5112997239' });
     await expect(rates({ base: 'BGN' })).rejects.toThrow('base: BGN has no reference rate of 2026-11-19');
+  });
+
+  test('a fixing that is more than four working days older than the day is flagged', async () => {
+    // A Thursday's fixing. The fourth working day after it is a Wednesday.
+    for (const day of ['2026-11-20', '2026-11-25']) {
+      world().time.nowMs = Date.parse(`${day}T12:00:00Z`);
+      expect((await rates()).missing).toEqual([]);
+    }
+    world().time.nowMs = Date.parse('2026-11-26T12:00:00Z');
+    const late = [{ field: 'date', reason: expect.stringContaining('is of 2026-11-19, 5 working days before') }];
+    expect(await rates()).toMatchObject({ date: '2026-11-19', missing: late });
+    const converted = ask<Rates>(world(), '/currency/convert', { from: 'EUR', to: 'USD', amount: '1' });
+    expect(await converted).toMatchObject({ date: '2026-11-19', missing: late });
+    expect((await rates({ date: '2026-11-20' })).missing).toEqual([]);
   });
 
   test('today is Frankfurt’s: tomorrow is refused until it has begun there', async () => {

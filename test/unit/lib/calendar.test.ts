@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { daysBetween, isCalendarDate } from '../../../src/lib/calendar.ts';
+import { daysBetween, isCalendarDate, weekdaysBetween } from '../../../src/lib/calendar.ts';
 
 test.each(['2024-02-29', '1999-01-04', '2026-12-31', '2000-02-29'])('%s is a date', (text) => {
   expect(isCalendarDate(text)).toBe(true);
@@ -25,4 +25,10 @@ test('days are counted across months and leap days', () => {
   expect(daysBetween('2024-02-28', '2024-03-01')).toBe(2);
   expect(daysBetween('2026-03-27', '2026-03-30')).toBe(3);
   expect(daysBetween('2026-03-27', '2026-03-27')).toBe(0);
+});
+
+test('weekdays are counted over a weekend, without the first day', () => {
+  expect(weekdaysBetween('2026-03-27', '2026-03-27')).toBe(0);
+  expect(weekdaysBetween('2026-03-27', '2026-03-29')).toBe(0);
+  expect(weekdaysBetween('2026-03-26', '2026-03-30')).toBe(2);
 });
