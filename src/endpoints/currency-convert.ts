@@ -9,6 +9,7 @@ import {
   dateField,
   dateParam,
   fixingSource,
+  lateFixing,
   NOTE,
   noteField,
   readFixing,
@@ -116,7 +117,7 @@ export const currencyConvert = defineEndpoint({
       changePercent: changeSince(previous, read.fixing, from, to),
       series: series?.flatMap((one) => rateOn(one, from, to)) ?? null,
       note: NOTE,
-      missing,
+      missing: [...lateFixing(sources, read.fixing, date), ...missing],
       source: fixingSource(read),
       sources: readFrom,
     };

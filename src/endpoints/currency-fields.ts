@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { BadParameter } from '../errors.ts';
-import { isCalendarDate } from '../lib/calendar.ts';
+import { isCalendarDate, weekdaysBetween } from '../lib/calendar.ts';
 import { frankfurtDate } from '../upstream/rates/ecb-calendar.ts';
 import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/rates/fixing.ts';
+import type { Missing } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 
 const CODE = /^[A-Za-z]{3}$/;
@@ -34,7 +35,8 @@ export const dateParam = z
   .meta({ description: `Day of the rates, from ${FIRST_FIXING} to today; default: the latest`, format: 'date' });
 
 export const dateField = z.string().meta({
-  description: 'Day of the fixing: the last one on or before the day asked for',
+  description:
+    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four working days older',
   format: 'date',
 });
 
@@ -51,6 +53,18 @@ export async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'c
     throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
   }
   return await currency.at(date ?? null);
+}
+
+/** The ECB pauses two working days at most, at Easter and at Christmas (its calendar of TARGET holidays). */
+const LATE_WEEKDAYS = 4;
+
+/** Says that a fixing is more than four working days older than the day asked for, or than today in Frankfurt where none was asked for. */
+export function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: string | undefined): Missing {
+  const day = asked ?? frankfurtDate(clock.nowMs());
+  const weekdays = weekdaysBetween(date, day);
+  if (weekdays <= LATE_WEEKDAYS) return [];
+  const reason = `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may lack later ones`;
+  return [{ field: 'date', reason }];
 }
 
 /** Throws BadParameter that names each currency without a rate on that day, and lists the currencies that have one. */

@@ -10,6 +10,7 @@ import {
   dateField,
   dateParam,
   fixingSource,
+  lateFixing,
   NOTE,
   noteField,
   readFixing,
@@ -94,7 +95,7 @@ export const currencyRates = defineEndpoint({
       changePercent: Object.fromEntries(quoted.map((code) => [code, changeSince(previous, fixing, base, code)])),
       series: series?.map((one) => ({ date: one.date, rates: ratesOf(one, base, quoted) })) ?? null,
       note: NOTE,
-      missing,
+      missing: [...lateFixing(sources, fixing, date), ...missing],
       source: fixingSource(read),
       sources: readFrom,
     };

@@ -27,3 +27,9 @@ export function daysBetween(from: string, to: string): number {
 export function daysBefore(date: string, days: number): string {
   return utcDay(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS);
 }
+
+/** Days from Monday to Friday after one `YYYY-MM-DD`, up to and including a later one. Holidays count as such days. */
+export function weekdaysBetween(from: string, to: string): number {
+  const days = Array.from({ length: daysBetween(from, to) }, (_, before) => Date.parse(daysBefore(to, before)));
+  return days.filter((day) => ![0, 6].includes(new Date(day).getUTCDay())).length;
+}
