@@ -43,7 +43,10 @@ export const LIGHTNING_DESCRIPTOR: Json = {
       },
     },
     pricing: { type: 'string' },
-    btcUsd: { type: ['string', 'null'], description: 'Decimal BTC/USD of the newest rate' },
+    btcUsd: {
+      type: ['string', 'null'],
+      description: 'Decimal BTC/USD of a quote made now; null while the exchanges give none',
+    },
     rate: {
       type: ['object', 'null'],
       properties: {

@@ -22,8 +22,6 @@ export interface RateSource {
    * answer and differ by more than 2 %.
    */
   current(): Promise<BtcUsd>;
-  /** The newest rate of any age, for descriptors; null before the first. */
-  last(): BtcUsd | null;
 }
 
 /** A rate source that says when there is no rate. */
@@ -101,7 +99,6 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Wa
       if (failed !== null && isWithin(failed.atMs, REST_SECONDS * 1000)) throw failed.error;
       return share('BTC/USD', undefined, refresh);
     },
-    last: () => newest,
   };
 }
 

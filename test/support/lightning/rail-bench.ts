@@ -58,7 +58,6 @@ export async function openRailBench(choices: Choices = {}) {
   const configuredIssuer: Issuer | null = hasNode ? issuer : null;
   const rates: RateSource = {
     current: async () => ({ rate: '64000', exchanges: [], retrievedAtMs: clock.nowMs() }),
-    last: () => null,
   };
   const buyers = createRecentBuyers(clock);
   const newcomers = createNewcomers(clock);

@@ -23,8 +23,8 @@ export function createLightningDescriptor({ catalogue, network, payTo, rates, cl
     priceUsd: endpoint.price?.usd ?? null,
   }));
   return async () => {
-    // The newest rate, even when it is too old for a quote. The answer shows its age.
-    const rate = await rates.current().catch(() => rates.last());
+    // The rate of a quote made now. While there is none every route answers 503, so an older one would promise a price that nobody gets.
+    const rate = await rates.current().catch(() => null);
     return {
       scheme: 'exact',
       network: network.id,

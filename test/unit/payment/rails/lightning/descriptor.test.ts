@@ -4,6 +4,7 @@ import { createLightningDescriptor } from '../../../../../src/payment/rails/ligh
 import type { RateSource } from '../../../../../src/upstream/rates/exchanges.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';
+import { startRates } from '../../../../support/upstream/rates.ts';
 
 const NOW = 1_700_000_000_000;
 const rate = { rate: '64000', exchanges: [], retrievedAtMs: NOW - 1500 };
@@ -12,7 +13,7 @@ function describe(rates: Partial<RateSource>, payTo: string | null = '02ab') {
   const { endpoint } = moodyEndpoint('/test/one', '0.001');
   const usdcOnly = { ...moodyEndpoint('/test/two').endpoint, onlyOn: 'paid' as const };
   const free = { ...moodyEndpoint('/test/free').endpoint, access: 'free' as const };
-  const none: RateSource = { current: async () => rate, last: () => null };
+  const none: RateSource = { current: async () => rate };
   return createLightningDescriptor({
     catalogue: [endpoint, usdcOnly, free],
     network: MAINNET,
@@ -36,11 +37,17 @@ test('the descriptor says how, to whom and at which rate the routes are sold', a
   });
 });
 
-test('without a fresh rate the descriptor shows the newest one with its age, and without any rate null', async () => {
-  const current = () => Promise.reject(new Error('none'));
-  const old = { ...rate, retrievedAtMs: NOW - 600_000 };
-  expect(await describe({ current, last: () => old })).toMatchObject({ btcUsd: '64000', rate: { ageSeconds: 600 } });
-  expect(await describe({ current }, null)).toMatchObject({ btcUsd: null, rate: null, payTo: null });
+test('the descriptor shows no rate while the routes have none, however recent the last one was', async () => {
+  const rates = await startRates();
+  try {
+    rates.quote(['85000', '85100', '85050.5']);
+    expect(await describe(rates.source)).toMatchObject({ btcUsd: '85050.5' });
+    rates.quote(['85000', null, '90000']);
+    rates.time.nowMs += 60_000;
+    expect(await describe(rates.source, null)).toMatchObject({ btcUsd: null, rate: null, payTo: null });
+  } finally {
+    await rates.stop();
+  }
 });
 
 test('after the clock was set back the descriptor shows no rate as newer than now', async () => {
