@@ -64,19 +64,17 @@ export async function benchSearch(): Promise<void> {
     network: NETWORK,
     payTo,
     publicOrigin: origin,
-    lightning: null,
     describeParams,
     railOf: () => 'direct',
   });
   const others = Array.from({ length: ENTRIES - own.length }, (_, n) => listing(n));
   const discovery = createDiscovery({
-    own: () => own,
+    own,
     market: NO_LISTINGS,
     catalogue: { ...NO_CATALOGUE, listings: () => others },
     readsCatalogue: () => false,
     network: NETWORK,
     isReady: async () => true,
-    sellsInBitcoin: () => false,
     clock: systemClock,
     log: { error: (fields, message) => console.error(message, fields) },
   });

@@ -8,8 +8,8 @@ import type { SearchParams } from './search-params.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
 interface DiscoveryOptions {
-  /** Our own routes; see `createOwnListings`. A route may be added some time after the start. */
-  own(): readonly Listing[];
+  /** Our own routes; see `createOwnListings`. */
+  readonly own: readonly Listing[];
   readonly market: MarketListings;
   readonly catalogue: Catalogue;
   /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
@@ -18,8 +18,6 @@ interface DiscoveryOptions {
   readonly network: string;
   /** Whether our own routes can be sold now. Asked in the background. */
   isReady(): Promise<boolean>;
-  /** Whether a Lightning invoice can be made now. */
-  sellsInBitcoin(): boolean;
   readonly clock: Clock;
   readonly log: { error(fields: object, message: string): void };
 }
@@ -46,13 +44,13 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   let current: { readonly snapshot: Snapshot; readonly version: string } | null = null;
   let building: Promise<void> | null = null;
   const ready = watchReadiness(options.isReady, clock);
-  const versionNow = () => `${options.own().length}/${market.version()}/${catalogue.version()}`;
+  const versionNow = () => `${market.version()}/${catalogue.version()}`;
 
   /** Builds a new index while the old one serves, then replaces the old one in one step. */
   async function build(): Promise<void> {
     while (current?.version !== versionNow()) {
       const version = versionNow();
-      const sources = { own: options.own(), market: market.listings(), catalogue: catalogue.listings() };
+      const sources = { own: options.own, market: market.listings(), catalogue: catalogue.listings() };
       const snapshot = await takeSnapshot(sources);
       const old = current;
       current = { snapshot, version };
@@ -69,8 +67,8 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     return building;
   }
 
-  const isOnline = ({ source, url, rail }: ListedEntry) => {
-    if (source === 'own') return rail === 'lightning' ? options.sellsInBitcoin() : ready.value();
+  const isOnline = ({ source, url }: ListedEntry) => {
+    if (source === 'own') return ready.value();
     return source === 'market' ? market.isOnline(url) : true;
   };
   const job = createCatalogueJob({ catalogue, reads: options.readsCatalogue, onChange: refresh, clock });

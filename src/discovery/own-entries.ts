@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { pathOn, surfacesOf } from '../catalogue/paths.ts';
+import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Listing } from './entry.ts';
 import { OWN_TAGS } from './own-tags.ts';
 
@@ -20,7 +20,6 @@ const FAMILY: Record<string, string> = {
   deploys: 'network',
   rpc: 'network',
   fx: 'network',
-  market: 'network',
 };
 
 interface OwnEntriesOptions {
@@ -31,49 +30,32 @@ interface OwnEntriesOptions {
   readonly publicOrigin: string;
   /** How an endpoint that is sold in USDC is paid: plainly, from a deposit with the Gateway, or over a channel. */
   railOf(endpoint: Endpoint<never>): 'direct' | 'gateway' | 'channel';
-  /** Where the routes are paid that are sold in bitcoin alone. Null while no node can be paid; then they are not listed. */
-  readonly lightning: { readonly network: string; readonly payTo: string } | null;
   /** The function that describes parameters in the documents, so that the search describes the same ones. */
   describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
 }
 
-/** Lists our priced routes, each once, from the catalogue alone and in its order: those sold for USDC, and those sold in bitcoin alone. */
+/** Lists the routes that are sold for USDC, each once, from the catalogue alone and in its order. */
 export function createOwnListings(options: OwnEntriesOptions): Listing[] {
-  const { catalogue, network, payTo, lightning } = options;
-  return catalogue.flatMap((endpoint): Listing[] => {
-    if (endpoint.price === null || endpoint.path === NOT_OFFERED) return [];
-    const keywords = Object.hasOwn(OWN_TAGS, endpoint.path) ? (OWN_TAGS[endpoint.path] ?? '') : '';
-    if (surfacesOf(endpoint).includes('paid')) {
-      const place = { mount: 'paid', network, payTo, rail: options.railOf(endpoint) } as const;
-      return [{ entry: describeEntry(endpoint, place, options), keywords }];
-    }
-    if (lightning === null) return [];
-    const place = { mount: 'lightning', ...lightning, rail: 'lightning' } as const;
-    return [{ entry: describeEntry(endpoint, place, options), keywords }];
-  });
+  return entriesOn(options.catalogue, 'paid')
+    .filter(({ path }) => path !== NOT_OFFERED)
+    .map((endpoint) => ({
+      entry: describeEntry(endpoint, options),
+      keywords: Object.hasOwn(OWN_TAGS, endpoint.path) ? (OWN_TAGS[endpoint.path] ?? '') : '',
+    }));
 }
 
-interface Place {
-  readonly mount: 'paid' | 'lightning';
-  readonly network: string;
-  readonly payTo: string;
-  readonly rail: Listing['entry']['rail'];
-}
-
-function describeEntry(
-  endpoint: Endpoint<never>,
-  { mount, network, payTo, rail }: Place,
-  { publicOrigin, describeParams }: OwnEntriesOptions,
-): Listing['entry'] {
+function describeEntry(endpoint: Endpoint<never>, options: OwnEntriesOptions): Listing['entry'] {
+  const { network, payTo, publicOrigin } = options;
+  const rail = options.railOf(endpoint);
   const [first = ''] = endpoint.path.slice(1).split('/');
   return {
-    url: publicOrigin + pathOn(endpoint, mount),
+    url: publicOrigin + pathOn(endpoint, 'paid'),
     method: 'GET',
     priceUsd: endpoint.price?.usd ?? '',
     name: endpoint.path.slice(1),
     label: endpoint.label,
     description: endpoint.summary,
-    params: describeParams(endpoint).map(describeParam),
+    params: options.describeParams(endpoint).map(describeParam),
     payTo,
     host: new URL(publicOrigin).host,
     network,

@@ -10,8 +10,6 @@ export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/chain/token': 'coin, token contract, metadata, ticker, erc20 supply',
   '/chain/tx':
     'tx receipt lookup, block explorer, payment confirmed, went through, failed or reverted, who sent, who received',
-  '/chain/usyc': 'tokenized treasury fund, money market, yield, net asset value, NAV, interest',
-  '/market/prices': 'market prices of all watched tokens, quotes, 24 hour change, trading volume, gainers',
   '/web/extract':
     'scrape, scraper, reader mode, readable article without ads, website content, html to text, url to text',
   '/web/check':

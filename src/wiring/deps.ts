@@ -109,7 +109,7 @@ export async function createDeps(
       });
   const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
   const readiness = createReadiness({ payments, lightning, ...sources, ledger, link, clock, clockWatch });
-  const listings = openListings({ config, outgoing, catalogue, lightning, ledger, readiness, clock, log });
+  const listings = openListings({ config, outgoing, catalogue, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },

@@ -3,7 +3,6 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { createCatalogue, NO_CATALOGUE } from '../discovery/catalogue.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
-import type { Listing } from '../discovery/entry.ts';
 import { createMarket } from '../discovery/market/market.ts';
 import { createCaller } from '../discovery/market/market-probe.ts';
 import { createMarketSchedule } from '../discovery/market/market-schedule.ts';
@@ -12,7 +11,6 @@ import type { Sources } from '../endpoints/sources.ts';
 import { describeParams } from '../http/openapi/param-docs.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isSoldPlainly } from '../payment/open-offers.ts';
-import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
 
@@ -23,14 +21,13 @@ interface ListingsParts {
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
   readiness(): Promise<{ readonly ready: boolean }>;
-  lightning: Pick<Lightning<Sources>, 'network' | 'payTo' | 'status'>;
   clock: Clock;
   log: Logger;
 }
 
 /** Opens the market and the third-party catalogue, and the search over both and our own routes. */
 export function openListings(parts: ListingsParts) {
-  const { config, outgoing, catalogue, lightning, clock, log } = parts;
+  const { config, outgoing, catalogue, clock, log } = parts;
   const isReady = async () => (await parts.readiness()).ready;
   const { stores, leads } = parts.ledger;
   const { publicOrigin, seller: payTo } = config;
@@ -68,8 +65,8 @@ export function openListings(parts: ListingsParts) {
   };
   const described = { catalogue, network, payTo, publicOrigin, describeParams, railOf };
   const options = {
-    ...{ own: ownListings(lightning, described), market, catalogue: copy, readsCatalogue: leads, network },
-    ...{ isReady, sellsInBitcoin: () => lightning.status().ok, clock, log },
+    ...{ own: createOwnListings(described), market, catalogue: copy, readsCatalogue: leads, network },
+    ...{ isReady, clock, log },
   };
   const discovery = createDiscovery(options);
   return {
@@ -85,22 +82,6 @@ export function openListings(parts: ListingsParts) {
       await discovery.stop();
       await market.stop();
     },
-  };
-}
-
-/** Our own listings as they are now. They are made once without the node's key, and once with it: until it is known, nothing is sold in bitcoin. */
-function ownListings(
-  { network, payTo }: ListingsParts['lightning'],
-  described: Omit<Parameters<typeof createOwnListings>[0], 'lightning'>,
-) {
-  let made: { readonly node: string | null; readonly listings: readonly Listing[] } | null = null;
-  return () => {
-    const node = payTo();
-    if (made === null || made.node !== node) {
-      const lightning = node === null ? null : { network: network.id, payTo: node };
-      made = { node, listings: createOwnListings({ ...described, lightning }) };
-    }
-    return made.listings;
   };
 }
 

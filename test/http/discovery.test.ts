@@ -24,7 +24,7 @@ const log = createLogger('debug', destination);
 const app = Fastify(serverOptions(loadConfig(ENV), log));
 const own = ownListings();
 const discovery = createDiscovery({
-  own: () => own,
+  own,
   market: NO_LISTINGS,
   catalogue: {
     ...NO_CATALOGUE,
@@ -34,7 +34,6 @@ const discovery = createDiscovery({
   readsCatalogue: () => false,
   network: NETWORK,
   isReady: async () => true,
-  sellsInBitcoin: () => false,
   clock: createManualClock(1_800_000_000_000),
   log,
 });

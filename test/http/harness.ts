@@ -125,7 +125,7 @@ export async function createTestApp(options: Options = {}) {
     market,
     discovery: createDiscovery({
       ...{
-        own: () => [],
+        own: [],
         market,
         catalogue: NO_CATALOGUE,
         readsCatalogue: () => false,
@@ -134,7 +134,6 @@ export async function createTestApp(options: Options = {}) {
         log,
       },
       isReady: async () => true,
-      sellsInBitcoin: () => false,
     }),
     facilitator: createFacilitator({
       store: createLightningStore(ledgerDb),

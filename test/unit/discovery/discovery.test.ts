@@ -4,7 +4,7 @@ import { createDiscovery, type Discovery } from '../../../src/discovery/discover
 import type { Listing } from '../../../src/discovery/entry.ts';
 import { searchParams } from '../../../src/discovery/search-params.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { LIGHTNING, listing, NETWORK, ownListings } from './world.ts';
+import { listing, NETWORK, ownListings } from './world.ts';
 
 const stopping: Discovery[] = [];
 afterEach(async () => {
@@ -17,11 +17,10 @@ function world() {
   const state = {
     ...{ market: [] as Listing[], catalogue: [] as Listing[], marketVersion: 0, catalogueVersion: 0 },
     ...{ online: new Set<string>(), ready: true, readiness: 0, readAtMs: null as number | null },
-    ...{ own: ownListings(), invoices: false },
   };
   const errors: unknown[] = [];
   const discovery = createDiscovery({
-    own: () => state.own,
+    own: ownListings(),
     market: {
       version: () => state.marketVersion,
       listings: () => state.market,
@@ -40,7 +39,6 @@ function world() {
       if (state.ready) return true;
       throw new Error('the ledger is gone');
     },
-    sellsInBitcoin: () => state.invoices,
     clock,
     log: { error: (fields) => errors.push(fields) },
   });
@@ -53,19 +51,6 @@ const tides = (n: number) =>
   listing({ url: `https://tides${n}.example/x`, description: 'Tides', source: 'market', priceUsd: `0.0${n}` });
 
 describe('the running search', () => {
-  test('finds a route that is sold in bitcoin alone once the node is known, online while invoices can be made', async () => {
-    const { state, discovery, ask } = world();
-    expect((await ask({ q: 'USYC' })).results).toEqual([]);
-    state.own = ownListings(LIGHTNING);
-    await discovery.refresh();
-    const found = async () =>
-      (await ask({ q: 'USYC' })).results.map(({ url, rail, online }) => ({ url, rail, online }));
-    const route = { url: 'https://percall.example/v1/lightning/chain/usyc', rail: 'lightning' };
-    expect(await found()).toEqual([{ ...route, online: false }]);
-    state.invoices = true;
-    expect(await found()).toEqual([{ ...route, online: true }]);
-  });
-
   test('answers before it was started, from the sources that it has', async () => {
     const { ask } = world();
     expect(await ask({ q: 'wallet balance' })).toMatchObject({ searched: { ownRoutes: 20 }, catalogueReadAt: null });

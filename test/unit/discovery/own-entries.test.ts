@@ -3,11 +3,10 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { entrySchema } from '../../../src/discovery/entry.ts';
 import { OWN_TAGS } from '../../../src/discovery/own-tags.ts';
-import { LIGHTNING, NETWORK, ORIGIN, ownListings, SELLER } from './world.ts';
+import { NETWORK, ORIGIN, ownListings, SELLER } from './world.ts';
 
 const listings = ownListings();
 const sold = entriesOn(catalogue, 'paid').filter(({ path }) => path !== '/selftest/fail');
-const inBitcoinAlone = catalogue.filter(({ onlyOn }) => onlyOn === 'lightning');
 
 describe('our own entries', () => {
   test('are the twenty USDC routes that can be bought, without the one that always fails', () => {
@@ -44,18 +43,6 @@ describe('our own entries', () => {
     },
   );
 
-  test('hold the routes that are sold in bitcoin alone, at the node, once a node can be paid', () => {
-    const added = ownListings(LIGHTNING).filter(({ entry }) => entry.rail === 'lightning');
-    expect(inBitcoinAlone.length).toBeGreaterThan(1);
-    expect(added.map(({ entry }) => entry.url)).toEqual(
-      inBitcoinAlone.map((endpoint) => ORIGIN + pathOn(endpoint, 'lightning')),
-    );
-    for (const { entry } of added) {
-      expect(entry).toMatchObject({ ...LIGHTNING, networks: [LIGHTNING.network], source: 'own' });
-      expect(entrySchema.safeParse({ ...entry, online: true, score: 0 }).error).toBeUndefined();
-    }
-  });
-
   test('belong to the promised data families', () => {
     const families = Object.groupBy(listings, ({ entry }) => entry.category);
     expect(Object.fromEntries(Object.entries(families).map(([name, of]) => [name, of?.length]))).toEqual({
@@ -64,8 +51,8 @@ describe('our own entries', () => {
   });
 
   test('all have tags, and every tag an entry', () => {
-    const all = [...sold, ...inBitcoinAlone].map(({ path }) => path);
+    const all = sold.map(({ path }) => path);
     expect(Object.keys(OWN_TAGS).sort()).toEqual(all.sort());
-    expect(ownListings(LIGHTNING).filter(({ keywords }) => keywords === '')).toEqual([]);
+    expect(listings.filter(({ keywords }) => keywords === '')).toEqual([]);
   });
 });

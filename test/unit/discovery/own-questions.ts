@@ -44,8 +44,6 @@ export const ANSWERED: readonly Question[] = [
   ['find encyclopedia articles about volcanoes', '/wiki/search'],
   ['short summary of a wikipedia article', '/wiki/summary'],
   ['full text of a wikipedia article', '/wiki/article'],
-  ['price of USYC', '/chain/usyc'],
-  ['market prices of all tokens', '/market/prices'],
 ];
 
 /** Fifteen questions that nothing here answers. Several share a word with a route: forecast, text, price, convert. */

@@ -8,16 +8,13 @@ export const NETWORK = 'eip155:5042';
 export const ORIGIN = 'https://percall.example';
 export const SELLER = `0x${'5e'.repeat(20)}`;
 
-export const LIGHTNING = { network: 'lnbtc:000000000019d6689c085ae165831e93', payTo: `02${'cd'.repeat(32)}` };
-
-/** Our own listings, from the real catalogue. By default nothing is sold in bitcoin. */
-export const ownListings = (lightning: typeof LIGHTNING | null = null) =>
+/** Our own listings, from the real catalogue. */
+export const ownListings = () =>
   createOwnListings({
     catalogue,
     network: NETWORK,
     payTo: SELLER,
     publicOrigin: ORIGIN,
-    lightning,
     describeParams,
     railOf: () => 'direct',
   });
