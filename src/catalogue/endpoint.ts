@@ -37,6 +37,8 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   reportsFault?(reply: z.output<R>): boolean;
   /** Checks parameters that only the configuration can judge; throws BadParameter. On priced routes it runs before every payment check. */
   checkParams?(params: z.output<P>, sources: S): void;
+  /** For paid endpoints: whether the configuration has what it reads. Where not, its route answers 503, and no list names it. */
+  isConfigured?(sources: S): boolean;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 

@@ -86,6 +86,7 @@ export const chainUsyc = defineEndpoint({
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
+  isConfigured: ({ usyc }) => usyc !== null,
   async run(_params, { chain, clock, usyc }: Pick<Sources, 'chain' | 'clock' | 'usyc'>, signal) {
     if (usyc === null) {
       throw new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);

@@ -34,7 +34,7 @@ import { createOutgoing } from '../upstream/outgoing.ts';
 import { createClockWatch } from './clock-watch.ts';
 import { openListings } from './listings.ts';
 import { createMounts } from './mounts.ts';
-import { openCatalogue } from './open-catalogue.ts';
+import { listedEntries, openCatalogue } from './open-catalogue.ts';
 import { openChain } from './open-chain.ts';
 import { openCollecting } from './open-collecting.ts';
 import { type OpenLedger, openLedger } from './open-ledger.ts';
@@ -70,6 +70,7 @@ export async function createDeps(
   const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
+  const listed = listedEntries(catalogue, sources);
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
@@ -109,11 +110,11 @@ export async function createDeps(
       });
   const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
   const readiness = createReadiness({ payments, lightning, ...sources, ledger, link, clock, clockWatch });
-  const listings = openListings({ config, outgoing, catalogue, ledger, readiness, clock, log });
+  const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
-    ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
-    ...{ protocols, offerOf, outgoing, off },
+    ...{ config, catalogue, listed, sources: freeSources, lightning, facilitator, listings, ledger, readiness },
+    ...{ protocols, offerOf, outgoing, off, clock, log },
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });
@@ -130,12 +131,12 @@ export async function createDeps(
     clock,
     log,
     sources: freeSources,
-    catalogue,
+    catalogue: listed,
     metrics,
     payments,
     lightningStore,
     facilitator,
-    describeLightning: createLightningDescriptor({ catalogue, network: lightningNetwork, payTo, rates, clock }),
+    describeLightning: createLightningDescriptor({ catalogue: listed, network: lightningNetwork, payTo, rates, clock }),
     lookup: openLookup(config, stores),
     ...mounts,
     offerOf,

@@ -30,7 +30,10 @@ import type { createReadiness } from './readiness.ts';
 
 interface MountsParts {
   config: Config;
+  /** Every route that is served. */
   catalogue: readonly Endpoint<Sources>[];
+  /** Those that pages, tools and the reference name. */
+  listed: readonly Endpoint<Sources>[];
   /** Priced routes that are off: only payments from before are answered. */
   off: readonly Endpoint<Sources>[];
   sources: Sources;
@@ -50,10 +53,10 @@ interface MountsParts {
 
 /** Creates the functions that register routes, pages and tools. `app.ts` calls them in its order. */
 export function createMounts(parts: MountsParts) {
-  const { config, catalogue, sources, purchase, offerOf, lightning, listings, ledger } = parts;
+  const { config, listed, sources, purchase, offerOf, lightning, listings, ledger } = parts;
   const { facilitator, feeSteps, readiness, clock, log } = parts;
   const surfaces = openSurfaces(parts);
-  const shared = { catalogue, sources, clock, log };
+  const shared = { catalogue: listed, sources, clock, log };
 
   return {
     mountPriced: (app: FastifyInstance) => {
@@ -104,7 +107,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
 }
 
 /** The OpenAPI document for the reference. Loaded when it is needed, because it is a tenth of a start's work. */
-async function documentOf({ config, catalogue, offerOf }: MountsParts): Promise<Document> {
+async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): Promise<Document> {
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
   const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;

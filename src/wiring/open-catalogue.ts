@@ -33,6 +33,11 @@ export function openCatalogue(
   return offered;
 }
 
+/** The entries that lists, documents and tools name: those that this configuration can answer. */
+export function listedEntries<S>(catalogue: readonly Endpoint<S>[], sources: S): readonly Endpoint<S>[] {
+  return catalogue.filter(({ isConfigured = () => true }) => isConfigured(sources));
+}
+
 /** Names the routes that no rail sells. Lightning is no rail of `/v1/paid`. */
 function unsold(sold: readonly Endpoint<never>[], { rails }: Settings, railList: RailList): string[] {
   const without = sold.filter(({ price }) => price && railsSelling(price.units, rails, railList).length === 0);

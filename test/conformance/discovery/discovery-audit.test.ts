@@ -96,7 +96,7 @@ describe('the audit of @agentcash/discovery', () => {
     const wanted = service.deps.catalogue.flatMap((endpoint) =>
       mountsOf(endpoint).map((mount) => [`GET ${pathOn(endpoint, mount)}`, endpoint.price, mount] as const),
     );
-    expect(wanted).toHaveLength(74);
+    expect(wanted).toHaveLength(73);
     for (const [route, price, mount] of wanted) {
       const protocols = { free: [], paid: ['x402'], lightning: ['x402', 'l402', 'mpp'], mpp: ['mpp'] }[mount];
       const terms = price
@@ -157,7 +157,7 @@ describe('the audit of @agentcash/discovery', () => {
     const read = slim.isOk() ? slim.value : null;
     if (read === null || isOpenApiParseFailure(read)) throw new Error('the slim document was not read');
     const priced = checkL2ForOpenAPI(await readOpenApi()).routes.filter(({ authMode }) => authMode === 'paid');
-    expect(priced).toHaveLength(64);
+    expect(priced).toHaveLength(63);
     expect(checkL2ForOpenAPI(read).routes).toEqual(priced);
     expect(unexpected(getWarningsForOpenAPI(read))).toEqual([]);
   });
@@ -178,5 +178,37 @@ describe('the audit of @agentcash/discovery', () => {
       'L2_PRICE_MISSING_ON_PAID',
       'L2_PROTOCOLS_MISSING_ON_PAID',
     ]);
+  });
+});
+
+describe('what the lists name', () => {
+  const textOf = async (path: string) => (await service.get(path)).body;
+
+  test('is, in the search, the twenty routes that are sold for USDC, with a node that can be paid', async () => {
+    expect(JSON.parse(await textOf('/v1/lightning')).payTo).not.toBeNull();
+    const { searched, results } = JSON.parse(await textOf('/v1/market/search?limit=50&source=own'));
+    expect(searched.ownRoutes).toBe(20);
+    expect(new Set(results.map(({ network: paidOn }: { network: string }) => paidOn))).toEqual(
+      new Set(['eip155:5042']),
+    );
+    expect(results).toHaveLength(20);
+  });
+
+  test('leaves out chain/usyc while no token is configured; its route answers 503 and makes no invoice', async () => {
+    const listing = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const tools = await fetch(`${service.origin}/mcp/lightning`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify(listing),
+    });
+    const lists = ['/v1/lightning', '/openapi.json', '/openapi-priced.json', '/llms.txt', '/v1/paid', '/', '/docs'];
+    const texts = await Promise.all([tools.text(), ...lists.map(textOf)]);
+    for (const text of texts) {
+      expect(text).toMatch(/wallet/);
+      expect(text).not.toMatch(/chain.usyc/);
+    }
+    const { status, headers, body } = await service.get('/v1/lightning/chain/usyc');
+    expect([status, JSON.parse(body).code]).toEqual([503, 'usyc_unavailable']);
+    expect([headers['retry-after'], headers['payment-required']]).toEqual(['3600', undefined]);
   });
 });
