@@ -30,7 +30,7 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly facilitator: Facilitator;
   readonly lookup: Lookup;
   readonly market: Market;
-  readonly discovery: Pick<Discovery, 'search'>;
+  readonly discovery: Pick<Discovery, 'search' | 'refresh'>;
   /** Makes the answer of `GET /v1/lightning`. */
   describeLightning(): Promise<object>;
   /** Mounts the priced routes of both rails, each behind its gate. */
@@ -79,6 +79,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     deps.mountPages?.(free);
     mountMarket(free, {
       market: deps.market,
+      discovery: deps.discovery,
       clock: deps.clock,
       network: config.network.caip2,
       publicOrigin: config.publicOrigin,

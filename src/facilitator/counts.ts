@@ -9,6 +9,8 @@ const FRESH_MS = 1000;
 export interface Counts {
   /** The ledger's figures of the current UTC day, at most a second old. */
   current(): Promise<FacilitatorCounts>;
+  /** The same with every claim that this process has recorded, for who looks right after a claim. */
+  shown(): Promise<FacilitatorCounts>;
   /** An upper bound of today's claims. A cap above it is not reached. */
   atMostToday(): Promise<number>;
   /** Whether the day's cap is reached. */
@@ -57,14 +59,19 @@ export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions
     return snapshot && isFresh ? snapshot.counts : read(day, now);
   }
 
+  function readNow(): Promise<FacilitatorCounts> {
+    const now = clock.nowMs();
+    return read(utcDay(now), now);
+  }
+
   return {
     current,
+    shown: () => (claimedSince === 0 ? current() : readNow()),
     atMostToday: async () => (await current()).today + claimedSince,
     async isDayFull() {
       const { today } = await current();
       if (today >= dailyCap || today + claimedSince < dailyCap) return today >= dailyCap;
-      const now = clock.nowMs();
-      return (await read(utcDay(now), now)).today >= dailyCap;
+      return (await readNow()).today >= dailyCap;
     },
     claimed() {
       claimedSince += 1;

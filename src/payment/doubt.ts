@@ -1,4 +1,4 @@
-import { AppError, Unavailable } from '../errors.ts';
+import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { PaymentRefused } from './refusal.ts';
 
 const AGAIN = '(whether this payment has moved money is open: present the same one again)';
@@ -18,6 +18,19 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
     return await look();
   } catch (cause) {
     throw settlementUnknown(cause);
+  }
+}
+
+/**
+ * Turns a source's failure into 503 `settlement_unavailable`. What a payment is checked against did not answer; the source of the data that is sold was not
+ * asked, so the call is no 502, and nothing was taken for it.
+ */
+export async function checkable<T>(check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    if (!(error instanceof UpstreamFailed)) throw error;
+    throw new Unavailable('settlement_unavailable', `payments cannot be checked now: ${error.message}`);
   }
 }
 

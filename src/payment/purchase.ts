@@ -6,7 +6,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { createDirectSale } from './direct-sale.ts';
-import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
+import { checkable, inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import { checkPaidFor, refuseInFlight, refuseOtherHolder, usedElsewhere } from './known-answers.ts';
 import { isReverted, isSameAuthorization, isSameBuyer, isSameRequest, mayReuse } from './known-payment.ts';
@@ -117,9 +117,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (known) checkTerms(order, shown, nowSeconds(clock));
     admission.checkCapacity(order);
     const isAgain = known !== null;
-    const seen = await admission.lookAtPayer(order, isAgain, asker);
+    const seen = await checkable(() => admission.lookAtPayer(order, isAgain, asker));
     if (!seen) return lostReservation(order);
-    const verify = (id: string) => rail.verify(id, payment, seen, { asker, isAgain, price });
+    const verify = (id: string) => checkable(() => rail.verify(id, payment, seen, { asker, isAgain, price }));
     return serveAndSettle(order, known, verify, shown.signal);
   }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
+import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market/market.ts';
 import { describeListing } from '../discovery/market/market-answer.ts';
 import { BadParameter } from '../errors.ts';
@@ -25,6 +26,8 @@ type Params = z.output<typeof params>;
 /** What the route needs besides the market. */
 export interface MarketRouteDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
+  /** The search over the market's listings. */
+  readonly discovery: Pick<Discovery, 'refresh'>;
   readonly clock: Clock;
   readonly network: string;
   readonly publicOrigin: string;
@@ -50,6 +53,8 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
     bodyLimit: MAX_BODY_BYTES,
     handler: async (request, reply) => {
       const { isNew, listed } = await market.submit(urlIn(request.body), clientKey(request.ip));
+      // So that a seller who searches for the route right away finds it.
+      await deps.discovery.refresh();
       return reply
         .code(isNew ? 201 : 200)
         .header('cache-control', 'no-store')

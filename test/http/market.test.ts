@@ -45,6 +45,15 @@ describe('POST /v1/market', () => {
     expect([again.statusCode, again.json().isNew, again.json().listing.calls7d]).toEqual([200, false, 2]);
   });
 
+  test('is answered when the list and the search show the route', async () => {
+    const found = async () => (await app.inject('/v1/market/search?source=market')).json();
+    expect((await found()).searched.marketListings).toBe(0);
+    expect((await app.inject('/v1/market')).json().total).toBe(0);
+    await post({ url: X });
+    expect((await app.inject('/v1/market')).json()).toMatchObject({ total: 1, listings: [{ url: X }] });
+    expect(await found()).toMatchObject({ searched: { marketListings: 1 }, results: [{ url: X, online: true }] });
+  });
+
   test('answers in the documented shape', async () => {
     const [list, submit] = marketOperations();
     const responses = (operation: typeof list) =>

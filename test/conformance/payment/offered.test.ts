@@ -17,7 +17,9 @@ let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
   const prices = Object.entries(PRICES).map(([route, usd]) => `${route}=${usd}`);
-  const env = { MPP: 'on', PRICES: prices.join(', '), ROUTES_OFF: OFF.join(','), SELFTEST_PATH: '/v1/paid/rpc/health' };
+  const usyc = { USYC_TOKEN: `0x${'5a'.repeat(20)}`, USYC_ORACLE: `0x${'5b'.repeat(20)}` };
+  const offers = { PRICES: prices.join(', '), ROUTES_OFF: OFF.join(','), SELFTEST_PATH: '/v1/paid/rpc/health' };
+  const env = { MPP: 'on', ...usyc, ...offers };
   service = await startService(network, { env });
   mcp = await connectClient(service.origin);
 });

@@ -294,7 +294,7 @@ describe('the Gateway beside our relayer', () => {
       env: { GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:9', GATEWAY_WALLET_ADDRESS: WALLET },
     });
     const refused = await present(off.origin, PATH, payment);
-    expect([refused.status, JSON.parse(refused.body).charged]).toEqual([502, false]);
+    expect([refused.status, JSON.parse(refused.body).charged]).toEqual([503, false]);
     const buyer = await newBuyer(network);
     expect((await present(off.origin, PATH, await buyer.sign(off.origin, PATH))).status).toBe(200);
     await until(

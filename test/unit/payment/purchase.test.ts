@@ -1088,7 +1088,7 @@ describe('a payment that has reverted', () => {
           throw new UpstreamFailed('chain', 'away');
         };
       },
-      { status: 502 },
+      { status: 503, code: 'settlement_unavailable' },
     ],
     [
       'to an endpoint that fails',

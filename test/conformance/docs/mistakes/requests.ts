@@ -10,8 +10,8 @@ const OTHER_METHOD = { status: 405, charged: false } as const;
 export const addresses: readonly Mistake[] = [
   {
     ...{ title: 'asks in USDC for a route that is sold in bitcoin alone', ...NOT_THERE },
-    ask: asking('/v1/paid/chain/usyc'),
-    ...{ wrong: /in bitcoin only/, next: /\/v1\/lightning\/chain\/usyc/ },
+    ask: asking('/v1/paid/market/prices'),
+    ...{ wrong: /in bitcoin only/, next: /\/v1\/lightning\/market\/prices/ },
   },
   {
     ...{ title: 'asks in bitcoin for a route that is sold in USDC alone', ...NOT_THERE },
