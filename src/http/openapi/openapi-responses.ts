@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import type { Mount } from '../../catalogue/paths.ts';
-import type { Json } from './openapi-shapes.ts';
+import { type Json, object } from './openapi-shapes.ts';
 import { answerName, problemName, REQUEST_ID_HEADER, RETRY_AFTER_HEADER, reference } from './openapi-shared.ts';
 
 /** The problems that every route of the catalogue may answer, and the components that describe them. */
@@ -105,8 +105,22 @@ const UNPAID_LIGHTNING: Json = {
   content: { 'application/json': { schema: reference('schemas', 'LightningChallenge') } },
 };
 
+/** The problem of MPP's own specification. Whether the refused payment can still move money is not known, so it has no `charged`. */
+const PAYMENT_PROBLEM = object({
+  type: { type: 'string', description: 'MPP’s type of the problem, below https://paymentauth.org/problems/' },
+  title: { type: 'string' },
+  status: { type: 'integer', const: 402 },
+  detail: { type: 'string', description: 'Why, the price, and what to do next' },
+  code: { type: 'string', description: 'The reason in this service’s own words; `payment_required` without a payment' },
+  challengeId: { type: 'string', description: 'The `id` of the challenge in WWW-Authenticate' },
+});
+
 const UNPAID_MPP: Json = {
-  ...problem(402, 'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.'),
+  ...problem(
+    402,
+    'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.',
+    PAYMENT_PROBLEM,
+  ),
   headers: { 'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'), ...REQUEST_ID_HEADER },
 };
 
@@ -123,10 +137,29 @@ const GONE: Json = {
 };
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
+/** What the service answers before any route looks at the request: the refusals of its method and of its size. */
+const UNREAD: readonly (readonly [status: number, name: string, description: string])[] = [
+  [405, 'MethodNotAllowed', 'The path has no such method; `Allow` names those that it has. Nothing is charged.'],
+  [414, 'UrlTooLong', 'The URL is too long. Nothing is charged.'],
+  [431, 'HeadersTooLarge', 'Request line and headers together are larger than 16 KiB. Nothing is charged.'],
+];
+
+function unread([status, , description]: (typeof UNREAD)[number]): Json {
+  const answer = problem(status, description);
+  if (status !== 405) return answer;
+  return { ...answer, headers: { ...(answer.headers as Json), Allow: text('The methods of the path') } };
+}
+
+/** The answers that every operation can give because no route reads the request. */
+export const UNREAD_RESPONSES: Json = Object.fromEntries(
+  UNREAD.map(([status, name]) => [status, reference('responses', name)]),
+);
+
 /** The component responses that operations refer to. */
 export function componentResponses(mpp: boolean): Json {
   return {
     ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
+    ...Object.fromEntries(UNREAD.map((row) => [row[1], unread(row)])),
     ...{ InFlight: problem(409, IN_FLIGHT), Gone: GONE },
     ...{ Unpaid: UNPAID, UnpaidLightning: UNPAID_LIGHTNING, ...(mpp && { UnpaidMpp: UNPAID_MPP }) },
   };

@@ -14,7 +14,7 @@ import { marketOperations } from './openapi-market.ts';
 import { MCP_OPERATIONS } from './openapi-mcp.ts';
 import { META_OPERATIONS } from './openapi-meta.ts';
 import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
-import { componentResponses, describeResponses } from './openapi-responses.ts';
+import { componentResponses, describeResponses, UNREAD_RESPONSES } from './openapi-responses.ts';
 import type { Json, Operation } from './openapi-shapes.ts';
 import { COMPONENT_HEADERS } from './openapi-shared.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
@@ -100,13 +100,16 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   };
 }
 
-type Described = Json & { readonly paths: Record<string, { readonly get: Json }> };
+type Described = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
 
-/** Adds the answers of the catalogue's operations, because the plugin takes no references to responses. */
+/** Adds the answers of the catalogue's operations, and those that every operation has, because the plugin takes no references to responses. */
 function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
   for (const { endpoint, mount } of sold) {
     const operation = paths[pathOn(endpoint, mount)]?.get;
     if (operation) operation.responses = describeResponses(endpoint, mount);
+  }
+  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
+    operation.responses = { ...UNREAD_RESPONSES, ...(operation.responses as Json) };
   }
 }
 

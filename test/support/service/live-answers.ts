@@ -32,15 +32,24 @@ const FREE = [
 ];
 const POSTED = ['/facilitator/settle', '/facilitator/verify'];
 
-/** Calls every free route, every priced one unpaid, and buys `paid`. Each bought payment is looked up too. */
+/** Refused before a route looks at them: 405, 414 and 431. */
+const UNREAD: readonly (readonly [url: string, options: Parameters<typeof call>[2]])[] = [
+  ['/v1/fees', { method: 'DELETE' }],
+  [`/v1/fees?${'x'.repeat(9000)}`, {}],
+  ['/v1/mpp/chain/wallet', { headers: { padding: 'x'.repeat(17_000) } }],
+];
+
+/** Calls every free route, every priced one unpaid (by x402 and by MPP), and buys `paid`. Each bought payment is looked up too. */
 export async function gatherAnswers(
   network: EmbeddedNetwork,
   origin: string,
   paid: readonly string[],
 ): Promise<LiveAnswer[]> {
-  const unpaid = entriesOn(catalogue, 'paid').map((endpoint) => pathOn(endpoint, 'paid'));
+  const priced = entriesOn(catalogue, 'paid');
+  const unpaid = (['paid', 'mpp'] as const).flatMap((mount) => priced.map((endpoint) => pathOn(endpoint, mount)));
   const answers: LiveAnswer[] = [];
   for (const url of [...FREE, ...unpaid]) answers.push(answerOf(url, await call(origin, url)));
+  for (const [url, options] of UNREAD) answers.push(answerOf(url, await call(origin, url, options)));
   for (const url of POSTED) {
     const headers = { 'content-type': 'application/json' };
     answers.push({

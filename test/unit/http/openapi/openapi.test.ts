@@ -215,7 +215,7 @@ describe('the OpenAPI document', () => {
         expect(description).toMatch(/\w/);
         expect(schema.type).toBeDefined();
       }
-      for (const status of ['200', '400', '404', '429', '500', '502', '503'])
+      for (const status of ['200', '400', '404', '405', '414', '429', '431', '500', '502', '503'])
         expect(operation.responses[status]?.description).toMatch(/\w/);
       const answer = operation.responses['200']?.content?.['application/json'];
       expect(answer?.schema.examples).toEqual([endpoint.example.result]);
