@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { knownContract } from '../chain/known-contracts.ts';
 import type { Proxy as ChainProxy } from '../chain/proxy-target.ts';
+import type { AccountActivity } from '../store/chain/account-reads.ts';
 import type { ContractCreation } from '../store/chain/contract-reads.ts';
 import { addressField, atField, hashField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
@@ -52,6 +53,7 @@ export const creationField = z
 
 export const REASONS = {
   nothingCollected: 'this service has collected nothing yet',
+  notCollectedYet: 'the blocks after `until` up to `asOfBlock` are not collected yet: ask again in a moment',
   notCreatedHere:
     'not among the collected creations: it is older than the collected blocks, or another contract’s call created it',
   noStorage: 'no node gave its storage',
@@ -75,4 +77,9 @@ export function showCreation(created: ContractCreation | null): z.output<typeof 
   if (created === null) return null;
   const { deployer, transaction, block, at } = created;
   return { creator: deployer, transaction, block, at };
+}
+
+/** What is not searched up to the block of the answer is not complete: the account may have moved a second ago. */
+export function activityUpTo(block: number, activity: AccountActivity | null): AccountActivity | null {
+  return activity && { ...activity, complete: activity.complete && activity.until.block >= block };
 }

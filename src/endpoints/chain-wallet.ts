@@ -7,6 +7,7 @@ import { UpstreamFailed } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatNative } from '../lib/units.ts';
 import {
+  activityUpTo,
   creationField,
   labelField,
   labelOf,
@@ -20,10 +21,16 @@ import {
 import { addressField, addressParam, asOfBlock, chainSource, decimal, usdcField } from './chain-fields.ts';
 import { missingField, missingWhen } from './missing-field.ts';
 import type { Sources } from './sources.ts';
-import { balanceCalls, balancesField, readWalletTokens, showBalances, walletTokens } from './wallet-balances.ts';
-
-const NATIVE_NOTE =
-  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. Never add both.';
+import {
+  balanceCalls,
+  balancesField,
+  NATIVE_NOTE,
+  notCollected,
+  noteOnNative,
+  readWalletTokens,
+  showBalances,
+  walletTokens,
+} from './wallet-balances.ts';
 
 const result = z.strictObject({
   address: addressField('The account, in lower case'),
@@ -32,7 +39,7 @@ const result = z.strictObject({
   }),
   usdc: usdcField('Balance through the ERC-20 face of USDC (6 decimals)'),
   nativeUsdc: decimal(
-    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the same money as `usdc`: never add both',
+    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
   ),
   projectToken: z
     .strictObject({
@@ -60,7 +67,7 @@ const result = z.strictObject({
       ...searchedFields,
       complete: z.boolean().meta({
         description:
-          'false when more accounts were active in an hour than this service keeps, so that one may be missing',
+          'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more accounts were active in an hour than this service keeps',
       }),
     })
     .nullable()
@@ -113,7 +120,7 @@ export const chainWallet = defineEndpoint({
         ...{ since: { block: 31731601, at: 1794940001 }, until: { block: 32250000, at: 1795199401 } },
         complete: true,
       },
-      missing: [],
+      missing: [notCollected(['0x3600000000000000000000000000000000000000'])],
       asOfBlock: 32250000,
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
@@ -139,13 +146,12 @@ export const chainWallet = defineEndpoint({
     if (code === null) throw new UpstreamFailed('chain', 'no node gave the code of the account');
     const isContract = code !== '0x' && delegateOf(code) === null;
     const created = isContract ? reads.creationOf(address) : null;
-    const activity = reads.activityOf(address);
+    const activity = activityUpTo(block, reads.activityOf(address));
     return {
       address,
       type: isContract ? ('contract' as const) : ('wallet' as const),
       usdc: usdc.balance,
-      ...readAccount(outcomes),
-      note: NATIVE_NOTE,
+      ...readAccount(outcomes, usdc.balanceRaw),
       balances,
       projectToken: projectToken === null ? null : showProject(balances, projectToken),
       isContract,
@@ -160,6 +166,7 @@ export const chainWallet = defineEndpoint({
           [proxy === undefined, 'proxy', REASONS.noStorage],
           [isContract && created === null, 'creation', REASONS.notCreatedHere],
           [activity === null, 'activity', REASONS.nothingCollected],
+          [activity !== null && activity.until.block < block, 'activity', REASONS.notCollectedYet],
         ]),
       ],
       asOfBlock: block,
@@ -176,9 +183,10 @@ function accountCalls(address: string, block: number) {
   ];
 }
 
-function readAccount([native, count]: readonly RpcOutcome[]) {
+function readAccount([balance, count]: readonly RpcOutcome[], usdcRaw: string | null) {
   const nonce = readOutcome(count, index, 'nonce');
-  return { nativeUsdc: formatNative(readOutcome(native, quantity, 'balance')), transactionsSent: nonce, nonce };
+  const native = readOutcome(balance, quantity, 'balance');
+  return { nativeUsdc: formatNative(native), note: noteOnNative(native, usdcRaw), transactionsSent: nonce, nonce };
 }
 
 /** The project's token, which is among the balances. */

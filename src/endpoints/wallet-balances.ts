@@ -4,7 +4,7 @@ import type { RpcOptions } from '../chain/rpc/call.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import { AppError } from '../errors.ts';
-import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import { formatUnits, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { addressField, atField, bigInteger, decimal } from './chain-fields.ts';
 import type { Missing } from './missing-field.ts';
 import type { Sources } from './sources.ts';
@@ -17,6 +17,15 @@ type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'
 const MAX_TOKENS = 50;
 const USDC = { symbol: 'USDC', decimals: USDC_DECIMALS };
 const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' };
+
+/** Where the two balances are one, as on Arc. */
+export const NATIVE_NOTE =
+  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. Never add both.';
+/** Where they differ by more than the digits that the ERC-20 face cuts, as on the local network of the demo. */
+const APART_NOTE =
+  'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what transfers of the USDC contract move.';
+/** Base units of the native currency in one of the ERC-20 face. */
+const NATIVE_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
 
 /** An account's tokens. */
 export const balancesField = z
@@ -33,13 +42,24 @@ export const balancesField = z
         .meta({ description: 'In base units; null when the contract does not answer' }),
       lastMovedAt: atField('The newest collected transfer that moved it to or from the account').nullable().meta({
         description:
-          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not collected: USDC, and USYC where it is not watched',
+          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not collected, such as USDC, which `missing` names',
       }),
     }),
   )
   .meta({
     description: `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at most in all`,
   });
+
+/** Says that the newest transfers of these tokens are not known. */
+export const notCollected = (tokens: readonly string[]) => ({
+  field: 'balances.lastMovedAt',
+  reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
+});
+
+/** How a native balance in wei and one of the ERC-20 face in base units are related, by what they are. */
+export function noteOnNative(native: bigint, usdcRaw: string | null): string {
+  return String(native / NATIVE_PER_UNIT) === usdcRaw ? NATIVE_NOTE : APART_NOTE;
+}
 
 /** The tokens of every answer about a wallet, in lower case: USDC, the watched ones, USYC and the project's; each once. */
 export function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
@@ -88,7 +108,13 @@ export function showBalances(
   });
   const refused = tokens.filter((_, at) => amounts[at] === undefined);
   const missing = refused.map((address) => ({ field: `balances of ${address}`, reason: 'no node gave it' }));
-  return { balances, missing: metadata === null ? [...missing, NO_METADATA] : missing };
+  const isCollected = (address: Hex) => collected.watched.some((watched) => watched.address === address);
+  // The transfers of USDC, the first of the tokens, are never collected.
+  const unseen = tokens.filter(
+    (address, at) => balances[at]?.lastMovedAt === null && (at === 0 || !isCollected(address)),
+  );
+  const unmoved = unseen.length === 0 ? [] : [notCollected(unseen)];
+  return { balances, missing: [...missing, ...(metadata === null ? [NO_METADATA] : []), ...unmoved] };
 }
 
 /** Null when the contract gives none, undefined when the node failed. */

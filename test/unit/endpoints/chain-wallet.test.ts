@@ -18,6 +18,11 @@ const watching = (...addresses: `0x${string}`[]) => ({
 const USDC_HELD = {
   ...{ address: USDC, symbol: 'USDC', decimals: 6, balance: '1.234567', balanceRaw: '1234567', lastMovedAt: null },
 };
+/** `missing` of an answer in which the newest transfers of these tokens are not known. */
+const notCollected = (...tokens: string[]) => ({
+  field: 'balances.lastMovedAt',
+  reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
+});
 const TOKEN_HELD = {
   ...{ address: TOKEN, symbol: 'TKN', decimals: 18, balance: '0.5', balanceRaw: '500000000000000000' },
   lastMovedAt: null,
@@ -41,7 +46,7 @@ describe('chain/wallet', () => {
       proxy: null,
       creation: null,
       activity: null,
-      missing: [{ field: 'activity', reason: 'this service has collected nothing yet' }],
+      missing: [notCollected(USDC), { field: 'activity', reason: 'this service has collected nothing yet' }],
       asOfBlock: 1000,
       source: given().source,
     });
@@ -112,7 +117,7 @@ describe('the balances of chain/wallet', () => {
     const reply = await read({ ...watching(TOKEN, WATCHED), projectToken: address('99') });
     expect(reply.projectToken).toEqual({ address: address('99'), symbol: null, balance: null });
     expect(reply.balances).toMatchObject([USDC_HELD, { symbol: null }, TOKEN_HELD, { symbol: 'W1', balance: null }]);
-    expect(reply.missing).toMatchObject([{ field: 'activity' }]);
+    expect(reply.missing).toMatchObject([notCollected(USDC, address('99')), { field: 'activity' }]);
   });
 
   test('say why, when the node gives one of them not, and still sell the rest', async () => {
@@ -134,8 +139,19 @@ describe('the balances of chain/wallet', () => {
     expect(reply.missing).toEqual([
       { field: `balances of ${TOKEN}`, reason: 'no node gave it' },
       { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' },
+      notCollected(USDC),
       { field: 'activity', reason: 'this service has collected nothing yet' },
     ]);
+  });
+
+  test('that are two, as on a local chain, are not said to be the same money', async () => {
+    expect((await read()).note).toMatch(/same money/);
+    given().node.methods.eth_getBalance = () => number(0n);
+    expect(await read()).toMatchObject({
+      usdc: '1.234567',
+      nativeUsdc: '0',
+      note: expect.stringMatching(/two balances/),
+    });
   });
 
   test('without that of USDC the call fails with 502', async () => {
@@ -193,12 +209,19 @@ describe('what is collected of an account', () => {
       }),
     });
     putCoverage(db, 'accounts', [[5, 9]]);
+    const found = { first: place(6), last: place(8), since: place(5), until: place(9) };
+    // The chain is 991 blocks further, and the account may be in one of them.
+    const early = await read({ reads, ...watching(TOKEN, WATCHED) });
+    expect([early.asOfBlock, early.activity]).toEqual([1000, { ...found, complete: false }]);
+    expect(early.missing).toEqual([
+      notCollected(USDC),
+      { field: 'activity', reason: expect.stringContaining('not collected yet') },
+    ]);
+    given().node.methods.eth_blockNumber = () => '0x9';
     const reply = await read({ reads, ...watching(TOKEN, WATCHED) });
-    expect(reply.activity).toEqual({
-      ...{ first: place(6), last: place(8), since: place(5), until: place(9), complete: true },
-    });
+    expect([reply.asOfBlock, reply.activity]).toEqual([9, { ...found, complete: true }]);
     expect(reply.balances).toMatchObject([{ lastMovedAt: null }, { lastMovedAt: NOW + 7 }, { lastMovedAt: null }]);
-    expect(reply.missing).toEqual([]);
+    expect(reply.missing).toEqual([notCollected(USDC)]);
   });
 
   test('is null where it was not seen', async () => {
@@ -214,8 +237,10 @@ describe('what is collected of an account', () => {
   test('is who created a contract, and its label; for one that is not collected the reason', async () => {
     const { db, reads } = collected();
     given().node.methods.eth_getCode = () => '0x6000';
-    expect((await read({ reads })).missing).toEqual([
+    expect((await read({ reads })).missing).toMatchObject([
+      notCollected(USDC),
       { field: 'creation', reason: expect.stringContaining('older than the collected blocks') },
+      { field: 'activity' },
     ]);
     db.prepare(`INSERT INTO deploys (block, at, address, deployer, transaction_hash, code_bytes, code_hash, label)
        VALUES (9, ?, ?, ?, ?, 2, ?, ?)`).run(...[NOW + 9, bytes(ALICE), bytes(BOB), hash(7), hash(8), 'token "A"']);
