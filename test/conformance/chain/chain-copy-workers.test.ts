@@ -44,7 +44,7 @@ const freshnessOf = ({ body }: Answer): { collected: number; head: number; lagBl
 
 /** Copies the chain's data once its collector is past a block. */
 async function copyBeyond(block: number): Promise<void> {
-  const isPast = async () => (freshnessOf(await collecting.get('/v1/fees')).collected ?? 0) > block;
+  const isPast = async () => (freshnessOf(await collecting.get('/v1/health')).collected ?? 0) > block;
   await until(`block ${block} is collected`, isPast);
   const args = ['--chain', '--to', folder, '--data-dir', collecting.dataDir];
   expect(await runCommand('backup', args, { cwd: folder, env: {} })).toMatchObject({ code: 0 });

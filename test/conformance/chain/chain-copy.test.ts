@@ -23,7 +23,7 @@ let copying: ChildProcess;
 const replicas = () => join(folder, 'replicas');
 const json = async (service: Service, path: string) => JSON.parse((await service.get(path)).body);
 const collected = async (service: Service): Promise<number> =>
-  (await json(service, '/v1/fees')).freshness.collected ?? 0;
+  (await json(service, '/v1/health')).freshness.collected ?? 0;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ traffic: true });
   folder = mkdtempSync(join(tmpdir(), 'percall-replica-'));

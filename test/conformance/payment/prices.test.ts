@@ -14,7 +14,9 @@ let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   // A token must be watched; otherwise its route's example would not be a valid request.
-  service = await startService(network, { env: { WATCH_TOKENS: `EURC:0x${'89'.repeat(20)}` } });
+  const usyc = { USYC_TOKEN: `0x${'5a'.repeat(20)}`, USYC_ORACLE: `0x${'5b'.repeat(20)}` };
+  const env = { ...usyc, WATCH_TOKENS: `EURC:0x${'89'.repeat(20)}` };
+  service = await startService(network, { env });
   mcp = await connectClient(service.origin);
 });
 afterAll(async () => {
