@@ -417,23 +417,20 @@ describe("the facilitator's description", () => {
   beforeEach(() => open({ ownPayTo: OWN }));
   afterEach(close);
 
-  it.each(['/facilitator', '/v1/facilitator/lightning'])(
-    'is at %s, with the figures of this moment',
-    async (url) => {
-      const before = await app.inject(url);
-      expect(before.json()).toMatchObject({ url: 'https://api.example/facilitator', settled: { total: 0 } });
-      expect(before.headers['cache-control']).toBe('no-store');
-      await post(fresh().body);
-      await post(fresh({ privateKey: OWN_SECRET }).body);
-      expect((await app.inject(url)).json()).toMatchObject({
-        limits: { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000, settledToday: 2 },
-        settled: { total: 2, today: 2, nodes: 2, forOurOwnNode: 1 },
-      });
-      const head = await app.inject({ method: 'HEAD', url });
-      expect([head.statusCode, head.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
-      expect((await app.inject({ method: 'POST', url })).headers.allow).toBe('GET, HEAD, OPTIONS');
-    },
-  );
+  it.each(['/facilitator', '/v1/facilitator/lightning'])('is at %s, with the figures of this moment', async (url) => {
+    const before = await app.inject(url);
+    expect(before.json()).toMatchObject({ url: 'https://api.example/facilitator', settled: { total: 0 } });
+    expect(before.headers['cache-control']).toBe('no-store');
+    await post(fresh().body);
+    await post(fresh({ privateKey: OWN_SECRET }).body);
+    expect((await app.inject(url)).json()).toMatchObject({
+      limits: { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000, settledToday: 2 },
+      settled: { total: 2, today: 2, nodes: 2, forOurOwnNode: 1 },
+    });
+    const head = await app.inject({ method: 'HEAD', url });
+    expect([head.statusCode, head.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect((await app.inject({ method: 'POST', url })).headers.allow).toBe('GET, HEAD, OPTIONS');
+  });
 
   it('lets the stock facilitator client read it, settle, and be refused', async () => {
     const url = `http://127.0.0.1:${await listen(app)}/facilitator`;
