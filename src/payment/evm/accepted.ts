@@ -4,6 +4,8 @@ import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 
 const SAME = ['scheme', 'network', 'amount', 'maxTimeoutSeconds'] as const;
 const SAME_ADDRESS = ['asset', 'payTo'] as const;
+/** Members of `extra` that change no term. Offers of earlier versions lack them, and those are still paid. */
+const MAY_LACK: ReadonlySet<string> = new Set(['decimals']);
 
 /** Throws PaymentRefused when a payment's `accepted` is not the offer's requirement. A client may add to `extra` but may not change it. */
 export function checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void {
@@ -13,8 +15,9 @@ export function checkAccepted(accepted: Accepted, requirement: PaymentRequiremen
     throw new PaymentRefused('invalid_exact_evm_network_mismatch', { detail });
   }
   const extra = (accepted.extra ?? {}) as Record<string, unknown>;
-  const extraHolds =
-    typeof extra === 'object' && Object.entries(requirement.extra).every(([key, value]) => extra[key] === value);
+  const holds = ([key, value]: [string, unknown]): boolean =>
+    extra[key] === value || (MAY_LACK.has(key) && extra[key] === undefined);
+  const extraHolds = typeof extra === 'object' && Object.entries(requirement.extra).every(holds);
   const differing = [
     ...SAME.filter((key) => accepted[key] !== requirement[key]),
     ...SAME_ADDRESS.filter((key) => lower(accepted[key]) !== lower(requirement[key])),

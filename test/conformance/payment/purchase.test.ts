@@ -85,7 +85,7 @@ describe('without paying,', () => {
             amount: String(endpoint.price?.units),
             payTo: network.seller,
             maxTimeoutSeconds: 604900,
-            extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+            extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
           });
           expect(challenge.resource.url).toBe(service.origin + listedPath(endpoint) + query);
           expect(answer.headers['cache-control']).toBe('no-store');

@@ -29,7 +29,7 @@ export interface Requirement {
 export function plainRequirement(payTo: string): Requirement & { network: 'eip155:5042' } {
   return {
     ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo, maxTimeoutSeconds: 604_900 },
-    extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+    extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
   };
 }
 

@@ -17,7 +17,7 @@ const PLAIN = {
   ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: TERMS.usdc, payTo: TERMS.payTo },
   // Seven days and a hundred seconds.
   maxTimeoutSeconds: 604_900,
-  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
 };
 const fail = (): never => {
   throw new Error('this is not asked for');

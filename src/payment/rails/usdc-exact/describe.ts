@@ -1,9 +1,10 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import { USDC_DECIMALS } from '../../../lib/units.ts';
 import { MAX_TIMEOUT_SECONDS } from '../../evm/eip3009.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
 
-/** `extra` of this rail's requirements. */
+/** `extra` of this rail's requirements, as a facilitator gets them. */
 export const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
 /** The chain, token and recipient of a payment. */
@@ -22,7 +23,8 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
     asset: usdc,
     payTo,
     maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
-    extra: EXACT_EXTRA,
+    // Some clients cannot show an amount without it, and do not pay.
+    extra: { ...EXACT_EXTRA, decimals: USDC_DECIMALS },
   };
 }
 

@@ -209,6 +209,14 @@ describe('the accepted requirement', () => {
       'accepted',
     );
   });
+  test('may lack decimals, which earlier offers did not have, and may not change them', () => {
+    const offered = { ...requirement, extra: { ...requirement.extra, decimals: 6 } };
+    const paid = (extra: object) => reason(() => checkAccepted({ ...offered, extra }, offered as never));
+    const { decimals: _, ...earlier } = offered.extra;
+    expect([paid(earlier), paid(offered.extra)]).toEqual(['accepted', 'accepted']);
+    expect(paid({ ...earlier, decimals: 18 })).toBe('No matching payment requirements');
+    expect(paid({ decimals: 6 })).toBe('No matching payment requirements');
+  });
   test.each([
     ['scheme', { scheme: 'upto' }],
     ['amount', { amount: '1' }],
