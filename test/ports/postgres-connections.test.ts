@@ -91,11 +91,11 @@ describePostgres('a connection to PostgreSQL', () => {
     expect(await untilItWorks(() => stores.payments.get('lost-answer'))).toMatchObject({ state: 'reserved' });
     expect(await untilItWorks(() => reserve('lost-answer'))).toBe(false);
 
-    const second = proxy.loseCommit('cut', 'lost-day-1');
-    const claim = accountedOf('lost', { day: 'lost-day-1' });
+    const second = proxy.loseCommit('cut', '2033-02-03');
+    const claim = accountedOf('lost', { day: '2033-02-03' });
     expect(await end(stores.lightning.claim(claim))).toBe('rejected');
     await second;
-    const counted = await untilItWorks(() => stores.lightning.facilitatorCounts('lost-day-1', nodeOf('theirs')));
+    const counted = await untilItWorks(() => stores.lightning.facilitatorCounts('2033-02-03', nodeOf('theirs')));
     expect(counted).toEqual({ total: 2, today: 1, nodes: 1, own: 2 });
     expect(await stores.lightning.claim(claim)).toBe('duplicate');
   });

@@ -13,6 +13,7 @@ import { priceOf } from '../prices.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { CHILD_ENV } from './child-env.ts';
 import { startService } from './service.ts';
+import { until } from './workers.ts';
 
 /** The project's own directory. */
 export const ROOT = join(import.meta.dirname, '../../..');
@@ -25,6 +26,8 @@ export async function openExamples({
   const network = await startEmbeddedNetwork(options);
   const env = { ...embeddedEnvironment(network, { channels }), RECONCILE_INTERVAL_MS: '200' };
   const service = await startService(network, channels ? { env } : {});
+  // A reader copies code from a service that has been up for a while. Before the first block the fees are 503.
+  await until('a block is collected', async () => (await service.get('/v1/fees')).status === 200);
   // Below the project, so that the code finds its packages. `data` is not under version control.
   mkdirSync(join(ROOT, 'data'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, 'data/examples-'));
