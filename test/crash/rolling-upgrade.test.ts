@@ -70,6 +70,8 @@ describe.skipIf(missing !== null)('an upgrade', () => {
         PORT: port,
         PUBLIC_ORIGIN: 'http://127.0.0.1:1',
         PAYER_MAX_OPEN: '0',
+        // Earlier versions know no `off`.
+        RELAYER_DAILY_GAS_USDC: '1000',
       };
       const program = commit === null ? {} : { program: join(checkout(commit, work), 'src/server.ts') };
       const more = { COLLECTOR: 'off', REDELIVERY_MAX: '1000' };

@@ -66,7 +66,8 @@ async function writeProofs(lightning: LedgerStores['lightning']): Promise<void> 
     if (state === null) continue;
     const grant = { requestHash, redeemUntil: rows.AT + 168 * rows.HOUR_MS, route: '/v1/lightning/chain/wallet' };
     const claim = { ...key, amountMsat: 25_000n, claimedAt: rows.AT + 1000, keepUntil: rows.AT + rows.HOUR_MS };
-    const caps = { dailyCap: 100, clientCap: 100, payeeCap: 100, openCap: 100 };
+    // Before version 22 payees that were new on a day had a cap of their own.
+    const caps = { dailyCap: 100, clientCap: 100, payeeCap: 100, openCap: 100, newPayeeCap: 100 };
     const client = rows.hashOf('client');
     const account = { day: rows.DAY, clientHash: client, payeeClientHash: client, ...caps };
     const outcome = await lightning.claim(
