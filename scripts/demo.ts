@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
 import { createAccount } from '../src/embedded/accounts.ts';
 import { showCollecting } from '../src/embedded/collector-progress.ts';
-import { freePort, nextFreePort } from '../src/embedded/free-port.ts';
 import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
 import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serve.ts';
@@ -9,6 +8,7 @@ import { buyByChannel } from './lib/demo/buy-by-channel.ts';
 import { buyOneCall } from './lib/demo/buy-one-call.ts';
 import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';
 import { sellOverLightning } from './lib/demo/sell-over-lightning.ts';
+import { startOnFreePort } from './lib/demo/start-service.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
 
 const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC, fifty
@@ -16,7 +16,7 @@ over a payment channel and one in sats, sells one as another seller, and keeps s
 
   npm run demo [-- --ready-file PATH] [--port N] [--once] [--verbose]
 
-  --ready-file PATH  write a JSON file with url, chain, seller, buyer and payer once the purchases are through
+  --ready-file PATH  write a JSON file with the addresses of service, chain, accounts and wallet once the purchases are through
   --port N           serve on this port, 0 for any free one (default: PORT, else 4021 or the next free one)
   --once             end after the purchases: status 0 only if all of it held
   --verbose          show the service's log lines too
@@ -25,9 +25,6 @@ over a payment channel and one in sats, sells one as another seller, and keeps s
 Every key of .env.example reaches the service from the environment, for example FACILITATOR_PER_MINUTE=1 npm run demo. The demo
 itself sets the keys of the chain, the accounts, the Lightning node, the exchanges and DATA_DIR, and names those that you gave in vain.
 Ctrl-C stops everything it started.`;
-
-/** The service's default port. */
-const PORT = 4021;
 
 const WALLET = '/v1/paid/chain/wallet';
 const FAILING = '/v1/paid/selftest/fail';
@@ -62,14 +59,6 @@ function readOptions(): Options | null {
     throw new Error('--port (or PORT) is a number from 0 to 65535');
   if (values['ready-file'] === '') throw new Error('--ready-file needs a path');
   return { port: port === undefined ? null : Number(port), once, verbose, readyFile: values['ready-file'] ?? null };
-}
-
-/** The service must know its port before it listens, because challenges contain it. Another program on the port would answer in its place. */
-async function choosePort({ port }: Options): Promise<number> {
-  if (port !== null) return freePort(port);
-  const free = await nextFreePort(PORT);
-  if (free !== PORT) say(`  port ${PORT} is taken by another program; using ${free}`);
-  return free;
 }
 
 const say = (line: string): void => console.log(line);
@@ -116,6 +105,25 @@ function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
   say(`\nOpen ${url}`);
 }
 
+/** Waits for the collector, buys over each rail, and sells as another seller. Throws where anything does not hold. */
+async function trade(network: EmbeddedNetwork, origin: string, stopping: AbortSignal): Promise<void> {
+  const { buyer, seller } = network;
+  const lightning = lightningOf(network);
+  say('The collector reads the chain …');
+  const headOf = async () => Number(await network.rpc<string>('eth_blockNumber'));
+  await showCollecting(origin, headOf, say, stopping);
+  const calls = { paid: `${WALLET}?address=${buyer.address}`, failing: FAILING };
+  await buyOneCall({ network, origin, calls, say, stopping });
+  const channel = { origin, path: calls.paid, calls: CHANNEL_CALLS };
+  await buyByChannel({ network, buyer: await channelBuyer(network), ...channel, say, stopping });
+  const inSats = { paid: `${SATS_WALLET}?address=${buyer.address}`, other: `${SATS_WALLET}?address=${seller}` };
+  await buyOverLightning({ lightning, origin, calls: inSats, say, stopping });
+  await sellOverLightning({ lightning, origin, say, stopping });
+}
+
+const endedError = (service: EmbeddedService): Error =>
+  new Error(`the service ended: ${service.ended()}\n${service.tail()}`);
+
 /** Runs until it is stopped. Then it stops everything that it started, in reverse order, also after a failure. */
 async function run(options: Options, stopping: AbortSignal): Promise<void> {
   const started: { stop(): Promise<void> }[] = [];
@@ -133,21 +141,14 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     say(`  the seller’s node ${lightning.nodeId}, with a channel from the buyer’s, on ${lightning.network}`);
     say('Starting the service on it …');
     const onOutput = (text: string) => void (options.verbose && process.stderr.write(text));
-    const service = await step(startEmbeddedService(network, { port: await choosePort(options), onOutput }));
+    const start = (port: number) => startEmbeddedService(network, { port, onOutput });
+    const service = await step(startOnFreePort({ port: options.port, start, say }));
     if (service.ignored.length > 0)
       say(`  set by the demo, so your values are not used: ${service.ignored.join(', ')}`);
     say(`  ready at ${service.url}`);
-    say('The collector reads the chain …');
-    const headOf = async () => Number(await network.rpc<string>('eth_blockNumber'));
-    await showCollecting(service.url, headOf, say, stopping);
-    const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
-    await buyOneCall({ network, origin: service.url, calls, say, stopping });
-    const channel = { origin: service.url, path: calls.paid, calls: CHANNEL_CALLS };
-    await buyByChannel({ network, buyer: await channelBuyer(network), ...channel, say, stopping });
-    const { buyer, seller } = network;
-    const inSats = { paid: `${SATS_WALLET}?address=${buyer.address}`, other: `${SATS_WALLET}?address=${seller}` };
-    await buyOverLightning({ lightning, origin: service.url, calls: inSats, say, stopping });
-    await sellOverLightning({ lightning, origin: service.url, say, stopping });
+    await trade(network, service.url, stopping).catch((error: unknown) => {
+      throw service.ended() === null ? error : endedError(service);
+    });
     if (options.readyFile) await writeJsonAtomically(options.readyFile, readyDocument(network, service));
     if (options.once) return;
     explain(network, service);
@@ -162,8 +163,7 @@ async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Pr
   await new Promise<void>((resolve, reject) => {
     const watch = setInterval(() => {
       if (stopping.aborted) finish(resolve);
-      else if (service.ended() !== null)
-        finish(() => reject(new Error(`the service ended: ${service.ended()}\n${service.tail()}`)));
+      else if (service.ended() !== null) finish(() => reject(endedError(service)));
     }, 100);
     const finish = (settle: () => void) => {
       clearInterval(watch);
@@ -220,6 +220,7 @@ async function main(): Promise<number> {
     // A stop while serving is the normal end. With --once it means that the purchases did not finish.
     if (stop.signal.aborted && !options.once) return 0;
     console.error(`\nThe demonstration failed: ${error instanceof Error ? error.message : error}`);
+    if (!options.verbose) console.error('`npm run demo -- --verbose` shows the service’s log lines too.');
     return 1;
   }
 }

@@ -143,21 +143,27 @@ export async function startEmbeddedService(
     env,
     ...(options.onOutput && { onOutput: options.onOutput }),
   });
-  await untilReady(child, url);
+  await untilReady(child, url, network.seller);
   return { url, pid: child.pid, ignored, tail: child.tail, stop: () => child.stop(STOP_MS), ended: child.ended };
 }
 
-async function untilReady(child: GuardedChild, url: string): Promise<void> {
+async function untilReady(child: GuardedChild, url: string, seller: string): Promise<void> {
   const deadline = Date.now() + READY_MS;
   let last = 'no answer';
   while (Date.now() < deadline && child.ended() === null) {
     const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
-    // Another program on the port may answer, so the service itself must still run.
-    if (answer?.status === 200 && child.ended() === null) return;
+    // Another program may have taken the port, even another demo: then the service will end, but may not have yet.
+    if (answer?.status === 200 && (await sellsFor(seller, url)) && child.ended() === null) return;
     if (answer) last = `status ${answer.status}`;
     await delay(50);
   }
   const how = child.ended() ?? `/readyz: ${last} after ${READY_MS / 1000} s`;
   await child.stop(0);
   throw new Error(`the service did not start (${how}):\n${child.tail()}`);
+}
+
+/** Whether the service at this address is paid to this address, which is new in each embedded network. */
+async function sellsFor(seller: string, url: string): Promise<boolean> {
+  const answer = await fetch(`${url}/v1/paid`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+  return (await answer?.text().catch(() => ''))?.toLowerCase().includes(seller.toLowerCase()) ?? false;
 }
