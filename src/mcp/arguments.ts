@@ -4,6 +4,7 @@ import { BadParameter, type ParameterError } from '../errors.ts';
 
 /** The limit of our URLs, so that both transports take the same requests. */
 const MAX_CHARS = 8192;
+const TOO_LONG: ParameterError = { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` };
 
 /**
  * Parses a tool's arguments, or throws BadParameter with their faults, at most ten of unknown or unreadable ones.
@@ -30,8 +31,7 @@ function queryOf(given: unknown): Query {
     if (text !== null) entries.push([path, text]);
     else if (errors.length < MOST_NAMED) errors.push(faultOf(path, 'must be a string, a number or a boolean'));
   }
-  if (chars > MAX_CHARS)
-    errors.splice(MOST_NAMED - 1, 1, { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` });
+  if (chars > MAX_CHARS) throw new BadParameter([...errors.slice(0, MOST_NAMED - 1), TOO_LONG]);
   if (errors.length > 0) throw new BadParameter(errors);
   // `fromEntries` makes own properties only, so `__proto__` is an unknown parameter like any other.
   return Object.fromEntries(entries);

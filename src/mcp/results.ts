@@ -36,8 +36,9 @@ export function mustPay(
  */
 export function problem(error: AppError, requestId: string): CallToolResult {
   const { status, code, charged, errors, members, retryAfterSeconds } = error;
-  // The data and its copy in the text name each fault already.
-  const detail = errors && errors.length > 1 ? `${errors.length} arguments are wrong: see errors` : error.message;
+  // The data and its copy in the text name each fault already. There may be more: names are checked until ten are faulty.
+  const isList = errors !== undefined && errors.length > 1;
+  const detail = isList ? `at least ${errors.length} faults in the arguments: see errors` : error.message;
   const receipt = error instanceof AnswerGone ? error.receipt : null;
   return failed(
     {

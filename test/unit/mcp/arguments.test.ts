@@ -59,4 +59,12 @@ describe('arguments', () => {
     expect(faults({ name: 'x'.repeat(8188) })).toEqual({});
     expect(Object.keys(faults({ name: 'x'.repeat(8189) }))).toEqual(['arguments']);
   });
+
+  test('too much text is named last, among ten faults at most', () => {
+    const unreadable = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`a${at}`, null]));
+    const namedOf = (count: number) => Object.keys(faults({ ...unreadable(count), name: 'x'.repeat(8192) }));
+    expect(namedOf(2)).toEqual(['a0', 'a1', 'arguments']);
+    expect(namedOf(11)).toEqual([...Object.keys(unreadable(9)), 'arguments']);
+  });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AppError, UpstreamFailed, withMembers } from '../../../src/errors.ts';
+import { AppError, BadParameter, UpstreamFailed, withMembers } from '../../../src/errors.ts';
 import { problem } from '../../../src/mcp/results.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 
@@ -24,4 +24,12 @@ test('an answer that is gone names its code, says that it was charged, and bring
     _meta: { 'x402/payment-response': receipt },
   });
   expect(problem(new AnswerGone(), 'id')).not.toHaveProperty('_meta');
+});
+
+test('several faults are counted as far as they are known: those after the tenth are not named', () => {
+  const faults = (count: number) => Array.from({ length: count }, (_, at) => ({ path: `a${at}`, message: 'wrong' }));
+  const detailOf = (count: number) => problem(new BadParameter(faults(count)), 'id').structuredContent?.detail;
+  expect(detailOf(1)).toBe('a0: wrong');
+  expect(detailOf(2)).toBe('at least 2 faults in the arguments: see errors');
+  expect(detailOf(10)).toBe('at least 10 faults in the arguments: see errors');
 });
