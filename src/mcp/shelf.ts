@@ -7,7 +7,7 @@ import type { Tool } from './tool.ts';
 /** The tools of one address, by their names, and their listings. */
 export interface Shelf {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Each list is made once. `full` lists the schemas of the answers too, which are four times as long as the rest. */
+  /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
   listed(full: boolean): readonly Listed[];
   /** How many times as long as the short list the full one is, rounded up. Asking for it counts as so many calls. */
   weightOfFull(): number;
