@@ -1,6 +1,3 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { pathOf } from './problem.ts';
-
 /** Headers that a page's script may read. Without them a buyer in a browser could not see the terms of payment. */
 const EXPOSED = [
   'PAYMENT-REQUIRED',
@@ -46,15 +43,9 @@ export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;
 /** Routes of an operator's machines. They say how the service does, so no page of another origin may read them. */
 const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
 
-/** Whether a preflight of this target is answered without CORS headers. */
-export function isClosedToPages(target: string): boolean {
-  return CLOSED_TO_PAGES.has(pathOf(target));
-}
-
-/** Takes the CORS headers off an answer. The first hook of a route that pages may not read. */
-export function closeToPages(_request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-  for (const name of Object.keys(CORS_HEADERS)) reply.removeHeader(name);
-  done();
+/** Whether the answers of this route, preflights too, have no CORS headers. */
+export function isClosedToPages(route: string): boolean {
+  return CLOSED_TO_PAGES.has(route);
 }
 
 /**

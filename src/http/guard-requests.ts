@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
 import { CORS_HEADERS, isClosedToPages, NOSNIFF, PREFLIGHT_HEADERS } from './cors.ts';
+import { pathOf } from './problem.ts';
 import { watchProxies } from './watch-proxies.ts';
 
 /** Longer request targets are refused before routes, limits and gates. */
@@ -38,14 +39,19 @@ export function guardRequests(
     request.startedMs = performance.now();
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', TYPE_OPTIONS);
-    reply.header('access-control-allow-origin', ALLOW_ORIGIN);
-    reply.header('access-control-expose-headers', EXPOSE);
     const { raw } = request;
     const { headers } = raw;
+    const isPreflight = raw.method === 'OPTIONS';
+    // The found route, because a path has several spellings (`/metric%73`). A preflight finds no route of its own.
+    const isClosed = isClosedToPages(isPreflight ? pathOf(raw.url ?? '') : (request.routeOptions.url ?? ''));
+    if (!isClosed) {
+      reply.header('access-control-allow-origin', ALLOW_ORIGIN);
+      reply.header('access-control-expose-headers', EXPOSE);
+    }
     if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) watch(request);
     if ((raw.url?.length ?? 0) > MAX_URL_LENGTH) return done(TOO_LONG);
     if (headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);
-    if (raw.method === 'OPTIONS') return answerPreflight(raw.url ?? '', reply);
+    if (isPreflight) return answerPreflight(isClosed, reply);
     if (request.is404) return done(refusalOf(request) ?? undefined);
     done();
   });
@@ -53,8 +59,7 @@ export function guardRequests(
   app.options('*', (_request, reply) => reply.code(204).send());
 }
 
-function answerPreflight(target: string, reply: FastifyReply): void {
-  if (isClosedToPages(target)) for (const name of Object.keys(CORS_HEADERS)) reply.removeHeader(name);
-  else reply.headers(PREFLIGHT_HEADERS);
+function answerPreflight(isClosed: boolean, reply: FastifyReply): void {
+  if (!isClosed) reply.headers(PREFLIGHT_HEADERS);
   reply.code(204).send();
 }

@@ -3,7 +3,6 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { closeToPages } from '../http/cors.ts';
 import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
@@ -128,7 +127,6 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/readyz',
-    onRequest: closeToPages,
     handler: async (request, reply) => {
       const { ready, failing, checks } = stopping ? STOPPING : await deps.readiness();
       if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
@@ -139,7 +137,6 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/metrics',
-    onRequest: closeToPages,
     handler: async (request, reply) => {
       if (!mayReadMetrics(request as FastifyRequest, access)) throw NO_METRICS;
       return reply
