@@ -25,14 +25,11 @@ export interface FacilitatorLimits {
   readonly maxTimeoutSeconds: number;
 }
 
-/** Why a call is refused, and when to try again. */
-export interface Barrier {
-  readonly status: 429 | 503;
-  readonly reason: 'rate_limited' | 'daily_cap_reached';
-  /** Which part of the day is used up; null where none is. */
-  readonly cap: ReachedCap | null;
-  readonly retryAfterSeconds: number;
-}
+/** Why a call is refused, and when to try again. `cap` is the part of the day that is used up. */
+export type Barrier = { readonly retryAfterSeconds: number } & (
+  | { readonly status: 429; readonly reason: 'rate_limited' }
+  | { readonly status: 503; readonly reason: 'daily_cap_reached'; readonly cap: ReachedCap }
+);
 
 /** The limits of the settle route, per client and in total. */
 export interface Limits {
@@ -81,7 +78,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
   async function tooFast(client: string): Promise<Barrier | null> {
     if (perMinute === 0) return null;
     const { left, resetSeconds } = await countSharedClient(perMinute, windows, client);
-    return left < 0 ? { status: 429, reason: 'rate_limited', cap: null, retryAfterSeconds: resetSeconds } : null;
+    return left < 0 ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
   }
 
   function capReached(cap: ReachedCap): Barrier {

@@ -9,8 +9,6 @@ const OWN_MESSAGES = {
   url_too_long: 'The URL is too long. POST the body to /facilitator/settle.',
   rate_limited:
     'This client has sent too many settle calls in this minute. Wait for Retry-After, and settle the same proof again.',
-  daily_cap_reached:
-    'The claims of this day, or the part of them for this client or this payee, are used up. Wait for Retry-After, and settle the same proof again.',
   replay_store_unavailable:
     'The store of claims does not answer. Settle the same proof again after Retry-After. If that answer is duplicate_settlement, this call has perhaps claimed it.',
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
@@ -32,8 +30,8 @@ export function usedUp(cap: ReachedCap): string {
   return `${USED_UP[cap]} Nothing was claimed: wait for Retry-After, and settle the same proof again.`;
 }
 
-/** What each reason of the facilitator means, and what mends it. */
+/** What each reason of the facilitator means, and what mends it. `daily_cap_reached` has its words from `usedUp`. */
 export const MESSAGES = { ...LNBTC_REFUSALS, ...OWN_MESSAGES };
 
-/** Every `errorReason` of the facilitator. */
+/** Every `errorReason` that has one message. */
 export type FacilitatorReason = keyof typeof MESSAGES;

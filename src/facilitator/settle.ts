@@ -43,7 +43,11 @@ export function refusal(
   errorReason: FacilitatorReason,
   { network = '', message = MESSAGES[errorReason] }: { network?: string; message?: string } = {},
 ): SettleAnswer {
-  return { status, body: { success: false, errorReason, message, transaction: '', network } };
+  return { status, body: refused(errorReason, message, network) };
+}
+
+function refused(errorReason: string, message: string, network: string): SettleBody {
+  return { success: false, errorReason, message, transaction: '', network };
 }
 
 /** The network in a body's requirement, else an empty text. */
@@ -118,9 +122,10 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   };
 }
 
-function blocked({ status, reason, cap, retryAfterSeconds }: Barrier, network = ''): SettleAnswer {
-  const message = cap === null ? MESSAGES[reason] : usedUp(cap);
-  return { ...refusal(status, reason, { network, message }), retryAfterSeconds };
+function blocked(barrier: Barrier, network = ''): SettleAnswer {
+  const { status, reason, retryAfterSeconds } = barrier;
+  const message = reason === 'daily_cap_reached' ? usedUp(barrier.cap) : MESSAGES[reason];
+  return { status, body: refused(reason, message, network), retryAfterSeconds };
 }
 
 function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {

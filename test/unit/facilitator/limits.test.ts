@@ -54,7 +54,6 @@ describe('the minute', () => {
     expect(await limits.barrier('a')).toEqual({
       status: 429,
       reason: 'rate_limited',
-      cap: null,
       retryAfterSeconds: 15,
     });
     expect(await calls(limits, 'b', 60)).toEqual(Array(60).fill(null));
@@ -65,7 +64,7 @@ describe('the minute', () => {
   it("lets a /48 call four times as often as a client; a call over the client's limit does not count against the /48", async () => {
     const limits = limitsOf({ perMinute: 3 });
     const network = (n: number) => `2001:db8:7:${n}::/64`;
-    const refused = { status: 429, reason: 'rate_limited', cap: null, retryAfterSeconds: 60 };
+    const refused = { status: 429, reason: 'rate_limited', retryAfterSeconds: 60 };
     expect(await calls(limits, network(0), 9)).toEqual([null, null, null, ...Array(6).fill('rate_limited')]);
     for (let n = 1; n < 10; n++) expect(await limits.barrier(network(n))).toBeNull();
     expect(await limits.barrier(network(10))).toEqual(refused);
