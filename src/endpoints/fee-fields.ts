@@ -15,7 +15,6 @@ export const baseFee = z
     gwei: decimal('In gwei, exact'),
     block: z.int().nonnegative().meta({ description: 'The block that has it' }),
   })
-  .nullable()
   .meta({ description: 'Base fee of the newest collected block' });
 
 /** The base fee of the block after the newest one. */
@@ -28,12 +27,12 @@ export const nextBaseFee = z
   .nullable()
   .meta({ description: 'Base fee of the block after that one; null while unknown' });
 
-export function showBaseFee(latest: LatestFee | null): z.output<typeof baseFee> {
-  return latest && { wei: latest.baseFee.toString(), gwei: formatGwei(latest.baseFee), block: latest.number };
+export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
+  return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
 }
 
-export function showNextBaseFee(latest: LatestFee | null, floor: bigint | null): z.output<typeof nextBaseFee> {
-  const next = latest && nextFeeOf(latest, floor);
+export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
+  const next = nextFeeOf(latest, floor);
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 

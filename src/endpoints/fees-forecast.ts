@@ -110,12 +110,12 @@ function bandOf(reads: ChainReads, until: number) {
   return { minGwei: min, p5Gwei: p5, medianGwei: median, p95Gwei: p95, maxGwei: max, blocks: countOf(fees) };
 }
 
-function outlookOf(sources: Collected, latest: LatestFee | null, until: number) {
+function outlookOf(sources: Collected, latest: LatestFee, until: number) {
   const { reads, collector } = sources;
   const { blockTimeSeconds } = collector.status();
   const floor = floorOf(sources, until);
-  const next = latest && nextFeeOf(latest, floor);
-  if (!latest?.gasLimit || next === null || floor === null || !blockTimeSeconds) return { outlook: [], rule: null };
+  const next = nextFeeOf(latest, floor);
+  if (!latest.gasLimit || next === null || floor === null || !blockTimeSeconds) return { outlook: [], rule: null };
   const bounds = { gasLimit: latest.gasLimit, floor };
   const outlook = forecastFees({
     state: { baseFee: next.wei, smoothed: smoothedUse(reads.recentUse(SMOOTHING_BLOCKS), bounds.gasLimit) },

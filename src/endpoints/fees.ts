@@ -59,7 +59,6 @@ const result = z.strictObject({
       nativeWithTip: usdcField('A native transfer with the tip').nullable(),
       erc20WithTip: usdcField('A token transfer with the tip').nullable(),
     })
-    .nullable()
     .meta({
       description:
         'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and with the normal one of `suggested` (null without one)',

@@ -28,11 +28,7 @@ export const operations = z
   )
   .meta({ description: 'Transactions of the last 24 hours by what they do; figures are null where none was measured' });
 
-export function priceOperations(
-  reads: CostReads,
-  until: number,
-  latest: LatestFee | null,
-): z.output<typeof operations> {
+export function priceOperations(reads: CostReads, until: number, latest: LatestFee): z.output<typeof operations> {
   const since = until - DAY_SECONDS;
   return KINDS.map((type) => {
     const used = reads.costs(type, 'gas', since);
@@ -41,7 +37,7 @@ export function priceOperations(
     return {
       type,
       gas: gas === undefined ? null : Number(gas),
-      costUsdc: gas === undefined || latest === null ? null : formatCost(gas * latest.baseFee),
+      costUsdc: gas === undefined ? null : formatCost(gas * latest.baseFee),
       p50Usdc: p50 === undefined ? null : formatCost(p50, FEE_DECIMALS),
       p95Usdc: p95 === undefined ? null : formatCost(p95, FEE_DECIMALS),
       samples: countOf(used),

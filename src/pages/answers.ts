@@ -22,9 +22,9 @@ export interface SelfTestRun {
 /** The parts of the free routes' answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
 export interface Answers {
   readonly '/fees': {
-    readonly baseFee: { readonly gwei: string; readonly block: number } | null;
+    readonly baseFee: { readonly gwei: string; readonly block: number };
     readonly nextBaseFee: { readonly gwei: string } | null;
-    readonly transferCostUsdc: { readonly erc20: string } | null;
+    readonly transferCostUsdc: { readonly erc20: string };
     readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
   };
   /** Shown whole, as an example of a free answer. */

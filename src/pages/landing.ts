@@ -80,8 +80,8 @@ function renderNow(
 ): Html {
   const run = selfTest?.recent[0];
   return html`<dl class="pairs" id="now" data-live>
-<div><dt>Base fee</dt><dd>${fees?.baseFee ? `${showDecimal(fees.baseFee.gwei, 4)} gwei` : UNKNOWN}</dd></div>
-<div><dt>A USDC transfer</dt><dd>${fees?.transferCostUsdc ? `${showDecimal(fees.transferCostUsdc.erc20, 6)} USDC` : UNKNOWN}</dd></div>
+<div><dt>Base fee</dt><dd>${fees ? `${showDecimal(fees.baseFee.gwei, 4)} gwei` : UNKNOWN}</dd></div>
+<div><dt>A USDC transfer</dt><dd>${fees ? `${showDecimal(fees.transferCostUsdc.erc20, 6)} USDC` : UNKNOWN}</dd></div>
 <div><dt>Head block</dt><dd>${health?.freshness.head ?? UNKNOWN}</dd></div>
 <div><dt>Collector behind it</dt><dd>${showMeasure(health?.freshness.lagSeconds, 's')}</dd></div>
 <div><dt>Last self-test</dt><dd>${run ? html`<span class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'passed' : 'failed'}</span> ${showTimeOfDay(run.at)} UTC` : UNKNOWN}</dd></div>

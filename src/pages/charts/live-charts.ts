@@ -38,7 +38,7 @@ export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' |
 }
 
 function summariseFees(fees: Fees): Html {
-  if (!fees?.baseFee) return html`<p class="now">${UNKNOWN}</p>`;
+  if (!fees) return html`<p class="now">${UNKNOWN}</p>`;
   const { baseFee, nextBaseFee, hours } = fees;
   const least = extreme(
     hours.map(({ minGwei }) => minGwei),
