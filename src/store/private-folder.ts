@@ -10,7 +10,7 @@ const STICKY = 0o1000;
  * What the service and its tools make in a data folder: databases with what belongs to them, locks, and the id of the
  * last start.
  */
-const OURS = /\.(db|lock)(-\w+)?$|^boot-id$/;
+const DATA_FILE = /\.(db|lock)(-\w+)?$|^boot-id$/;
 
 /** Where what was found is said. */
 export interface FolderLog {
@@ -32,9 +32,9 @@ export function closeFolder(folder: string, log: FolderLog): void {
   if (process.getuid === undefined) return;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const stats = statSync(folder);
-  if (isOurs(stats)) closeOurFolder(folder, stats, log);
+  if (isOwnedByUs(stats)) closeOurFolder(folder, stats, log);
   else acceptFolder(folder, stats, log);
-  for (const name of readdirSync(folder)) if (OURS.test(name)) closeFile(join(folder, name));
+  for (const name of readdirSync(folder)) if (DATA_FILE.test(name)) closeFile(join(folder, name));
 }
 
 function closeOurFolder(folder: string, stats: Stats, log: FolderLog): void {
@@ -44,7 +44,7 @@ function closeOurFolder(folder: string, stats: Stats, log: FolderLog): void {
     throw new Error(
       `${path} holds files of other programs, so it is not closed to them: name a folder of its own in DATA_DIR`,
     );
-  close(path, stats);
+  makePrivate(path, stats);
   log.warn({ path }, 'other users of this machine could enter the data folder; it is closed to them now');
 }
 
@@ -60,14 +60,14 @@ function acceptFolder(folder: string, { mode, uid, gid }: Stats, log: FolderLog)
 function closeFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isFile() || (stats.mode & OF_OTHERS) === 0) return;
-  if (!isOurs(stats)) throw new Error(refusal(path, stats.uid, 'go-rwx'));
-  close(path, stats);
+  if (!isOwnedByUs(stats)) throw new Error(refusal(path, stats.uid, 'go-rwx'));
+  makePrivate(path, stats);
 }
 
-const isOurs = ({ uid }: Stats): boolean => uid === process.geteuid?.();
+const isOwnedByUs = ({ uid }: Stats): boolean => uid === process.geteuid?.();
 
 /** Takes the rights of others, and throws where the file system keeps none. */
-function close(path: string, { mode, uid }: Stats): void {
+function makePrivate(path: string, { mode, uid }: Stats): void {
   chmodSync(path, mode & 0o7777 & ~OF_OTHERS);
   if ((statSync(path).mode & OF_OTHERS) !== 0)
     throw new Error(
