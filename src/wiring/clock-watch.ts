@@ -34,27 +34,28 @@ export interface ClockWatch {
  * a minute:
  * 1. the time of the shared database is asked for; what the question took is no difference;
  * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that
- *    the clock is ahead, unless the chain stands still: so the head is read again, and an older one of a moving chain
- *    is what its pace does not explain.
+ *    the clock is ahead, unless the chain stands still: so the head is read again. If the chain has moved meanwhile,
+ *    what is left of the age after two blocks' time is our error.
  *
  * What cannot be asked leaves the last finding as it is. The log says when the clock goes off and when it is right.
  */
 export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
   const ended = new AbortController();
+  /** How far the clock is off, by what it was compared with, in milliseconds: positive where it is ahead. */
   const found = new Map<string, number>();
   let detail: string | null = null;
   let loop: Promise<void> | null = null;
 
   async function compare(name: string, look: () => Promise<number | null>): Promise<void> {
-    const off = await look().catch(() => null);
-    if (off === null) return;
-    if (Math.abs(off) > MOST_OFF_MS) found.set(name, off);
+    const offMs = await look().catch(() => null);
+    if (offMs === null) return;
+    if (Math.abs(offMs) > MOST_OFF_MS) found.set(name, offMs);
     else found.delete(name);
   }
 
   async function look(): Promise<void> {
-    if (ledgerNowMs) await compare("the ledger's database", () => aheadOf(ledgerNowMs, clock));
-    await compare("the chain's newest block", () => aheadOfChain(chain, clock, ended.signal));
+    if (ledgerNowMs) await compare("the ledger's database", () => offFrom(ledgerNowMs, clock));
+    await compare("the chain's newest block", () => offFromChain(chain, clock, ended.signal));
     const before = detail;
     detail = found.size === 0 ? null : `${[...found].map(wordsOf).join('; ')}: set it by NTP`;
     if (detail !== null && before === null)
@@ -87,20 +88,23 @@ function wordsOf([name, offMs]: [string, number]): string {
 }
 
 /**
- * How far our clock is ahead of another one at the least, in milliseconds; negative where it is behind. 0 where the
- * question's time explains it.
+ * How far our clock is off from another one at the least, in milliseconds: positive where ours is ahead, negative where
+ * it is behind. 0 where the question's time explains it.
  */
-async function aheadOf(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
+async function offFrom(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
   const askedMs = clock.nowMs();
   const theirMs = await theirNowMs();
   const answeredMs = clock.nowMs();
   return theirMs > answeredMs ? answeredMs - theirMs : Math.max(0, askedMs - theirMs);
 }
 
-/** The same for the chain's clock, which the newest block shows. Null where the chain stands still. */
-async function aheadOfChain(chain: ChainClient, clock: Clock, signal: AbortSignal): Promise<number | null> {
+/**
+ * How far our clock is off from the chain's, which the newest block shows, in milliseconds: positive where ours is
+ * ahead, negative where it is behind. Null where the chain stands still.
+ */
+async function offFromChain(chain: ChainClient, clock: Clock, signal: AbortSignal): Promise<number | null> {
   const first = await readHead(chain, clock);
-  if (first.aheadMs <= MOST_OFF_MS) return first.aheadMs;
+  if (first.offMs <= MOST_OFF_MS) return first.offMs;
   const span = Math.min(PACE_BLOCKS, first.number);
   if (span === 0) return null;
   const [outcome] = await chain.batch([headerCall(first.number - span)], {});
@@ -108,14 +112,16 @@ async function aheadOfChain(chain: ChainClient, clock: Clock, signal: AbortSigna
   await clock.sleep(LATE_BLOCKS * paceMs + 1000, signal);
   const second = await readHead(chain, clock);
   if (second.number <= first.number) return null;
-  return Math.max(0, Math.min(first.aheadMs, second.aheadMs) - LATE_BLOCKS * paceMs);
+  return Math.max(0, Math.min(first.offMs, second.offMs) - LATE_BLOCKS * paceMs);
 }
 
+/** The newest block. `offMs`: how far our clock is off from its time; a block's age counts as ahead. */
 async function readHead(chain: ChainClient, clock: Clock) {
   const askedMs = clock.nowMs();
   const { number, at } = await readNewestHeader(chain);
   const answeredMs = clock.nowMs();
   // A block's time is cut to whole seconds, so it may have been made up to a second later.
-  const behindMs = Math.max(0, at * 1000 - answeredMs);
-  return { number, at, aheadMs: behindMs > 0 ? -behindMs : Math.max(0, askedMs - (at + 1) * 1000) };
+  const madeMs = { earliest: at * 1000, latest: (at + 1) * 1000 };
+  const offMs = madeMs.earliest > answeredMs ? answeredMs - madeMs.earliest : Math.max(0, askedMs - madeMs.latest);
+  return { number, at, offMs };
 }
