@@ -27,7 +27,7 @@ export const GENERAL_WORDS: ReadonlySet<string> = new Set(
 const ENCYCLOPEDIA = ['encyclopedia', 'wikipedia'];
 const VULNERABILITIES = ['vulnerabilities', 'advisories'];
 
-/** The same phrases for each pair of a word on the left and a word on the right. */
+/** Gives each pair of a word on the left and a word on the right the phrases. */
 function pairs(left: string, right: string, phrases: readonly string[]): Record<string, readonly string[]> {
   const keys = left.split(' ').flatMap((first) => right.split(' ').map((second) => `${first} ${second}`));
   return Object.fromEntries(keys.map((key) => [key, phrases]));

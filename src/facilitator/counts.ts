@@ -9,8 +9,8 @@ const FRESH_MS = 1000;
 export interface Counts {
   /** The ledger's figures of the current UTC day, at most a second old. */
   current(): Promise<FacilitatorCounts>;
-  /** The same with every claim that this process has recorded, for who looks right after a claim. */
-  shown(): Promise<FacilitatorCounts>;
+  /** The day's figures with every claim that this process has recorded, for who looks right after a claim. */
+  withOwnClaims(): Promise<FacilitatorCounts>;
   /** An upper bound of today's claims. A cap above it is not reached. */
   atMostToday(): Promise<number>;
   /** Whether the day's cap is reached. */
@@ -66,7 +66,7 @@ export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions
 
   return {
     current,
-    shown: () => (claimedSince === 0 ? current() : readNow()),
+    withOwnClaims: () => (claimedSince === 0 ? current() : readNow()),
     atMostToday: async () => (await current()).today + claimedSince,
     async isDayFull() {
       const { today } = await current();

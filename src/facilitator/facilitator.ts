@@ -48,7 +48,7 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
       return { ...refused, body: { ...refused.body, network: networkOf(body) } };
     },
     async descriptor() {
-      const figures = await counts.shown().catch((error) => {
+      const figures = await counts.withOwnClaims().catch((error) => {
         log.error({ err: error }, 'the figures of the facilitator cannot be read');
         throw new Unavailable('replay_store_unavailable', 'The store of claims does not answer; try again later.');
       });
