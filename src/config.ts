@@ -15,7 +15,7 @@ import {
   failuresEnvironment,
   type UnknownLimits,
 } from './config/failures.ts';
-import { address, httpUrl, list, whole } from './config/fields.ts';
+import { address, httpUrl, list, whole, wholeNumber } from './config/fields.ts';
 import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
 import {
   assembleLightning,
@@ -85,7 +85,7 @@ const environment = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   TRUSTED_PROXIES: list.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))).default([]),
   CONNECTIONS_PER_CLIENT: whole(256),
-  MAX_CONNECTIONS: whole(0).unwrap().optional(),
+  MAX_CONNECTIONS: wholeNumber().optional(),
   RATE_LIMIT_FREE_PER_MINUTE: whole(300),
   RATE_LIMIT_PRICED_PER_MINUTE: whole(600),
   PAYER_MAX_OPEN: whole(32),

@@ -26,5 +26,5 @@ async function buy(errand: Errand) {
   return answerOf(await wrap(fetch, { handlers: [handler] })(errand.url, errand.init));
 }
 
-/** Installed with the kits, so that they alone bring it. */
+/** The client of Faremeter. Its packages are in `test/kits`. */
 export const KIT_CLIENTS: readonly Client[] = [{ name: '@faremeter/fetch', package: '@faremeter/fetch', buy }];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-/** A whole number within bounds, with a default. */
-export const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) =>
+/** A whole number within bounds. */
+export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
     .regex(/^\d{1,15}$/, 'a whole number')
@@ -9,8 +9,10 @@ export const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) 
     .refine(
       (value) => value >= min && value <= max,
       max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min}` : `a whole number from ${min} to ${max}`,
-    )
-    .default(fallback);
+    );
+
+/** A whole number within bounds, with a default. */
+export const whole = (fallback: number, min?: number, max?: number) => wholeNumber(min, max).default(fallback);
 
 /** An amount of USDC in decimal digits, with a default. The value is in base units. */
 export const usdc = (fallback: string) =>
