@@ -26,7 +26,7 @@ import { type Lookup, mountLookup, type ReceiptPage } from './routes/payments.ts
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly config: Config;
   readonly log: Logger;
-  readonly catalogue: readonly Endpoint<S>[];
+  readonly listed: readonly Endpoint<S>[];
   readonly facilitator: Facilitator;
   readonly lookup: Lookup;
   readonly market: Market;
@@ -64,7 +64,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const observer = observeRequests(app, log, metrics);
   guardRequests(app, log, createMethodRefusals(app, observer.unmatched));
   const adviceOn = createRouteAdvice({
-    ...{ catalogue: deps.catalogue, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
+    ...{ catalogue: deps.listed, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
   });
   installErrorHandlers(app, log, observer.unmatched, adviceOn, deps.problemPage);
 

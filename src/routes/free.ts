@@ -16,12 +16,13 @@ export interface FreeDeps<S> {
   readonly config: { readonly handlerTimeoutMs: number; readonly network: { readonly segment: string } };
   readonly clock: Clock;
   readonly sources: S;
-  readonly catalogue: readonly Endpoint<S>[];
+  /** The routes that are configured here. Documents name them, and those of them that are free are mounted. */
+  readonly listed: readonly Endpoint<S>[];
 }
 
-/** Mounts every free endpoint of the catalogue for GET and HEAD, under each of its paths. */
+/** Mounts every listed free endpoint for GET and HEAD, under each of its paths. */
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
-  for (const endpoint of entriesOn(deps.catalogue, 'free')) {
+  for (const endpoint of entriesOn(deps.listed, 'free')) {
     const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
     for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });

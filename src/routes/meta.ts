@@ -34,7 +34,7 @@ export interface MetaDeps {
     'network' | 'seller' | 'publicOrigin' | 'rails' | 'protocols' | 'web' | 'metricsToken' | 'trustedProxies'
   >;
   readonly clock: Clock;
-  readonly catalogue: readonly Endpoint<never>[];
+  readonly listed: readonly Endpoint<never>[];
   readonly metrics: Registry;
   /** The offer of each priced endpoint. It comes from the payment module, so that documents state what a 402 asks for. */
   offerOf(endpoint: Endpoint<never>): Offer;
@@ -46,7 +46,7 @@ export interface MetaDeps {
  * work. Those that list the ways to pay are made again when these have changed: a rail may be offered only some time after the start.
  */
 export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
-  const { catalogue, clock, config, offerOf } = deps;
+  const { listed: catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
   const { contactUrl } = config.web;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
@@ -76,8 +76,8 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
  * Returns what was made under the offers of now. An offer that stays the same is the same object. What could not be made is tried again at the next
  * request.
  */
-function keepWhile<T>({ catalogue, offerOf }: MetaDeps, make: () => Promise<T>): () => Promise<T> {
-  const sample = catalogue.find(({ price }) => price);
+function keepWhile<T>({ listed, offerOf }: MetaDeps, make: () => Promise<T>): () => Promise<T> {
+  const sample = listed.find(({ price }) => price);
   let kept: { readonly offer: Offer | undefined; readonly made: Promise<T> } | null = null;
   return () => {
     const offer = sample && offerOf(sample);

@@ -131,7 +131,7 @@ export async function createDeps(
     clock,
     log,
     sources: freeSources,
-    catalogue: listed,
+    listed,
     metrics,
     payments,
     lightningStore,

@@ -118,7 +118,7 @@ export async function createTestApp(options: Options = {}) {
     clock,
     log,
     sources: {},
-    catalogue,
+    listed: catalogue,
     metrics: createMetrics(),
     offerOf: offersUnder(config),
     readiness: options.readiness ?? (async () => ({ ready: true, failing: [], checks: { store: { ok: true } } })),

@@ -124,7 +124,7 @@ async function buy(
   query: Record<string, string> = {},
   sources: Sources = service.deps.sources,
 ): Promise<Reply> {
-  const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
+  const endpoint = service.deps.listed.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
   const params = parseParams(endpoint, query);
   return endpoint.result.parse(await endpoint.run(params, sources, AbortSignal.timeout(60_000)));
 }

@@ -93,7 +93,7 @@ describe('the audit of @agentcash/discovery', () => {
   test('reads every route of the catalogue as paid or open, with its price', async () => {
     const { routes } = checkL2ForOpenAPI(await readOpenApi());
     const audited = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
-    const wanted = service.deps.catalogue.flatMap((endpoint) =>
+    const wanted = service.deps.listed.flatMap((endpoint) =>
       mountsOf(endpoint).map((mount) => [`GET ${pathOn(endpoint, mount)}`, endpoint.price, mount] as const),
     );
     expect(wanted).toHaveLength(73);
@@ -108,7 +108,7 @@ describe('the audit of @agentcash/discovery', () => {
   });
 
   test('finds no fault in any route as the document describes it', async () => {
-    const paths = service.deps.catalogue.flatMap((endpoint) => mountsOf(endpoint).map((at) => pathOn(endpoint, at)));
+    const paths = service.deps.listed.flatMap((endpoint) => mountsOf(endpoint).map((at) => pathOn(endpoint, at)));
     const openApi = await readOpenApi();
     for (const path of paths) {
       const described = getL3ForOpenAPI(openApi, path, 'GET');
@@ -118,7 +118,7 @@ describe('the audit of @agentcash/discovery', () => {
   });
 
   test('finds no fault in the 402 of any USDC route, requested without parameters, by GET and by HEAD', async () => {
-    const paid = entriesOn(service.deps.catalogue, 'paid');
+    const paid = entriesOn(service.deps.listed, 'paid');
     for (const endpoint of paid) {
       const path = pathOn(endpoint, 'paid');
       const all = await adviceOn(path);

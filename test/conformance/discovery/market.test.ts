@@ -50,7 +50,7 @@ function openMarket(caip2: string) {
 
 test('the market lists every route that we sell as our catalogue describes it', async () => {
   const { market, clock, db } = openMarket(service.config.network.caip2);
-  const paths = entriesOn(service.deps.catalogue, 'paid').filter(({ path }) => !path.startsWith('/selftest'));
+  const paths = entriesOn(service.deps.listed, 'paid').filter(({ path }) => !path.startsWith('/selftest'));
   const sold = new Map(paths.map((endpoint) => [SELLER + pathOn(endpoint, 'paid'), endpoint]));
   expect(sold.size).toBeGreaterThanOrEqual(20);
   for (const [url, endpoint] of sold) {

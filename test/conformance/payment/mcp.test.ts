@@ -75,7 +75,7 @@ describe('in USDC, the official clients', () => {
   test('list the tools, call a free one and buy a priced one, which moves exactly its price', async () => {
     const { tools } = await mcp.client.listTools();
     // The search over the market comes in addition.
-    expect(tools).toHaveLength(service.deps.catalogue.length + 1);
+    expect(tools).toHaveLength(service.deps.listed.length + 1);
     expect(tools.map(({ name }) => name)).toContain('market_search');
     const free = await mcp.call('free_fees_estimate', { gas: 50_000 });
     expect(free.isError).toBeUndefined();
@@ -87,7 +87,7 @@ describe('in USDC, the official clients', () => {
     expect(bought.isError).toBeUndefined();
     expect(JSON.parse(textOf(bought))).toEqual(bought.structuredContent);
     expect(bought.structuredContent).toMatchObject({ gas: 50_000, source: { name: expect.any(String) } });
-    const price = service.deps.catalogue.find(({ path, access }) => path === '/fees/estimate' && access === 'paid')!
+    const price = service.deps.listed.find(({ path, access }) => path === '/fees/estimate' && access === 'paid')!
       .price!;
     expect(receiptOf(bought)).toMatchObject({ success: true, amount: String(price.units), network: 'eip155:5042' });
     expect(await payer.balance()).toBe(before - price.units);

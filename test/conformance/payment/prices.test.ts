@@ -28,7 +28,7 @@ afterAll(async () => {
 /** Prices in USD, or in base units of USDC where a surface speaks of these, by the path below `/v1/paid` or `/v1/lightning`. */
 type Prices = Record<string, unknown>;
 
-const entries = (surface: Surface) => entriesOn(service.deps.catalogue, surface);
+const entries = (surface: Surface) => entriesOn(service.deps.listed, surface);
 const inUsd = (surface: Surface): Prices =>
   Object.fromEntries(entries(surface).map(({ path, price }) => [path, price?.usd]));
 const inUnits = (surface: Surface): Prices =>

@@ -50,7 +50,7 @@ describe('the stock client', () => {
       const receipt = JSON.parse(atob(String(answer.headers.get('payment-response'))));
       expect(receipt).toMatchObject({ success: true, network: 'eip155:5042', payer: address });
       const price = BigInt(receipt.amount);
-      const listed = service.deps.catalogue.find((endpoint) =>
+      const listed = service.deps.listed.find((endpoint) =>
         path.replace('/arc/', '/chain/').startsWith(listedPath(endpoint)),
       );
       expect(price).toBe(listed?.price?.units);
@@ -68,7 +68,7 @@ describe('the stock client', () => {
 });
 
 describe('without paying,', () => {
-  const priced = () => entriesOn(service.deps.catalogue, 'paid');
+  const priced = () => entriesOn(service.deps.listed, 'paid');
 
   test.each(['', '?nonsense=1', '?address=', '?gas=abc&gas=2', '?address=0x1&hash=%00'])(
     'every priced route answers 402 to query "%s", GET and HEAD, and its handler does not run',
