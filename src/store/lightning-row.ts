@@ -1,19 +1,4 @@
-import { daysBefore } from '../lib/calendar.ts';
-import type { Claim, ClaimAccount, InvoiceRecord } from './ports/proofs.ts';
-
-/** For how many days a payee's claims count towards being known. */
-export const KNOWN_WINDOW_DAYS = 30;
-
-/**
- * Condition of SQL over a payee's rows of earlier days, grouped: three days, and two clients on them.
- * A client's hash is the same on all days of one payee.
- */
-export const KNOWN = 'count(*) >= 3 AND (max(clients) > 1 OR count(DISTINCT client) > 1)';
-
-/** The values of a claim's caps in SQL, for both databases. `since` is the first day that counts towards being known. */
-export function capValues({ day, dailyCap, clientCap, payeeCap, openCap }: ClaimAccount) {
-  return { day, since: daysBefore(day, KNOWN_WINDOW_DAYS), dailyCap, clientCap, payeeCap, openCap };
-}
+import type { Claim, InvoiceRecord } from './ports/proofs.ts';
 
 /** A row of `lightning_invoices` as SQLite gives it. */
 export interface InvoiceRow {

@@ -59,6 +59,17 @@ describeLedgers('the parts of the facilitator’s day', (adapter) => {
     expect(await claimFor('two days tomorrow', 'two days', { ...closed, day: '2026-03-04' })).toBe('claimed');
   });
 
+  test('a second client on one of the days is enough, in the batch of the first or later', async () => {
+    const claims = (payee: string) =>
+      ['first', 'second'].map((client) => () => claimFor(`${payee} ${client}`, payee, { day: EARLIER[0]! }, client));
+    await Promise.all(claims('in one batch').map((claim) => claim()));
+    for (const claim of claims('one by one')) await claim();
+    for (const payee of ['in one batch', 'one by one']) {
+      for (const day of EARLIER.slice(1)) await claimFor(`${payee} ${day}`, payee, { day }, 'first');
+      expect(await claimFor(`${payee} now`, payee, { openCap: 0 })).toBe('claimed');
+    }
+  });
+
   test('known payees divide their half equally when it is short, and may use the open half beyond', async () => {
     const caps = { dailyCap: 12, openCap: 6 };
     for (const payee of ['a', 'b', 'c']) await makeKnown(payee);

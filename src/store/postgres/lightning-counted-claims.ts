@@ -1,4 +1,4 @@
-import { capValues, KNOWN } from '../lightning-row.ts';
+import { capValues, KNOWN } from '../claim-caps.ts';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
 import type { Kind } from './write-queue.ts';
@@ -24,7 +24,7 @@ interface Columns {
 interface CountedRow {
   readonly claimed: boolean;
   /** `known` and `open` are the parts of the day in which a claim is counted. */
-  readonly place: 'known' | 'open' | Exclude<ClaimOutcome, 'claimed'>;
+  readonly part: 'known' | 'open' | Exclude<ClaimOutcome, 'claimed'>;
 }
 
 const EARLIER = 'lightning_facilitator_payees WHERE day >= @since::text AND day < @day::text';
@@ -36,7 +36,8 @@ const oneMore = (counts: string, hash: string) =>
 // Each claim has the outcome that it would have if the claims before it had been made one by one. `walked` goes through them in their order and
 // carries what was counted: of the day, of its open part, and of each client and payee among these claims.
 // All parts see the state before the statement, and the rows that the first insert returns. Each row is looked up by a subquery, which uses the
-// primary key. A join would read the whole table when the planner thinks that it is small.
+// primary key. A join would read the whole table when the planner thinks that it is small. `counted_so_far` is this day before these claims.
+// The version before reads `first_day`, and may run beside this one: a payee without it is no new one there.
 const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
   WITH RECURSIVE looked AS MATERIALIZED (
     SELECT given.*,
@@ -53,18 +54,18 @@ const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
                       unnest(@clientHashes::bytea[]), unnest(@payeeClientHashes::bytea[]))
            WITH ORDINALITY AS given (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
                                      client_hash, payee_client, nth)),
-  day_before AS MATERIALIZED (
+  counted_so_far AS MATERIALIZED (
     SELECT coalesce(sum(claims), 0)::bigint AS today, coalesce(sum(new_payee_claims), 0)::bigint AS open,
            coalesce(max(known_payees),
                     (SELECT count(*) FROM (SELECT pay_to FROM ${EARLIER} GROUP BY pay_to HAVING ${KNOWN}) AS k)) AS known_payees
       FROM lightning_facilitator_days WHERE day = @day::text),
   walked AS (
-    SELECT 0::bigint AS nth, today, open, '{}'::jsonb AS clients, '{}'::jsonb AS payees, '' AS place FROM day_before
+    SELECT 0::bigint AS nth, today, open, '{}'::jsonb AS clients, '{}'::jsonb AS payees, '' AS part FROM counted_so_far
     UNION ALL
-    SELECT judged.nth, today + is_made::int, open + (place = 'open')::int,
-           ${oneMore('clients', 'client_hash')}, ${oneMore('payees', 'pay_to')}, place
+    SELECT marked.nth, today + is_made::int, open + (part = 'open')::int,
+           ${oneMore('clients', 'client_hash')}, ${oneMore('payees', 'pay_to')}, part
       FROM (
-        SELECT placed.*, place IN ('known', 'open') AS is_made
+        SELECT decided.*, part IN ('known', 'open') AS is_made
           FROM (
             SELECT l.nth, l.client_hash, l.pay_to, w.today, w.open, w.clients, w.payees,
                    CASE WHEN l.spent THEN 'duplicate'
@@ -76,22 +77,22 @@ const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
                                  < greatest(1, (@dailyCap::bigint - @openCap::bigint) / greatest(1, d.known_payees)) THEN 'known'
                         WHEN w.open < @openCap::bigint THEN 'open'
                         WHEN l.is_known THEN 'known_cap'
-                        ELSE 'open_cap' END AS place
-              FROM walked AS w JOIN looked AS l ON l.nth = w.nth + 1 CROSS JOIN day_before AS d) AS placed) AS judged),
+                        ELSE 'open_cap' END AS part
+              FROM walked AS w JOIN looked AS l ON l.nth = w.nth + 1 CROSS JOIN counted_so_far AS d) AS decided) AS marked),
   judged AS (
-    SELECT looked.*, walked.place FROM looked JOIN walked ON walked.nth = looked.nth),
+    SELECT looked.*, walked.part FROM looked JOIN walked ON walked.nth = looked.nth),
   claimed AS (
     INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until)
-    SELECT network, payment_hash, pay_to, amount_msat, claimed_at, keep_until FROM judged WHERE place IN ('known', 'open')
+    SELECT network, payment_hash, pay_to, amount_msat, claimed_at, keep_until FROM judged WHERE part IN ('known', 'open')
     ON CONFLICT (network, payment_hash) DO NOTHING
     RETURNING network, payment_hash),
   counted AS (
-    SELECT nth, place, pay_to, client_hash, payee_client, is_first,
+    SELECT nth, part, pay_to, client_hash, payee_client, is_first,
            (network, payment_hash) IN (SELECT network, payment_hash FROM claimed) AS claimed
       FROM judged),
   day AS (
     INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims, known_payees)
-    SELECT @day::text, count(*), count(CASE WHEN place = 'open' THEN 1 END), (SELECT known_payees FROM day_before)
+    SELECT @day::text, count(*), count(CASE WHEN part = 'open' THEN 1 END), (SELECT known_payees FROM counted_so_far)
       FROM counted WHERE claimed HAVING count(*) > 0
     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + excluded.claims,
                                     new_payee_claims = lightning_facilitator_days.new_payee_claims + excluded.new_payee_claims,
@@ -101,13 +102,13 @@ const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
     SELECT @day::text, client_hash, count(*) FROM counted WHERE claimed GROUP BY client_hash
     ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + excluded.claims),
   payee AS (
-    INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, clients)
-    SELECT pay_to, @day::text, count(*), (array_agg(payee_client ORDER BY nth))[1], least(2, count(DISTINCT payee_client))
+    INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, other_clients)
+    SELECT pay_to, @day::text, count(*), (array_agg(payee_client ORDER BY nth))[1], (count(DISTINCT payee_client) > 1)::int
       FROM counted WHERE claimed GROUP BY pay_to
     ON CONFLICT (pay_to, day) DO UPDATE
        SET claims = lightning_facilitator_payees.claims + excluded.claims,
-           clients = CASE WHEN lightning_facilitator_payees.client = excluded.client
-                          THEN greatest(lightning_facilitator_payees.clients, excluded.clients) ELSE 2 END),
+           other_clients = CASE WHEN lightning_facilitator_payees.client = excluded.client
+                                THEN greatest(lightning_facilitator_payees.other_clients, excluded.other_clients) ELSE 1 END),
   node AS (
     INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day)
     SELECT pay_to, count(*), @day::text FROM counted WHERE claimed GROUP BY pay_to
@@ -117,7 +118,7 @@ const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
        SET claims = claims + (SELECT count(*) FROM counted WHERE claimed),
            nodes = nodes + (SELECT count(DISTINCT pay_to) FROM counted WHERE claimed AND is_first)
      WHERE id = 1 AND EXISTS (SELECT 1 FROM counted WHERE claimed))
-  SELECT claimed, place FROM counted ORDER BY nth`);
+  SELECT claimed, part FROM counted ORDER BY nth`);
 
 /** Claims of different proofs under the same caps share one statement. It decides and counts each as if it came alone. */
 export const COUNTED_CLAIMS: Kind<CountedClaim, ClaimOutcome> = {
@@ -143,9 +144,9 @@ function isSameDay(one: ClaimAccount, other: ClaimAccount): boolean {
 const CAPS = ['dailyCap', 'clientCap', 'payeeCap', 'openCap'] as const;
 
 /** A claim that was to be made and was not has lost the key to another, which the database would rather refuse: it is spent. */
-function outcomeOf({ claimed, place }: CountedRow): ClaimOutcome {
+function outcomeOf({ claimed, part }: CountedRow): ClaimOutcome {
   if (claimed) return 'claimed';
-  return place === 'known' || place === 'open' ? 'duplicate' : place;
+  return part === 'known' || part === 'open' ? 'duplicate' : part;
 }
 
 function columnsOf(items: readonly CountedClaim[]): Columns {

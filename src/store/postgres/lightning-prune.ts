@@ -1,16 +1,7 @@
 import { utcDay } from '../../lib/calendar.ts';
-import { KNOWN_WINDOW_DAYS } from '../lightning-row.ts';
+import { CLIENT_DAYS_MS, PAYEE_DAYS_MS, PRUNE_CHUNK } from '../claim-caps.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
-
-/** The most rows that one step deletes, so that no transaction is long. */
-export const PRUNE_CHUNK = 100;
-
-const DAY_MS = 86_400_000;
-/** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
-const CLIENT_DAYS_MS = 2 * DAY_MS;
-/** A payee's day is read for as long as it can make the payee known, and a day longer for the same reason. */
-const PAYEE_DAYS_MS = (KNOWN_WINDOW_DAYS + 1) * DAY_MS;
 
 /** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now::bigint OR coalesce(c.lease_until, 0) > @now::bigint)';

@@ -1,9 +1,10 @@
+import { PRUNE_CHUNK } from '../claim-caps.ts';
 import type { LightningStore, ProofKey } from '../ports/proofs.ts';
 import { claimWrite, createClaimReads } from './lightning-claims.ts';
 import { COUNTED_CLAIMS, countedClaim } from './lightning-counted-claims.ts';
 import { ANSWER, grantWrites } from './lightning-grants.ts';
 import { createInvoiceReads, recordInvoiceWrite } from './lightning-invoices.ts';
-import { PRUNE_CHUNK, pruneSteps } from './lightning-prune.ts';
+import { pruneSteps } from './lightning-prune.ts';
 import type { Pools } from './pool.ts';
 import type { WriteQueue } from './write-queue.ts';
 

@@ -1,4 +1,4 @@
-import { capValues, KNOWN } from '../lightning-row.ts';
+import { capValues, KNOWN } from '../claim-caps.ts';
 import type { ClaimAccount, FacilitatorCounts, ReachedCap } from '../ports/proofs.ts';
 import type { Sqlite } from './database.ts';
 
@@ -11,9 +11,10 @@ const COUNT_CLIENT = `
   INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, 1)
   ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + 1`;
 const COUNT_PAYEE = `
-  INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, clients) VALUES (?, ?, 1, ?, 1)
+  INSERT INTO lightning_facilitator_payees (pay_to, day, claims, client, other_clients) VALUES (?, ?, 1, ?, 0)
   ON CONFLICT (pay_to, day) DO UPDATE SET claims = lightning_facilitator_payees.claims + 1,
-    clients = CASE WHEN client = excluded.client THEN clients ELSE 2 END`;
+    other_clients = CASE WHEN client = excluded.client THEN other_clients ELSE 1 END`;
+// The version before reads `first_day`, and may run beside this one: a payee without it is no new one there.
 const COUNT_NODE = `
   INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day) VALUES (?, 1, ?)
   ON CONFLICT (pay_to) DO UPDATE SET claims = lightning_facilitator_nodes.claims + 1`;
@@ -32,8 +33,8 @@ interface Day {
   readonly knownPayees: number;
 }
 
-/** Where a claim is counted, or the cap that refuses it. */
-type Place = 'known' | 'open' | ReachedCap;
+/** The part of the day in which a claim is counted, or the cap that refuses it. */
+type Part = 'known' | 'open' | ReachedCap;
 
 /** Reads of the counters. */
 function createReads(db: Sqlite) {
@@ -70,7 +71,7 @@ function createReads(db: Sqlite) {
 const NO_CLAIMS = { claims: 0, open: 0, knownPayees: null };
 
 /** The first cap that refuses a claim, in the port's order, or the part of the day in which it is counted. */
-function placeOf(reads: ReturnType<typeof createReads>, account: ClaimAccount, payTo: Uint8Array, day: Day): Place {
+function partOf(reads: ReturnType<typeof createReads>, account: ClaimAccount, payTo: Uint8Array, day: Day): Part {
   const { dailyCap, openCap } = account;
   const mine = reads.ofPayee(payTo, account.day);
   if (day.claims >= dailyCap) return 'daily_cap';
@@ -99,10 +100,10 @@ export function createClaimCounters(db: Sqlite) {
     /** Counts a claim, and returns null. Where a cap refuses it, counts nothing and returns the first that does. */
     count(account: ClaimAccount, payTo: Uint8Array): ReachedCap | null {
       const day = reads.day(account);
-      const place = placeOf(reads, account, payTo, day);
-      if (place !== 'known' && place !== 'open') return place;
+      const part = partOf(reads, account, payTo, day);
+      if (part !== 'known' && part !== 'open') return part;
       const isFirst = reads.ofNode(payTo) === 0;
-      countDay.run({ day: account.day, open: place === 'open' ? 1 : 0, knownPayees: day.knownPayees });
+      countDay.run({ day: account.day, open: part === 'open' ? 1 : 0, knownPayees: day.knownPayees });
       countClient.run(account.day, account.clientHash);
       countPayee.run(payTo, account.day, account.payeeClientHash);
       countNode.run(payTo, account.day);

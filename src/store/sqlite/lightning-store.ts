@@ -1,10 +1,11 @@
+import { PRUNE_CHUNK } from '../claim-caps.ts';
 import type { LightningStore } from '../ports/proofs.ts';
 import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 import { createLightningClaims } from './lightning-claims.ts';
 import { createLightningGrants } from './lightning-grants.ts';
 import { createLightningInvoices } from './lightning-invoices.ts';
-import { createPruneSteps, PRUNE_CHUNK } from './lightning-prune.ts';
+import { createPruneSteps } from './lightning-prune.ts';
 
 /**
  * The Lightning rail's store on the ledger's database. Our routes and the facilitator claim every proof here.

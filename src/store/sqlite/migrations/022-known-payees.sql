@@ -1,11 +1,11 @@
 -- For whom the facilitator claimed on which day. Rows are kept for a month: who was claimed for on three earlier days, by two clients, is known.
 CREATE TABLE lightning_facilitator_payees (
-  pay_to  BLOB    NOT NULL CHECK (length(pay_to) = 33),
-  day     TEXT    NOT NULL CHECK (length(day) = 10),
-  claims  INTEGER NOT NULL,
-  -- The day's first client, hashed with the payee, and whether there was another: 1 or 2.
-  client  BLOB    NOT NULL,
-  clients INTEGER NOT NULL,
+  pay_to        BLOB    NOT NULL CHECK (length(pay_to) = 33),
+  day           TEXT    NOT NULL CHECK (length(day) = 10),
+  claims        INTEGER NOT NULL,
+  -- The day's first client, hashed with the payee, and whether another one claimed on it too: 0 or 1.
+  client        BLOB    NOT NULL,
+  other_clients INTEGER NOT NULL,
   PRIMARY KEY (pay_to, day)
 ) STRICT, WITHOUT ROWID;
 
