@@ -131,7 +131,6 @@ export async function createDeps(
     clock,
     log,
     sources: freeSources,
-    listed,
     metrics,
     payments,
     lightningStore,
@@ -141,7 +140,7 @@ export async function createDeps(
     ...mounts,
     offerOf,
     readiness,
-    ...{ market: listings.market, discovery: listings.discovery, selfTest },
+    ...{ listed, market: listings.market, discovery: listings.discovery, selfTest },
     ledgerSyncFailed: stores.syncFailed,
     close: async () => {
       await Promise.all([selfTest?.stop(), clockWatch.stop()]);
