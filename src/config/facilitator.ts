@@ -5,7 +5,7 @@ import { whole } from './fields.ts';
 export interface FacilitatorConfig {
   /** Settle calls a minute for a client, and four times as many for an IPv6 site; 0 is off. */
   readonly perMinute: number;
-  /** Claims a UTC day for all clients together. One client may make a tenth of them; claims for payees that are new on that day may be half. */
+  /** Claims a UTC day for all clients together. `facilitator/limits.ts` has the parts of a client and of payees. */
   readonly dailyCap: number;
   /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;

@@ -1,6 +1,7 @@
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lnbtc/networks.ts';
 import type { FacilitatorCounts } from '../store/ports/proofs.ts';
 import type { FacilitatorLimits } from './limits.ts';
+import { WHAT_IS_KNOWN } from './messages.ts';
 
 const NOTE = [
   'Settle, then serve: there is no verify step, and no registration.',
@@ -9,7 +10,8 @@ const NOTE = [
   "Nothing moves at settlement: the sats reached the seller's node before the buyer held the preimage.",
   'No payer is returned; no preimage is kept or logged.',
   'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; one payee may have a twentieth.',
-  'Half of the day is for known payees, with claims on three of the thirty days before, by two clients; they share it equally when it is short.',
+  'Half of the day is open to every payee.',
+  `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
 ].join(' ');
 
 /** The facilitator's public description: its address, what it accepts, its limits, and how much it has settled by now, from the ledger. */

@@ -1,5 +1,5 @@
 import { LNBTC_REFUSALS } from '../payment/lnbtc/refusal-sentences.ts';
-import type { ReachedCap } from '../store/ports/proofs.ts';
+import { KNOWN_DAYS, KNOWN_WINDOW_DAYS, type ReachedCap } from '../store/ports/proofs.ts';
 
 /** The reasons that belong to this service and not to the scheme. */
 const OWN_MESSAGES = {
@@ -14,15 +14,17 @@ const OWN_MESSAGES = {
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
 };
 
+/** What makes a payee known, in words. */
+export const WHAT_IS_KNOWN = `claims on ${KNOWN_DAYS} of the ${KNOWN_WINDOW_DAYS} days before, by two clients`;
+
 /** Which part of the day `daily_cap_reached` means. */
 const USED_UP: Record<ReachedCap, string> = {
   daily_cap: 'The claims of this day are used up, for all payees.',
   client_cap: 'This client has used up its tenth of this day. Other clients may settle.',
   payee_cap: 'This payee has used up its twentieth of this day.',
   known_cap:
-    "This payee has used up its share of the known payees' half of this day, and the other half is used up too.",
-  open_cap:
-    'The half of this day that is open to all payees is used up. The other half is for payees with claims on three earlier days, by two clients.',
+    "This payee has used up its equal part of the known payees' half of this day, and the other half is used up too.",
+  open_cap: `The half of this day that is open to every payee is used up. The other half is for known payees only, with ${WHAT_IS_KNOWN}.`,
 };
 
 /** The message of a call that found a part of the day used up: which, and what to do. */

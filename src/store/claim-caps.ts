@@ -1,12 +1,7 @@
 import { daysBefore } from '../lib/calendar.ts';
-import type { ClaimAccount } from './ports/proofs.ts';
+import { type ClaimAccount, KNOWN_DAYS, KNOWN_WINDOW_DAYS } from './ports/proofs.ts';
 
 const DAY_MS = 86_400_000;
-
-/** A payee is known when claims were made for it, by two clients, on so many earlier days. */
-export const KNOWN_DAYS = 3;
-/** The earlier days that count towards being known. */
-export const KNOWN_WINDOW_DAYS = 30;
 
 /**
  * Condition of SQL over a payee's rows of the days that count, grouped: it is known.

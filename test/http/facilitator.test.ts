@@ -370,7 +370,7 @@ describe('the payees of a day', () => {
     for (let n = 0; n < DAILY_CAP / 2; n++)
       expect((await claim(100 + (n >> 1))).json()).toMatchObject({ success: true });
     expect(await messageOf(100)).toMatch(/^This payee has used up its twentieth of this day\. Nothing was claimed: /);
-    expect(await messageOf(200)).toMatch(/^The half of this day that is open to all payees is used up\. /);
+    expect(await messageOf(200)).toMatch(/^The half of this day that is open to every payee is used up\. /);
     for (let n = 0; n < 2; n++) expect((await claim(0)).json()).toMatchObject({ success: true });
     expect(await messageOf(0)).toMatch(/^This payee has used up its twentieth/);
   });

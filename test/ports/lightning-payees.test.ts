@@ -70,7 +70,7 @@ describeLedgers('the parts of the facilitator’s day', (adapter) => {
     }
   });
 
-  test('known payees divide their half equally when it is short, and may use the open half beyond', async () => {
+  test('known payees have equal parts of their half, and may use the open half beyond', async () => {
     const caps = { dailyCap: 12, openCap: 6 };
     for (const payee of ['a', 'b', 'c']) await makeKnown(payee);
     // Half of the day is 6, so each of the three has 2, whoever comes first. `a` takes two more of the open half.

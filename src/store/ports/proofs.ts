@@ -16,6 +16,11 @@ export interface InvoiceRecord extends ProofKey {
   readonly forgetAt: number;
 }
 
+/** A payee is known when claims were made for it, by two clients, on so many earlier days. */
+export const KNOWN_DAYS = 3;
+/** The earlier days that count towards being known. */
+export const KNOWN_WINDOW_DAYS = 30;
+
 /** The counters of a facilitator's claim. The caps are checked in the claim's own transaction. */
 export interface ClaimAccount {
   /** UTC, `YYYY-MM-DD`. */
@@ -30,8 +35,8 @@ export interface ClaimAccount {
   /** Claims a day for one payee. */
   readonly payeeCap: number;
   /**
-   * The open part of the day: anyone's claims. The rest is for known payees, and is divided equally among them.
-   * A known payee was claimed for on three earlier days of the last thirty, by two clients.
+   * The open part of the day: anyone's claims. The rest is for known payees; each has at most
+   * an equal part of it, whether the others use theirs or not.
    */
   readonly openCap: number;
 }

@@ -18,6 +18,6 @@ it('the descriptor has the promised members, each with its configured figure', (
   });
   // The limit of a client is stated in words, because callers of an IPv6 network could not know it otherwise.
   expect(described.note).toMatch(
-    /an IPv6 \/48, may claim a tenth of a UTC day; one payee may have a twentieth\. Half of the day is for known/,
+    /an IPv6 \/48, may claim a tenth of a UTC day; one payee may have a twentieth\. Half of the day is open to every payee\. The other half is for known/,
   );
 });

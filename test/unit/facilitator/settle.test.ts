@@ -235,7 +235,7 @@ describe('the caps', () => {
     expect(rows()).toBe(2);
   });
 
-  it('divide the known half equally when it is short', async () => {
+  it('divide the known half equally', async () => {
     await makeKnown(opened, 20);
     for (let n = 0; n < 20; n++) expect((await settle(of(100 + n), `client ${n}`)).status).toBe(200);
     // Twenty known payees share twenty claims. The first would otherwise have a twentieth of the day, which is two.
