@@ -52,11 +52,13 @@ export interface PagesDeps<S> {
   readonly settled: SettledSource;
   /** The rail whose payers sign for a contract. */
   readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
-  /** The state of the Lightning rail. */
-  lightning(): Check;
-  /** The checks, and the names of those for which paid calls cannot be served now. Another way to pay may fail its check too. */
+  /** The checks; the names of those for which paid calls cannot be served now; the names of further ways to pay in USDC. */
   readonly readiness: {
-    (): Promise<{ readonly failing: readonly string[]; readonly checks: Readonly<Record<string, Check>> }>;
+    (): Promise<{
+      readonly failing: readonly string[];
+      readonly ways: readonly string[];
+      readonly checks: Readonly<Record<string, Check>>;
+    }>;
     /** When a check held and failed last in this process; null before it was read. */
     outcomeOf(name: string): Outcome | null;
   };

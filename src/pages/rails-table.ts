@@ -15,7 +15,9 @@ const NAMES: Readonly<Record<string, string>> = {
   facilitator: 'Remote facilitator',
   gateway: 'Circle Gateway',
   channels: 'Payment channels',
-  lightning: 'Lightning node',
+  lightning: 'Lightning',
+  clock: 'Clock',
+  instances: 'Instances',
   collector: 'Collector',
   primary: 'Settling process',
 };

@@ -65,14 +65,13 @@ ${renderLatencyChart(parts, rpc)}</section>
 type State = Awaited<ReturnType<PageParts['readiness']>>;
 
 /** The state of each part; null when that took too long. */
-async function readinessOf({ readiness, lightning, clock }: PageParts): Promise<State | null> {
+async function readinessOf({ readiness, clock }: PageParts): Promise<State | null> {
   const over = new AbortController();
   const late = clock.sleep(TIMEOUT_MS, over.signal).then(
     () => null,
     () => null,
   );
-  const state = await Promise.race([readiness(), late]).finally(() => over.abort());
-  return state && { failing: state.failing, checks: { ...state.checks, lightning: lightning() } };
+  return Promise.race([readiness(), late]).finally(() => over.abort());
 }
 
 const HEALTH_TEXTS = {
@@ -81,6 +80,20 @@ const HEALTH_TEXTS = {
   lagging: 'The collector is behind the chain; collected answers are older than they should be.',
 } as const;
 
+/** What a failing check means that prevents no sale in USDC. */
+const FAULT_TEXTS: Readonly<Record<string, string>> = {
+  clock: 'The clock of this machine is off, so payments that are good may be refused.',
+  lightning: 'Nothing can be sold for bitcoin now.',
+};
+
+function faultText(name: string): string {
+  return (Object.hasOwn(FAULT_TEXTS, name) ? FAULT_TEXTS[name] : undefined) ?? `${partName(name)}: a fault.`;
+}
+
+function countWays(count: number): string {
+  return count === 1 ? 'One way to pay does' : `${count} ways to pay do`;
+}
+
 /** States the verdict in words; the colour repeats it. */
 function renderVerdict(state: State | null, health: Health, isStarting: boolean): Html {
   const isUnread = isStarting && health?.freshness.head == null;
@@ -88,12 +101,12 @@ function renderVerdict(state: State | null, health: Health, isStarting: boolean)
   const others = Object.entries(state?.checks ?? {}).flatMap(([name, { ok }]) =>
     ok || needed.includes(name) ? [] : [name],
   );
-  const ways = others.filter((name) => name !== 'lightning');
+  const ways = others.filter((name) => state?.ways.includes(name));
   const faults = [
     state === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
     needed.length > 0 && `Priced calls cannot be served now (${needed.map(partName).join(', ')}); nothing is charged.`,
-    ways.length > 0 && `One way to pay does not work now (${ways.map(partName).join(', ')}).`,
-    others.length > ways.length && 'Nothing can be sold for bitcoin now.',
+    ways.length > 0 && `${countWays(ways.length)} not work now (${ways.map(partName).join(', ')}).`,
+    ...others.filter((name) => !ways.includes(name)).map(faultText),
     !isUnread && (health ? HEALTH_TEXTS[health.status] : 'The state of the collector is not known.'),
   ].filter((fault) => typeof fault === 'string');
   if (faults.length === 0 && isUnread)

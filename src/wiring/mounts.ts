@@ -67,7 +67,6 @@ export function createMounts(parts: MountsParts) {
         ...{ ...shared, config, readiness, facilitator },
         discovery: listings.discovery,
         market: listings.market,
-        lightning: lightning.status,
         upstreams: parts.outgoing.upstreams.outcomes,
         charts: { feeSteps, probes: sources.reads.probes },
         settled: ledger.stores.settled,

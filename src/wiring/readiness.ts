@@ -46,6 +46,8 @@ export function createReadiness(parts: ReadinessParts) {
     return {
       ready: Object.values(counting).every(({ ok }) => ok),
       failing: Object.keys(counting).filter((name) => !counting[name]?.ok),
+      // The status page says how many of them do not work.
+      ways: Object.keys(others),
       checks: {
         ...counting,
         ...(instance && {

@@ -322,7 +322,7 @@ describe('the content of the pages', () => {
     expect(body).toContain(`href="/v1/payments/0x${'ab'.repeat(32)}"`);
     expect(body).toMatch(/class="verdict bad">Priced calls cannot be served now \([\w ,]*USDC contract/);
     expect(body).toMatch(
-      /Lightning node<\/th><td class="good">no fault<\/td>.*?<td class="loose" data-label="Detail">no node configured/,
+      /Lightning<\/th><td class="good">no fault<\/td>.*?<td class="loose" data-label="Detail">no node configured/,
     );
   });
 });

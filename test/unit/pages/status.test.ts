@@ -12,10 +12,14 @@ const health = {
   freshness: { head: 9, collected: 8, lagBlocks: 1, lagSeconds: 2 },
 };
 const counts = { total: 7, today: 3, nodes: 2, own: 0 };
-/** The checks of a process; those that fail prevent each sale, except for the given ones. */
-const readinessOf = (checks: Record<string, { ok: boolean; detail?: string }>, ways: readonly string[] = []) => {
-  const failing = Object.keys(checks).filter((name) => !checks[name]?.ok && !ways.includes(name));
-  return Object.assign(async () => ({ failing, checks }), { outcomeOf: () => null });
+/** The checks of a process; those that fail prevent each sale, except for ways to pay and the given others. */
+const readinessOf = (
+  checks: Record<string, { ok: boolean; detail?: string }>,
+  ways: readonly string[] = [],
+  others: readonly string[] = [],
+) => {
+  const failing = Object.keys(checks).filter((name) => !checks[name]?.ok && ![...ways, ...others].includes(name));
+  return Object.assign(async () => ({ failing, ways, checks }), { outcomeOf: () => null });
 };
 const fine = readinessOf({ ledger: { ok: true }, usdc: { ok: true } });
 
@@ -39,7 +43,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
       site: { sourceUrl: null, termsUrl: null },
       ...{ seller: `0x${'5e'.repeat(20)}`, trustedProxies: [] },
     },
-    ...{ catalogue: [], clock, readiness: fine, lightning: () => ({ ok: true }) },
+    ...{ catalogue: [], clock, readiness: fine },
     read: async (path) => (path in answers ? answers[path as never] : null),
     charts: { feeSteps: () => [], probes: () => [] },
     ...{ upstreams: () => [], startedAtMs: 0 },
@@ -77,9 +81,35 @@ describe('the verdict', () => {
     ]);
   });
 
-  test('reports a failing Lightning node separately from sales in USDC', async () => {
-    const lightning = () => ({ ok: false, detail: 'no answer' });
-    expect(await verdictOf(partsOf({ lightning }))).toEqual(['verdict bad', 'Nothing can be sold for bitcoin now.']);
+  test('counts the ways to pay that do not work', async () => {
+    const checks = { ledger: { ok: true }, gateway: { ok: false }, channels: { ok: false } };
+    expect(await verdictOf(partsOf({ readiness: readinessOf(checks, ['gateway', 'channels']) }))).toEqual([
+      'verdict bad',
+      '2 ways to pay do not work now (Circle Gateway, Payment channels).',
+    ]);
+  });
+
+  test('reports a failing Lightning rail separately from sales in USDC', async () => {
+    const checks = { ledger: { ok: true }, lightning: { ok: false, detail: 'no answer' } };
+    expect(await verdictOf(partsOf({ readiness: readinessOf(checks, [], ['lightning']) }))).toEqual([
+      'verdict bad',
+      'Nothing can be sold for bitcoin now.',
+    ]);
+  });
+
+  test('reports a clock that is off by its name, and not as a lost way to pay', async () => {
+    const detail = "this machine's clock is 9 s behind the chain's newest block: set it by NTP";
+    const parts = partsOf({ readiness: readinessOf({ clock: { ok: false, detail } }, ['gateway'], ['clock']) });
+    expect(await verdictOf(parts)).toEqual([
+      'verdict bad',
+      'The clock of this machine is off, so payments that are good may be refused.',
+    ]);
+    expect(await renderStatus(parts, async () => [])).toContain('>Clock</th><td class="bad">fault</td>');
+  });
+
+  test('never leaves out a check that fails', async () => {
+    const readiness = readinessOf({ ledger: { ok: true }, another: { ok: false } }, [], ['another']);
+    expect(await verdictOf(partsOf({ readiness }))).toEqual(['verdict bad', 'another: a fault.']);
   });
 
   test.each([
@@ -119,8 +149,8 @@ describe('the first minute after a start', () => {
   });
 
   test('does not hide a fault that is known', async () => {
-    const lightning = () => ({ ok: false, detail: 'its key is another' });
-    expect((await verdictOf(partsOf({ startedAtMs, lightning }, unread)))?.[0]).toBe('verdict bad');
+    const readiness = readinessOf({ lightning: { ok: false, detail: 'its key is another' } }, [], ['lightning']);
+    expect((await verdictOf(partsOf({ startedAtMs, readiness }, unread)))?.[0]).toBe('verdict bad');
   });
 });
 
