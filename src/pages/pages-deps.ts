@@ -18,18 +18,21 @@ interface Check {
   readonly detail?: string;
 }
 
+/** The chain as pages describe it: for wallets, and for links to an explorer. */
+export interface PagesNetwork extends NamedChain {
+  readonly caip2: string;
+  readonly usdc: string;
+  readonly chainId: number;
+  readonly explorerUrl: string | null;
+  readonly getUsdcUrl: string | null;
+  readonly walletRpcUrls: readonly string[];
+}
+
 /** The dependencies of the pages. */
 export interface PagesDeps<S> {
   readonly config: SiteSettings & {
     readonly handlerTimeoutMs: number;
-    readonly network: NamedChain & {
-      readonly caip2: string;
-      readonly usdc: string;
-      readonly chainId: number;
-      readonly explorerUrl: string | null;
-      readonly getUsdcUrl: string | null;
-      readonly walletRpcUrls: readonly string[];
-    };
+    readonly network: PagesNetwork;
     /** Whether the USDC routes stand under `/v1/mpp` too. */
     readonly protocols: { readonly mpp: boolean };
     /** `gateway`: null where it is not offered. `exactFrom`: the least price of a plain payment; null: none. */

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Encodable, encodeWhenAsked } from '../../http/encodings.ts';
 import { tagsWith } from '../../http/openapi/openapi-text.ts';
-import type { NamedChain } from '../../lib/named-chain.ts';
 import { DEMO_BUYER_PATH, type DemoBuyer } from '../demo-buyer.ts';
 import { type ExampleTerms, termsOf } from '../examples.ts';
 import { type Html, html } from '../html.ts';
 import { mountPage } from '../mount-page.ts';
+import type { PagesNetwork } from '../pages-deps.ts';
 import { encodePage } from '../send.ts';
 import { renderPage } from '../shell.ts';
 import { type SiteSettings, siteOf } from '../site.ts';
@@ -18,14 +18,7 @@ import { isAskedFor, wordsIn } from './search-operations.ts';
 /** What the reference is made of. */
 export interface ReferenceDeps {
   readonly config: SiteSettings & {
-    readonly network: NamedChain & {
-      readonly caip2: string;
-      readonly usdc: string;
-      readonly chainId: number;
-      readonly explorerUrl: string | null;
-      readonly getUsdcUrl: string | null;
-      readonly walletRpcUrls: readonly string[];
-    };
+    readonly network: PagesNetwork;
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
