@@ -28,9 +28,8 @@ export const entrySchema = z.strictObject({
   payTo: z.string().meta({ description: 'Address of the seller' }),
   host: z.string(),
   network: z.string().meta({ description: 'CAIP-2; where it is paid here' }),
-  rail: z.enum(['direct', 'gateway', 'channel', 'lightning']).meta({
-    description:
-      '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel; `lightning`: paid in bitcoin',
+  rail: z.enum(['direct', 'gateway', 'channel']).meta({
+    description: '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel',
   }),
   direct: z
     .strictObject({ url: z.string(), priceUsd })

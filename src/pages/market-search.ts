@@ -105,7 +105,7 @@ function renderLeafing(asked: Asked, { limit, offset }: SearchParams, total: num
 function renderEntry(entry: Entry, id: string, terms: ExampleTerms): Html {
   const { method, url, label, description, priceUsd, source, host, site, online, rail, params } = entry;
   const required = params.filter((param) => param.required).map(({ name }) => name);
-  const link = source === 'own' ? referenceLink(`/${entry.name}`, rail === 'lightning' ? 'lightning' : 'paid') : null;
+  const link = source === 'own' ? referenceLink(`/${entry.name}`, 'paid') : null;
   return html`<li>
 <h3>${link ? html`<a href="${link}">${label}</a>` : label}</h3>
 <p class="price"><strong>${priceUsd}</strong> USD</p>
@@ -113,7 +113,7 @@ function renderEntry(entry: Entry, id: string, terms: ExampleTerms): Html {
 ${description && html`<p>${description}</p>`}
 <p class="facts"><span class="tag">${SOURCE_NAMES[source]}</span> ${source === 'own' ? host : showLink(site, host)}
 ${source === 'market' && html` · <span class="${online ? 'good' : 'bad'}">${online ? 'online' : 'offline'}</span>`}
-${rail === 'gateway' && ' · needs a gateway deposit'}${rail === 'lightning' && ' · paid in bitcoin'}
+${rail === 'gateway' && ' · needs a gateway deposit'}
 ${required.length > 0 && html` · needs <code>${required.join(', ')}</code>`}</p>
 ${link === null && renderCall(entry, id, terms)}
 </li>

@@ -31,11 +31,8 @@ export const ENTRY = object({
   host: text,
   network: described('string', 'CAIP-2; where it is paid here'),
   rail: {
-    ...described(
-      'string',
-      '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel; `lightning`: paid in bitcoin',
-    ),
-    enum: ['direct', 'gateway', 'channel', 'lightning'],
+    ...described('string', '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel'),
+    enum: ['direct', 'gateway', 'channel'],
   },
   direct: {
     ...object({ url: text, priceUsd: PRICE }),
