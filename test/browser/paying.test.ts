@@ -112,15 +112,27 @@ describeInBrowser('a payment from the reference', (browser) => {
     expect((await sellerHas()) - before).toBe(PRICE);
   });
 
-  /** Answers the first presentations of a payment with a 402, as after a settlement that reverted. Returns the presented payments. */
-  async function refuse(page: Page, times: number): Promise<string[]> {
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64');
+  /** The header fields of a 402, and those of a 402 after a settlement that moved nothing. */
+  const refusedFor = (error: string) => ({ 'payment-required': encoded({ x402Version: 2, error, accepts: [] }) });
+  const unsettledFor = (errorReason: string) => ({
+    ...refusedFor(errorReason),
+    'payment-response': encoded({ success: false, errorReason, transaction: '', network: 'eip155:5042' }),
+  });
+
+  /** Answers the first presentations of a payment with a 402. Returns the presented payments. */
+  async function refuse(
+    page: Page,
+    times: number,
+    headers: Record<string, string> = unsettledFor('invalid_exact_evm_transaction_failed'),
+  ): Promise<string[]> {
     const presented: string[] = [];
     await page.route('**/v1/paid/chain/wallet*', async (route) => {
       const payment = route.request().headers()['payment-signature'];
       if (payment === undefined) return route.continue();
       presented.push(payment);
       if (presented.length > times) return route.continue();
-      return route.fulfill({ status: 402, json: { error: 'invalid_exact_evm_transaction_failed' } });
+      return route.fulfill({ status: 402, headers, json: { hint: 'Present it again, or do not.' } });
     });
     return presented;
   }
@@ -233,6 +245,20 @@ describeInBrowser('a payment from the reference', (browser) => {
   const links = (page: Page) => page.getByRole('link', { name: 'Receipt of this payment' }).count();
   const again = (page: Page) => page.getByRole('button', { name: 'Present the same payment again' }).count();
 
+  test.each([
+    ['a settlement that a third party’s reason ended', unsettledFor('insufficient_funds'), true],
+    ['a payment that was used before', refusedFor('payment_already_used'), true],
+    ['a reason that cannot be read', {}, true],
+    ['a payment that was not tried', refusedFor('invalid_exact_evm_insufficient_balance'), false],
+  ])('that a 402 refuses for %s stays open only if money may move', async (_what, headers, isOpen) => {
+    const { page } = await open();
+    await refuse(page, 1, headers);
+    await payButton(page, 'Test wallet').click();
+    const said = isOpen ? 'It is not known whether this was charged.' : 'Not charged.';
+    await outcome(page).getByText(said).waitFor();
+    expect([await links(page), await again(page)]).toEqual(isOpen ? [1, 1] : [0, 0]);
+  });
+
   test.each([400, 502])('that an uncharged %s answers is said to be not charged, and is over', async (status) => {
     const before = await sellerHas();
     const { page, calls } = await open();
@@ -250,14 +276,23 @@ describeInBrowser('a payment from the reference', (browser) => {
 
   test.each([
     ['does not know whether it was taken', { detail: 'The outcome is not known.', charged: 'unknown' }, 1],
-    ['says that it can be presented again', { detail: 'Present the payment again in 5 s.', charged: false }, 0],
+    ['is uncharged and for now alone', { code: 'unknown_payments', detail: 'Others first.', charged: false }, 0],
   ])('can be presented again where the error %s', async (_what, problem, receipts) => {
     const { page } = await open();
-    await fail(page, 503, { status: 503, ...problem });
+    await fail(page, 429, { status: 429, ...problem });
     await payButton(page, 'Test wallet').click();
     await page.getByRole('button', { name: 'Present the same payment again' }).waitFor();
     expect(await links(page)).toBe(receipts);
     expect(await outcome(page).getByText('Not charged', { exact: false }).count()).toBe(1 - receipts);
+  });
+
+  test('is over where the error speaks of another payment', async () => {
+    const { page } = await open();
+    const detail = 'this payment identifier belongs to another payment: present that one again, or take a new one';
+    await fail(page, 409, { status: 409, code: 'payment_identifier_conflict', detail, charged: false });
+    await payButton(page, 'Test wallet').click();
+    await outcome(page).getByText('Not charged.').waitFor();
+    expect([await links(page), await again(page)]).toEqual([0, 0]);
   });
 
   test('shows on a phone the answer first, inside the window, and one receipt below it', async () => {

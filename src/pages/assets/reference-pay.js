@@ -152,23 +152,43 @@ const CHARGES = {
   no: 'Not charged.',
   open: 'It is not known whether this was charged.',
 };
-/** How our errors and hints ask for the same payment: "present the same payment again", "present it again". */
-const ASKED_AGAIN = /\bpresent (?:it|that one|the (?:same )?(?:one|payment)|this payment) again\b/i;
+/** Answers that refuse a payment only for now: a limit, or a service that is not ready. */
+const FOR_NOW = [429, 503];
 
 /**
  * Whether a payment was taken, and whether it stays open, so that the same one should be presented again. Every problem
- * says `charged`; a 402 took nothing for its request, and its hint says where the payment stays open. Of an error that
- * says neither, it is not known.
+ * says `charged`. A 402 took nothing for its request; `isInDoubt` says after which one the payment may still be taken.
+ * Of an error that says neither, it is not known.
  * @param {Response} answer
  * @returns {Promise<{ charge: 'yes' | 'no' | 'open', isOpen: boolean }>}
  */
 async function chargeOf(answer) {
   if (answer.ok) return { charge: 'yes', isOpen: false };
-  const { charged, detail, hint } = await answer.json().catch(() => ({}));
-  const words = detail ?? hint;
-  const isAsked = ASKED_AGAIN.test(`${words ?? ''}`);
-  if (charged === true) return { charge: 'yes', isOpen: isAsked };
-  if (charged === false) return { charge: 'no', isOpen: isAsked };
-  if (answer.status === 402 && typeof words === 'string' && !isAsked) return { charge: 'no', isOpen: false };
+  if (answer.status === 402)
+    return isInDoubt(answer) ? { charge: 'open', isOpen: true } : { charge: 'no', isOpen: false };
+  const { charged } = await answer.json().catch(() => ({}));
+  if (charged === true) return { charge: 'yes', isOpen: false };
+  if (charged === false) return { charge: 'no', isOpen: FOR_NOW.includes(answer.status) };
   return { charge: 'open', isOpen: true };
+}
+
+/**
+ * Whether a payment may be taken in spite of a 402. A receipt says that a settlement was tried, so a third party may
+ * have the authorization. A used payment may have been taken for an earlier request.
+ * @param {Response} answer
+ */
+function isInDoubt({ headers }) {
+  if (headers.has('payment-response')) return true;
+  const reason = reasonIn(headers.get('payment-required'));
+  return reason === null || reason === 'payment_already_used';
+}
+
+/** The reason that a 402 names; null where it cannot be read. @param {string | null} required */
+function reasonIn(required) {
+  try {
+    const { error } = JSON.parse(atob(required ?? ''));
+    return typeof error === 'string' ? error : null;
+  } catch {
+    return null;
+  }
 }
