@@ -61,6 +61,17 @@ test('docs/paying.md names every code with which a payment is refused or fails',
   expect([...codes].filter((code) => !isNamed(code))).toEqual([]);
 });
 
+test('docs/paying.md has a row for every error of a request whose payment was not looked at', () => {
+  const undecided = readSources('src/http/**/*.ts')
+    .filter((source) => /charged: 'unknown'/.test(source.text))
+    .flatMap((source) => codesIn(parseSource(source)));
+  expect(undecided).toContain('too_many_connections');
+  const rows = readText('docs/paying.md')
+    .split('\n')
+    .filter((line) => line.includes('| `"unknown"`'));
+  expect(undecided.filter((code) => !rows.some((row) => row.includes(`\`${code}\``)))).toEqual([]);
+});
+
 test('docs/paying.md names where the reasons of each standard begin', () => {
   const text = readText('docs/paying.md');
   for (const start of ['invalid_exact_evm', 'invalid_exact_lnbtc', 'invalid_batch_settlement_evm'])
