@@ -17,10 +17,8 @@ url = os.environ['ORIGIN'] + (sys.argv[1] if sys.argv[1:] else f'/v1/paid/chain/
 most = decimal.Decimal(os.environ.get('MAX_USDC', '0.005'))
 
 def ask(headers):
-    try:
-        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=120)
-    except urllib.error.HTTPError as error:
-        answer = error
+    try: answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=120)
+    except urllib.error.HTTPError as error: answer = error
     except OSError as error:
         sys.exit(f'{url}: {error}\nrun the same command again: it never signs a second payment')
     return answer.status, answer.headers, answer.read().decode()
@@ -56,5 +54,7 @@ if not os.path.exists(file):
     payment = sign(offers[0])
     with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), 'w') as kept: kept.write(payment)
 status, headers, body = ask({'PAYMENT-SIGNATURE': open(file).read()})
-if status != 200: sys.exit(f'{status}: {body}\nrun the same command again; delete {file} only to sign another payment')
+say = 'nothing was charged: you may' if '"charged":false' in body else 'run it again; only to sign another payment,'
+if status != 200: sys.exit(f'{status}: {body}\n{say} delete {file}')
 print(body, json.loads(base64.b64decode(headers['PAYMENT-RESPONSE']))['transaction'], sep='\n')
+print(f'run again, it prints the same answer; delete {file} to buy another', file=sys.stderr)

@@ -67,7 +67,10 @@ describe.skipIf(python === null)(`docs/examples/buy.py${python === null ? ` (ski
 
   test('buys a call, prints its answer and its transfer, and does not pay again when it is run again', async () => {
     const [first, price] = await earned(() => buy({}));
-    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/delete x402-payment-\w+ to buy another\n$/),
+    });
     const [body = '', transaction] = first.stdout.trimEnd().split('\n');
     expect(JSON.parse(body)).toMatchObject({ address: '0x3600000000000000000000000000000000000000' });
     expect(await network.rpc('eth_getTransactionReceipt', [transaction])).toMatchObject({ status: '0x1' });
@@ -79,6 +82,15 @@ describe.skipIf(python === null)(`docs/examples/buy.py${python === null ? ` (ski
     expect(more).toEqual([]);
     expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
     expect(await earned(() => buy({}))).toEqual([first, 0n]);
+    rmSync(join(folder, file));
+    const [again, paid] = await earned(() => buy({}));
+    expect([again.code, paid]).toEqual([0, price]);
+  });
+
+  test('says that the file may be deleted where nothing was charged', async () => {
+    const [failed, paid] = await earned(() => buy({}, ['/v1/paid/selftest/fail']));
+    expect([failed.code, paid]).toEqual([1, 0n]);
+    expect(failed.stderr).toMatch(/^500: .*\nnothing was charged: you may delete x402-payment-\w+\n$/);
   });
 
   test('with another path buys another answer', async () => {
