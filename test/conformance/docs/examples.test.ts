@@ -102,6 +102,9 @@ describe('in the README', () => {
     },
   );
 
+  /** The members that an answer says it misses. */
+  const missingIn = ({ missing }: { missing: { field: string }[] }) => missing.map(({ field }) => field).sort();
+
   test('a paid call is answered with the receipt and the body that the README shows, member by member', async () => {
     const { service, network } = examples;
     const buyer = await newBuyer(network);
@@ -109,6 +112,7 @@ describe('in the README', () => {
     expect(answer.status).toBe(200);
     expect(shapeOf(decoded(answer, 'payment-response'))).toEqual(shapeOf(receipt));
     expect(shapeOf(JSON.parse(answer.body))).toEqual(shapeOf(body));
+    expect(missingIn(JSON.parse(answer.body))).toEqual(missingIn(body));
     expect(receipt).toMatchObject({
       success: true,
       network: challenge.accepts[0].network,
