@@ -16,7 +16,8 @@ over a payment channel and one in sats, sells one as another seller, and keeps s
 
   npm run demo [-- --ready-file PATH] [--port N] [--once] [--verbose]
 
-  --ready-file PATH  write a JSON file with the addresses of service, chain, accounts and wallet once the purchases are through
+  --ready-file PATH  write a JSON file once the purchases are through: url, chainId, network, rpcUrl, usdc, seller, buyer
+                     with its key, and lightning with the network, the seller's nodeId and the buyer's payUrl
   --port N           serve on this port, 0 for any free one (default: PORT, else 4021 or the next free one)
   --once             end after the purchases: status 0 only if all of it held
   --verbose          show the service's log lines too
