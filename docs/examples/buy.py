@@ -1,9 +1,9 @@
-"""Buys one call in USDC over x402, and prints the answer and its transaction: python3 buy.py [PATH]
+"""Buys one call in USDC over x402, and prints the answer and its transaction: python3 buy.py [PATH or URL]
 
 It needs Debian's python3-pycryptodome and python3-ecdsa (elsewhere: pip install pycryptodomex ecdsa). It pays at most
 MAX_USDC, 0.005 by default. It keeps the signed payment in a file, and presents the same one when it is run again.
 """
-import base64, decimal, hashlib, json, os, secrets, sys, time, urllib.error, urllib.request
+import base64, decimal, hashlib, json, os, secrets, sys, time, urllib.error, urllib.parse, urllib.request
 from Cryptodome.Hash import keccak
 from ecdsa import SECP256k1, SigningKey, VerifyingKey
 
@@ -13,7 +13,7 @@ TERMS = 'address from,address to,uint256 value,uint256 validAfter,uint256 validB
 if missing := [name for name in ('BUYER_PRIVATE_KEY', 'ORIGIN') if not os.environ.get(name)]:
     sys.exit(f'set {" and ".join(missing)}; npm run demo prints both')
 key = SigningKey.from_string(bytes.fromhex(os.environ['BUYER_PRIVATE_KEY'].removeprefix('0x')), SECP256k1)
-url = os.environ['ORIGIN'] + (sys.argv[1] if sys.argv[1:] else f'/v1/paid/chain/wallet?address={USDC}')
+url = urllib.parse.urljoin(os.environ['ORIGIN'], (sys.argv[1:] or [f'/v1/paid/chain/wallet?address={USDC}'])[0])
 most = decimal.Decimal(os.environ.get('MAX_USDC', '0.005'))
 
 def ask(headers):
@@ -43,10 +43,10 @@ def sign(offer):
     payment = {'x402Version': 2, 'accepted': offer, 'payload': payload, 'extensions': {'payment-identifier': secret}}
     return base64.b64encode(json.dumps(payment).encode()).decode()
 
-file = f'x402-payment-{hashed(url.encode()).hex()[:16]}'
+file = f'x402-payment-{hashed(url.encode(), key.verifying_key.to_string()).hex()[:16]}'
 if not os.path.exists(file):
     status, headers, body = ask({})
-    if status != 402: sys.exit(f'nothing was signed: the answer is {status}, not 402: {body}')
+    if status != 402 or 'would be a 400' in body: sys.exit(f'nothing was signed: the answer is {status}: {body}')
     asked = json.loads(base64.b64decode(headers['PAYMENT-REQUIRED']))['accepts']
     offers = [o for o in asked if (o['scheme'], o['network'], o['asset'].lower()) == ('exact', NETWORK, USDC)
               and o.get('extra', {}).get('assetTransferMethod') == 'eip3009' and int(o['amount']) <= most * 10**6]

@@ -59,6 +59,8 @@ describe.skipIf(python === null)(`docs/examples/buy.py${python === null ? ` (ski
     expect(dear).toMatchObject({ code: 1, stderr: expect.stringMatching(/^nothing was signed: .*0\.0019 USDC/) });
     const free = await buy({}, ['/v1/network']);
     expect(free).toMatchObject({ code: 1, stderr: expect.stringMatching(/^nothing was signed: the answer is 200/) });
+    const wrong = await buy({}, ['/v1/paid/fees/estimate?gas=none']);
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringMatching(/^nothing was signed: .*would be a 400/) });
     const away = await buy({ ORIGIN: `http://127.0.0.1:${await freePort()}` });
     expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('run the same command again') });
     expect(away.stderr).not.toContain('Traceback');
@@ -93,8 +95,9 @@ describe.skipIf(python === null)(`docs/examples/buy.py${python === null ? ` (ski
     expect(failed.stderr).toMatch(/^500: .*\nnothing was charged: you may delete x402-payment-\w+\n$/);
   });
 
-  test('with another path buys another answer', async () => {
-    const [{ code, stdout }, price] = await earned(() => buy({}, ['/v1/paid/fees/estimate?gas=50000']));
+  test('with another URL buys another answer', async () => {
+    const url = `${service.origin}/v1/paid/fees/estimate?gas=50000`;
+    const [{ code, stdout }, price] = await earned(() => buy({}, [url]));
     expect([code, JSON.parse(stdout.split('\n')[0] ?? '')]).toEqual([0, expect.objectContaining({ gas: 50_000 })]);
     expect(price).toBeGreaterThan(0n);
   });
