@@ -90,7 +90,7 @@ const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '
 const client = new x402Client().register('${network}', new ExactEvmScheme(privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as \`0x\${string}\`)));
 const pay = wrapFetchWithPayment(fetch, client.setSpendControls({ allowedAssets: [asset] }));
 const answer = await pay(${target}${init});
-console.log(await answer.json(), JSON.parse(atob(String(answer.headers.get('PAYMENT-RESPONSE')))).transaction);
+console.log(answer.status, await answer.json(), JSON.parse(atob(answer.headers.get('PAYMENT-RESPONSE') ?? btoa('{}'))).transaction);
 `;
 }
 
