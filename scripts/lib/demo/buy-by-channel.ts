@@ -30,7 +30,7 @@ interface Purchase {
  */
 export async function buyByChannel(purchase: Purchase): Promise<void> {
   const { network, buyer, path, calls, say } = purchase;
-  say(`\nBuying ${calls} calls over a payment channel  GET ${path}`);
+  say(`\nBuying ${calls} calls over a payment channel, as another buyer, ${buyer.address}  GET ${path}`);
   const asked = await untilChannelsOffered(purchase.origin + path, purchase.stopping);
   const price = BigInt(asked.amount);
   say(`  the 402’s entry ${asked.scheme}: ${formatUsdc(price)} a call, from a deposit of ${depositText(asked)}`);
