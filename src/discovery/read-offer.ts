@@ -22,7 +22,8 @@ const MAX_BODY_BYTES = 64 * 1024;
 /** Base64 as stock clients accept it. A buyer cannot pay a challenge that its client cannot decode. */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
-const ZERO_ADDRESS = /^0x0{40}$/;
+const LIGHTNING = /^lnbtc:/;
+const NON_ZERO = /^(?!0x0{40}$)/;
 
 const BAD_HEADER = 'its PAYMENT-REQUIRED header is no base64 JSON of x402 version 2';
 const NO_HEADER = 'its 402 has version 2 of x402 in the body alone; clients look for it in the PAYMENT-REQUIRED header';
@@ -76,7 +77,7 @@ export function readOffer({ version, accepts }: Challenge, payable: Payable): Te
 
 /** Whether an entry asks for a Lightning payment. */
 function isLightning(entry: unknown): boolean {
-  return String(own(entry, 'network')).startsWith('lnbtc:');
+  return isText(own(entry, 'network'), LIGHTNING);
 }
 
 /** Removes `amount` from a version 1 entry, because clients of version 1 pay `maxAmountRequired`. */
@@ -94,9 +95,14 @@ function isPayable(entry: unknown, version: 1 | 2): boolean {
   const isNamed = [own(extra, 'name'), own(extra, 'version')].every((part) => typeof part === 'string' && part !== '');
   return (
     typeof own(entry, version === 1 ? 'maxAmountRequired' : 'amount') === 'string' &&
-    !ZERO_ADDRESS.test(String(own(entry, 'payTo'))) &&
-    (isGatewayExtra(extra) ? ADDRESS.test(String(own(extra, 'verifyingContract'))) : isPlain(method, isNamed))
+    isText(own(entry, 'payTo'), NON_ZERO) &&
+    (isGatewayExtra(extra) ? isText(own(extra, 'verifyingContract'), ADDRESS) : isPlain(method, isNamed))
   );
+}
+
+/** Whether a seller's value is a text of this form. An object is never turned into one: its own `toString` may be anything. */
+function isText(value: unknown, form: RegExp): boolean {
+  return typeof value === 'string' && form.test(value);
 }
 
 /** Permit2 signs for a contract that every client knows. EIP-3009 signs for the token's own domain, which the entry must name. */

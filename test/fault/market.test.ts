@@ -153,6 +153,9 @@ test('a listing keeps its URL while it is online, whatever URL of its place is s
   expect([listed()?.url, one()?.failures, open.market.all().length]).toEqual([`${A}/x?a=2`, 0, 1]);
 });
 
+/** An object that cannot be made a text. */
+const NO_TEXT = { toString: 1, valueOf: 1 };
+
 describe('is refused, and nothing is listed', () => {
   const slow = async (): Promise<Recorded> => new Promise(() => {});
   const huge = {
@@ -178,6 +181,7 @@ describe('is refused, and nothing is listed', () => {
       400,
       'not_payable_here',
     ],
+    ['one whose values are no text', `${A}/x`, challenge([accept({ network: NO_TEXT })]), 400, 'not_payable_here'],
     ['a broken header', `${A}/x`, { ...base, headers: { 'payment-required': 'e30' } }, 400, 'unreadable_challenge'],
     [
       'a header that is no JSON',

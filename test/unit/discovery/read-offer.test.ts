@@ -5,6 +5,8 @@ import { accept, acceptV1, base64, GATEWAY_EXTRA, NETWORK, PAY_TO, USDC } from '
 const PAYABLE = { network: NETWORK, usdc: USDC };
 const read = (headers: Record<string, string>, body: unknown = '') =>
   readChallenge({ headers, read: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) });
+/** An object that cannot be made a text. */
+const NO_TEXT = { toString: 1, valueOf: 1 };
 const v2 = (accepts: unknown[]): Challenge => ({ version: 2, accepts, whole: {} });
 const v1 = (accepts: unknown[]): Challenge => ({ version: 1, accepts, whole: {} });
 const offer = (challenge: Challenge) => readOffer(challenge, PAYABLE);
@@ -93,6 +95,9 @@ describe('an offer', () => {
       'a way to pay that clients do not know',
       { extra: { assetTransferMethod: 'erc7710', name: 'USDC', version: '2' } },
     ],
+    ['a network that is no text', { network: NO_TEXT }],
+    ['a recipient that is no text', { payTo: NO_TEXT }],
+    ['a gateway’s wallet that is no text', { extra: { ...GATEWAY_EXTRA, verifyingContract: NO_TEXT } }],
     ['a gateway without a wallet', { extra: { ...GATEWAY_EXTRA, verifyingContract: undefined } }],
   ])('is ignored: %s', (_what, more) => {
     const refused = expect.objectContaining({ status: 400, code: 'not_payable_here' });
