@@ -19,12 +19,18 @@ const NS = 2;
 /** `a.root-servers.net` as RFC 1035 writes a name. */
 const ROOT_SERVER = Buffer.from('\x01a\x0croot-servers\x03net\x00', 'latin1');
 const HEADER_BYTES = 12;
+/** RFC 1035: what an answer says instead of records. */
+const CODES = { NOERROR: 0, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
+type Code = keyof typeof CODES;
 
 /**
- * Starts it; `zone` gets the name and how often it was asked for with that type before.
- * It knows the root's name servers unless `isOffline`, which leaves it without any name but the zone's.
+ * Starts it; `zone` gets the name and how often it was asked for with that type before. `root` is what it says of the root's name servers: `null` has
+ * it drop the question. By default it knows one.
  */
-export async function startNameServer(zone: Zone, { isOffline = false } = {}): Promise<NameServer> {
+export async function startNameServer(
+  zone: Zone,
+  { root = 'known' }: { root?: Code | 'known' | null } = {},
+): Promise<NameServer> {
   const asked: string[] = [];
   const counts = new Map<string, number>();
   const answers = new Map<string, Buffer>();
@@ -32,7 +38,9 @@ export async function startNameServer(zone: Zone, { isOffline = false } = {}): P
     const { name, type, end } = readQuestion(query);
     const { port, address: host } = from;
     if (type === NS && name === '') {
-      return socket.send(answer(query.subarray(0, end), type, isOffline ? [] : [ROOT_SERVER], !isOffline), port, host);
+      if (root === null) return;
+      const [servers, code]: [Buffer[], Code] = root === 'known' ? [[ROOT_SERVER], 'NOERROR'] : [[], root];
+      return socket.send(answer(query.subarray(0, end), type, servers, code), port, host);
     }
     const kind = TYPES[type];
     if (kind === undefined) return;
@@ -46,7 +54,12 @@ export async function startNameServer(zone: Zone, { isOffline = false } = {}): P
     asked.push(question);
     const addresses = zone(name, before);
     const wanted = addresses.filter((address) => address.includes(':') === (kind === 'AAAA'));
-    const reply = answer(query.subarray(0, end), type, wanted.map(bytesOf), addresses.length > 0);
+    const reply = answer(
+      query.subarray(0, end),
+      type,
+      wanted.map(bytesOf),
+      addresses.length > 0 ? 'NOERROR' : 'NXDOMAIN',
+    );
     answers.set(sent, reply);
     socket.send(reply, port, host);
   });
@@ -73,10 +86,10 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
 }
 
 /** RFC 1035: the question again, then one record for each datum, with a time to live of zero. */
-function answer(query: Buffer, type: number, data: readonly Buffer[], exists: boolean): Buffer {
+function answer(query: Buffer, type: number, data: readonly Buffer[], code: Code): Buffer {
   const head = Buffer.from(query);
-  // A response, recursion available; 3 is NXDOMAIN.
-  head.writeUInt16BE(exists ? 0x8180 : 0x8183, 2);
+  // A response, recursion available.
+  head.writeUInt16BE(0x8180 + CODES[code], 2);
   head.writeUInt16BE(data.length, 6);
   head.writeUInt32BE(0, 8);
   const records = data.map((bytes) => {

@@ -27,14 +27,28 @@ test('a name that does not exist is 404, not a failure', async () => {
   await expect(found).rejects.toMatchObject({ status: 404, code: 'host_not_found' });
 });
 
-test('a name server that knows no name at all, not even the root, does not say that a name does not exist', async () => {
-  const offline = await startNameServer(() => [], { isOffline: true });
-  const found = createResolve([offline.address])('example.com', signal);
-  await expect(found).rejects.toMatchObject({
-    ...{ at: 'connecting', message: 'its name cannot be resolved now', mayBeOurs: true },
-  });
-  await offline.stop();
-});
+test.each(['NXDOMAIN', 'NOERROR'] as const)(
+  'a name server that knows no name at all, not even the root (%s), does not say that a name does not exist',
+  async (root) => {
+    const offline = await startNameServer(() => [], { root });
+    const found = createResolve([offline.address])('example.com', signal);
+    await expect(found).rejects.toMatchObject({
+      ...{ at: 'connecting', message: 'its name cannot be resolved now', mayBeOurs: true },
+    });
+    await offline.stop();
+  },
+);
+
+test.each(['REFUSED', 'SERVFAIL', 'NOTIMP', null] as const)(
+  'a name server that does not answer for the root (%s) is believed that a name does not exist',
+  async (root) => {
+    const filtering = await startNameServer(() => [], { root });
+    // The client's time-out for connecting: the answer comes before.
+    const found = createResolve([filtering.address])('gone.example', AbortSignal.timeout(3000));
+    await expect(found).rejects.toMatchObject({ status: 404, code: 'host_not_found' });
+    await filtering.stop();
+  },
+);
 
 test('name servers that refuse to answer may be ours as well as the name’s', async () => {
   const refusing = createResolve(['127.0.0.1:9']);
