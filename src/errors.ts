@@ -75,8 +75,13 @@ export class UpstreamFailed extends AppError {
 
 /** 503: the service cannot do this now. Nothing was started. `charged` is `unknown` where the payment may have moved money before. */
 export class Unavailable extends AppError {
-  constructor(code: string, detail: string, retryAfterSeconds = 5, charged: false | 'unknown' = false) {
-    super(503, code, detail, { retryAfterSeconds, charged });
+  constructor(
+    code: string,
+    detail: string,
+    retryAfterSeconds = 5,
+    { charged = false, cause }: { charged?: false | 'unknown'; cause?: unknown } = {},
+  ) {
+    super(503, code, detail, { retryAfterSeconds, charged, cause });
   }
 }
 

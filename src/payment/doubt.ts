@@ -30,7 +30,8 @@ export async function checkable<T>(check: () => Promise<T>): Promise<T> {
     return await check();
   } catch (error) {
     if (!(error instanceof UpstreamFailed)) throw error;
-    throw new Unavailable('settlement_unavailable', `payments cannot be checked now: ${error.message}`);
+    const detail = `payments cannot be checked now: ${error.message}`;
+    throw new Unavailable('settlement_unavailable', detail, 5, { cause: error });
   }
 }
 
@@ -63,7 +64,8 @@ function asUnknown(error: AppError): AppError {
   // A conflict says itself what to present.
   const detail = status === 409 ? message : `${message} ${AGAIN}`;
   // Stays one, because it never counts as the buyer's doing.
-  if (error instanceof Unavailable) return new Unavailable(code, detail, retryAfterSeconds, 'unknown');
+  if (error instanceof Unavailable)
+    return new Unavailable(code, detail, retryAfterSeconds, { charged: 'unknown', cause });
   return new AppError(status, code, detail, {
     charged: 'unknown',
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),

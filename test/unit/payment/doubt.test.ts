@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AppError, BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { asAppError } from '../../../src/http/framework-errors.ts';
-import { inDoubt, openUntilKnown, settlementUnknown } from '../../../src/payment/doubt.ts';
+import { checkable, inDoubt, openUntilKnown, settlementUnknown } from '../../../src/payment/doubt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 
 /** What a run ends with. */
@@ -24,6 +24,14 @@ test('once an intent is stored, whatever fails leaves the settlement unknown; wh
     expect(await endOf(openUntilKnown(failing(error)))).toMatchObject({
       ...{ status: 503, code: 'settlement_unknown', charged: 'unknown', cause: error },
     });
+});
+
+test('a check whose source fails is 503, and its log line has the failure, also of an authorization that reverted before', async () => {
+  const cause = new UpstreamFailed('chain', 'away');
+  const check = () => checkable(failing(cause));
+  const unavailable = { status: 503, code: 'settlement_unavailable', retryAfterSeconds: 5, cause };
+  expect(await endOf(check())).toMatchObject({ ...unavailable, charged: false });
+  expect(await endOf(inDoubt(check))).toMatchObject({ ...unavailable, charged: 'unknown' });
 });
 
 describe('an authorization that reverted before', () => {

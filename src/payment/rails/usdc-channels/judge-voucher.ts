@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import { inDoubt } from '../../doubt.ts';
+import { checkable, inDoubt } from '../../doubt.ts';
 import { isSameRequest } from '../../known-payment.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
@@ -55,7 +55,7 @@ export function createJudgeVoucher(options: JudgeVoucherOptions) {
     order: PaidOrder,
     { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
   ): Promise<Delivery | null> {
-    const look = () => fitOf(voucher, order, known);
+    const look = () => checkable(() => fitOf(voucher, order, known));
     const fitting = await (isDoubted ? inDoubt(look) : look());
     if ('again' in fitting) return fitting.again;
     await checkClaims(options, fitting.channel, order.price);

@@ -18,6 +18,8 @@ import type { Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-rules.ts';
 
+const PAID = 'the refund is paid; its channel cannot be read now';
+
 /** Milliseconds between two looks at the operation's row. */
 const POLL_MS = 100;
 
@@ -120,8 +122,7 @@ async function deliver(
 ): Promise<Delivery> {
   if (state === 'failed' || !transaction) throw new PaymentRefused(reason('refund_transaction_failed'));
   const channel = await openUntilKnown(() => store.get(channelId));
-  if (!channel)
-    throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now', 5, 'unknown');
+  if (!channel) throw new Unavailable('ledger_unavailable', PAID, 5, { charged: 'unknown' });
   return { body: Buffer.from('{}'), receipt: refundReceipt(channel, transaction, amount), at: endedAt };
 }
 

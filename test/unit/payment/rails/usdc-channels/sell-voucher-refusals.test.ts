@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { TooMany, Unavailable } from '../../../../../src/errors.ts';
+import { TooMany, Unavailable, UpstreamFailed } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../../../src/lib/secp256k1.ts';
 import type { PaidOrder } from '../../../../../src/payment/rail.ts';
@@ -158,6 +158,19 @@ describe('a voucher is refused', () => {
     await bed.stores.payments.reserve({ ...depositSale('d', 'a', PRICE), channel: charge }, 0, null);
     await expect(present(2n * PRICE, orderOf('a', { price: 2n * PRICE }))).rejects.toEqual(refused('channel_busy'));
     expect(runs).toBe(0);
+  });
+
+  test('while the chain cannot be read, which is no failure of the data that is sold', async () => {
+    const cause = new UpstreamFailed('chain', 'no provider answered');
+    const away = open({ read: () => Promise.reject(cause) });
+    const unavailable = { status: 503, code: 'settlement_unavailable', retryAfterSeconds: 5, cause };
+    await bed.clock.advance(700_000);
+    await expect(present(PRICE, orderOf(), away)).rejects.toMatchObject({ ...unavailable, charged: false });
+    // One that may be charged already is in doubt.
+    await present(PRICE);
+    await bed.clock.advance(700_000);
+    await expect(present(PRICE, orderOf('b'), away)).rejects.toMatchObject({ ...unavailable, charged: 'unknown' });
+    expect(runs).toBe(1);
   });
 
   test('while charges wait for a claim that cannot be sent', async () => {
