@@ -11,20 +11,31 @@ import type { ChainCheck } from './chain-check.ts';
 const CONTRACTS_PER_MINUTE = 120;
 /** For one client: a fifteenth of the total. A new wallet needs one check, and counts as a customer after its first payment. */
 const MOST_OF_CLIENT = 8;
-/** Further checks per minute, for payers that have paid here before. Other payers cannot use these up. */
+/** Further checks per minute, for payers that have paid here before. */
 const CUSTOMERS_PER_MINUTE = 60;
+/** Of these for one client: anyone can name such a payer, since the signature is not proven yet. */
+const MOST_CUSTOMERS_OF_CLIENT = 4;
 
 /** Limits how many contracts are asked for their signature. */
 export interface ContractBudget {
   /** Counts a check for a client and returns 0. Or counts nothing and returns the seconds until it may be tried again. */
-  take(client: string, hasPaid: boolean): number;
+  take(asker: Pick<Asker, 'client' | 'hasFailed'>, hasPaid: boolean): number;
 }
 
-/** The budget of a process. All rails share one, so that a second way to pay does not double what a client may cause. */
+/**
+ * The budget of a process. All rails share one, so that a second way to pay does not double what a client may cause. A payer that has paid before is
+ * checked out of what is kept for such payers, then out of the rest. After an uncharged failure, as of a wrong signature, its client gets nothing of
+ * what is kept in this minute.
+ */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
-  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
-  return { take: (client, hasPaid) => (hasPaid ? customers : newcomers).take(client) };
+  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock, MOST_CUSTOMERS_OF_CLIENT);
+  return {
+    take({ client, hasFailed }, hasPaid) {
+      const isKeptFor = hasPaid && !hasFailed && customers.take(client) === 0;
+      return isKeptFor ? 0 : newcomers.take(client);
+    },
+  };
 }
 
 interface SignatureCheckOptions {
@@ -52,7 +63,7 @@ export function createSignatureCheck({ check, digestOf, status, hasPaid, contrac
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(status);
-    const waitSeconds = contracts.take(asker.client, await hasPaid(authorization));
+    const waitSeconds = contracts.take(asker, await hasPaid(authorization));
     if (waitSeconds > 0)
       throw new TooMany(
         'contract_signatures',

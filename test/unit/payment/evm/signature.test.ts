@@ -23,7 +23,7 @@ let hasCode: boolean;
 let answer: string;
 let codeRefused: string | null;
 let hasPaid: boolean;
-let check: (authorization: Authorization, client?: string) => Promise<Look | null>;
+let check: (authorization: Authorization, client?: string, hasFailed?: boolean) => Promise<Look | null>;
 beforeEach(async () => {
   [hasCode, answer, codeRefused, hasPaid] = [false, NO, null, false];
   node = await startRpcServer({
@@ -44,8 +44,8 @@ beforeEach(async () => {
     hasPaid: async () => hasPaid,
     contracts: createContractBudget(clock),
   });
-  check = async (authorization, client = 'client') => {
-    const end = checked(authorization, { client, hasFailed: false, signal: new AbortController().signal });
+  check = async (authorization, client = 'client', hasFailed = false) => {
+    const end = checked(authorization, { client, hasFailed, signal: new AbortController().signal });
     // Awaited below; the clock must go on first, by the moment in which others may join the read.
     end.catch(() => {});
     await clock.advance(4);
@@ -136,6 +136,24 @@ describe('contracts that are asked for their signature', () => {
     await expect(check(foreign(), 'late')).rejects.toMatchObject({ code: 'contract_signatures' });
     hasPaid = true;
     await check(foreign(), 'late');
+  });
+
+  test('are kept for payers that have paid before, although anyone can name such a payer in a payment', async () => {
+    [hasCode, hasPaid] = [true, true];
+    // Each request of a client comes before the failure of its first one is noted; then all come after it.
+    for (let client = 0; client < 14; client++)
+      for (let at = 0; at < 30; at++) await check(foreign(), `greedy ${client}`).catch(() => {});
+    for (let client = 0; client < 60; client++)
+      for (let at = 0; at < 9; at++) await check(foreign(), `failed ${client}`, true).catch(() => {});
+    answer = MAGIC;
+    await expect(check(foreign(), 'failed late', true)).rejects.toMatchObject({ code: 'contract_signatures' });
+    for (let at = 0; at < 2; at++) await check(foreign(), 'late');
+  });
+
+  test('are twelve a minute for a client whose payer has paid before', async () => {
+    [hasCode, answer, hasPaid] = [true, MAGIC, true];
+    for (let at = 0; at < 12; at++) await check(foreign(), 'customer');
+    await expect(check(foreign(), 'customer')).rejects.toMatchObject({ code: 'contract_signatures' });
   });
 
   test('are asked for a refused client again when the minute is over, which the refusal names', async () => {
