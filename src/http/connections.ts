@@ -24,11 +24,19 @@ const LINGER_MS = 1000;
  */
 const MOST_LINGERING = 64;
 const RETRY_AFTER_SECONDS = 5;
+/** Connections of the total that only loopback and trusted proxies may have: probes and the operator get in while clients hold the rest. */
+const RESERVED_CONNECTIONS = 32;
+/** The most that the reserve may take of the total, and the most that one client and one IPv6 /48 may hold of it. */
+const RESERVED_SHARE = 8;
+const CLIENT_SHARE = 8;
+const SITE_SHARE = 4;
 
 const AT_CLIENT =
-  'a client holds as many connections as CONNECTIONS_PER_CLIENT allows, and gets 503 for more: ' +
-  'if it is a proxy, name it in TRUSTED_PROXIES';
-const AT_ALL = 'as many connections are open as MAX_CONNECTIONS allows; new ones get 503';
+  'a client holds as many connections as CONNECTIONS_PER_CLIENT and its share of MAX_CONNECTIONS allow, and gets 503 ' +
+  'for more: if it is a proxy, name it in TRUSTED_PROXIES';
+const AT_ALL =
+  'as many connections are open as MAX_CONNECTIONS allows; new ones get 503, those of loopback and TRUSTED_PROXIES ' +
+  'once their reserve is used up too';
 
 const UNREAD = 'No request was read on this one: present a payment that it had again.';
 const DETAIL = {
@@ -38,7 +46,7 @@ const DETAIL = {
 
 /** How many connections may be open. 0 is off. */
 export interface ConnectionLimits {
-  /** Of one client: an IPv4 address or an IPv6 /64. A /48 may have four times as many. */
+  /** Of one client: an IPv4 address or an IPv6 /64. A /48 may have four times as many. No client has more than its share of the total. */
   readonly perClient: number;
   /** Of all clients. Null: as many as the process may open files, less a reserve. */
   readonly most: number | null;
@@ -64,11 +72,11 @@ interface Refusal {
 /**
  * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a
  * 503 and is closed before the HTTP parser sees it, so none of its requests is read, and nothing is sold on it.
- * Loopback and trusted proxies are counted in the total alone.
+ * Loopback and trusted proxies are counted in the total alone, and have a reserve of it.
  */
 export function limitConnections(server: Server, { limits, trustedProxies, clock, log, metrics }: Parts): void {
-  const { perClient } = limits;
   const most = limits.most ?? connectionsWithin(descriptorLimit());
+  const { ofClient, ofSite, reserved } = sharesOf(limits.perClient, most);
   const isProxy = matcherOf(trustedProxies);
   const held = new Map<string, number>();
   const logged = createMinuteWindows(clock);
@@ -76,16 +84,19 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
   let open = 0;
   const refused = publish(metrics, () => open, most);
 
+  const isTrusted = (address: string): boolean => isLoopback(address) || isProxy(address);
+
   /** The keys under which a connection is counted, each with its limit. */
   function limitsOf(address: string): (readonly [key: string, limit: number])[] {
-    if (perClient === 0 || isLoopback(address) || isProxy(address)) return [];
+    if (ofClient === 0 || isTrusted(address)) return [];
     const client = clientKey(address);
     const site = siteKey(client);
-    return [[client, perClient], ...(site === null ? [] : ([[site, perClient * CLIENTS_PER_SITE]] as const))];
+    return [[client, ofClient], ...(site === null ? [] : ([[site, ofSite]] as const))];
   }
 
-  function refusalOf(counted: ReturnType<typeof limitsOf>): Refusal | null {
-    if (most > 0 && open >= most) return { limit: 'all', client: 'all', connections: open };
+  function refusalOf(address: string, counted: ReturnType<typeof limitsOf>): Refusal | null {
+    const isFull = most > 0 && open >= (isTrusted(address) ? most : most - reserved);
+    if (isFull) return { limit: 'all', client: 'all', connections: open };
     const full = counted.find(([key, limit]) => (held.get(key) ?? 0) >= limit);
     return full ? { limit: 'client', client: full[0], connections: full[1] } : null;
   }
@@ -108,8 +119,9 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    const counted = limitsOf(socket.remoteAddress ?? '');
-    const refusal = refusalOf(counted);
+    const address = socket.remoteAddress ?? '';
+    const counted = limitsOf(address);
+    const refusal = refusalOf(address, counted);
     if (refusal === null) {
       hold(socket, counted);
       for (const listener of accept) listener.call(server, socket);
@@ -121,6 +133,18 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
       log.warn({ ...(limit === 'client' && { client }), connections }, limit === 'client' ? AT_CLIENT : AT_ALL);
     refuse(socket, limit);
   });
+}
+
+/** What one client and one IPv6 /48 may hold, at least one connection, and what is kept for loopback and trusted proxies. 0 is no limit. */
+function sharesOf(perClient: number, most: number): { ofClient: number; ofSite: number; reserved: number } {
+  const perSite = perClient * CLIENTS_PER_SITE;
+  if (most === 0) return { ofClient: perClient, ofSite: perSite, reserved: 0 };
+  const shareOf = (limit: number, parts: number): number => Math.min(limit, Math.max(1, Math.floor(most / parts)));
+  return {
+    ofClient: shareOf(perClient, CLIENT_SHARE),
+    ofSite: shareOf(perSite, SITE_SHARE),
+    reserved: Math.min(RESERVED_CONNECTIONS, Math.floor(most / RESERVED_SHARE)),
+  };
 }
 
 /** Returns the function that answers and closes a connection that no parser reads. */

@@ -148,6 +148,32 @@ describe('all connections', () => {
     expect(await ask(await from('192.0.2.2'))).toBe(200);
   });
 
+  test('leave an eighth, and at most 32, to loopback and trusted proxies', async () => {
+    const { from } = await open({ MAX_CONNECTIONS: '16', TRUSTED_PROXIES: '10.0.0.0/8' });
+    for (let client = 1; client <= 14; client += 1) expect(await ask(await from(`192.0.2.${client}`))).toBe(200);
+    expect(await ask(await from('192.0.2.15'))).toBe(503);
+    for (const trusted of ['127.0.0.1', '10.1.2.3']) expect(await ask(await from(trusted))).toBe(200);
+    for (const address of ['127.0.0.1', '192.0.2.16']) expect(await ask(await from(address))).toBe(503);
+
+    const { from: many } = await open({ MAX_CONNECTIONS: '300', CONNECTIONS_PER_CLIENT: '0' });
+    for (let count = 1; count < 268; count += 1) await many('192.0.2.1');
+    expect(await ask(await many('192.0.2.1'))).toBe(200);
+    expect(await ask(await many('192.0.2.2'))).toBe(503);
+    expect(await ask(await many('::1'))).toBe(200);
+  });
+
+  test('are shared: one client has at most an eighth, and an IPv6 /48 a quarter', async () => {
+    const { from, warnings } = await open({ MAX_CONNECTIONS: '24' });
+    for (let count = 0; count < 3; count += 1) expect(await ask(await from('192.0.2.1'))).toBe(200);
+    expect(await ask(await from('192.0.2.1'))).toBe(503);
+    for (let count = 0; count < 6; count += 1) expect(await ask(await from(`2001:db8:1:${count % 3}::1`))).toBe(200);
+    expect(await ask(await from('2001:db8:1:4::1'))).toBe(503);
+    expect(warnings()).toMatchObject([
+      { client: '192.0.2.1', connections: 3 },
+      { client: '2001:db8:1::/48', connections: 6 },
+    ]);
+  });
+
   test('that are refused and never end are closed, the first ones after a second', async () => {
     const { from } = await open({ MAX_CONNECTIONS: '1' });
     await from('192.0.2.1');
