@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Unavailable } from '../errors.ts';
 import { type Price, priceFromUsd } from './price.ts';
 
 type Json = Record<string, unknown>;
@@ -37,8 +38,11 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   reportsFault?(reply: z.output<R>): boolean;
   /** Checks parameters that only the configuration can judge; throws BadParameter. On priced routes it runs before every payment check. */
   checkParams?(params: z.output<P>, sources: S): void;
-  /** For paid endpoints: whether the configuration has what it reads. Where not, its route answers 503, and no list names it. */
-  isConfigured?(sources: S): boolean;
+  /**
+   * For paid endpoints: the 503 where the configuration lacks what it reads, else null. Its route then answers nothing else but payments from before,
+   * and no list names it.
+   */
+  notConfigured?(sources: S): Unavailable | null;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 

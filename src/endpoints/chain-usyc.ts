@@ -51,6 +51,10 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
+function notConfigured(): Unavailable {
+  return new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
+}
+
 /** The price of USYC as its on-chain oracle publishes it. */
 export const chainUsyc = defineEndpoint({
   path: '/chain/usyc',
@@ -86,11 +90,9 @@ export const chainUsyc = defineEndpoint({
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
-  isConfigured: ({ usyc }) => usyc !== null,
+  notConfigured: ({ usyc }) => (usyc === null ? notConfigured() : null),
   async run(_params, { chain, clock, usyc }: Pick<Sources, 'chain' | 'clock' | 'usyc'>, signal) {
-    if (usyc === null) {
-      throw new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
-    }
+    if (usyc === null) throw notConfigured();
     const block = await readNewestNumber(chain);
     const { decimals, rounds, supply } = await readOracle(chain, usyc, block, MAX_ROUNDS, { signal });
     const show = ({ id, at, answer }: Round) => ({ round: `${id}`, at, usd: formatUnits(answer, decimals) });

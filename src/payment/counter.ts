@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import { NotFound } from '../errors.ts';
+import { type AppError, NotFound } from '../errors.ts';
 import type { Credential, Demand, Quote, Receipt, RequestMessage } from './protocol.ts';
 import type { PaymentRefused } from './refusal.ts';
 
@@ -48,12 +48,16 @@ const NOT_SOLD =
   'This route is not sold here. GET /v1/paid lists those that are sold in USDC, GET /v1/lightning those in bitcoin.';
 
 /**
- * The counter of a route that is not sold any more. It offers nothing: an unpaid request gets 404. A payment from
- * before is judged by its row or its invoice, so that a buyer who paid gets the answer; a refused one gets 404 too.
+ * The counter of a route that is not sold any more. It offers nothing: an unpaid request gets `refusal`, by default 404.
+ * A payment from before is judged by its row or its invoice, so that a buyer who paid gets the answer; a refused one
+ * gets the refusal too.
  */
-export function onlyKnown<Order>(counter: Counter<Order>): Counter<Ask> {
+export function onlyKnown<Order>(
+  counter: Counter<Order>,
+  refusal: () => AppError = () => new NotFound(NOT_SOLD, 'no_such_route'),
+): Counter<Ask> {
   const refuse = (): never => {
-    throw new NotFound(NOT_SOLD, 'no_such_route');
+    throw refusal();
   };
   return {
     // What cannot be sold need not be read.

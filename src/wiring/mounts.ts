@@ -119,11 +119,17 @@ type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;
 /** Makes each priced mount with its gate. A route that is not sold there any more has one for payments from before. */
 function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
   const { segment: chainSegment } = config.network;
-  const catalogue = [...parts.catalogue, ...off];
+  // Of what the configuration cannot answer, only payments from before are answered, as of what is off.
+  const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
+  const catalogue = [...known, ...off];
   const gateOf = (counterOf: CounterOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
     createGate<Sources>({
-      counterOf: (endpoint) =>
-        endpoint.isOff || !sells(endpoint) ? onlyKnown(counterOf(endpoint)) : counterOf(endpoint),
+      counterOf(endpoint) {
+        const missing = endpoint.notConfigured?.(sources);
+        const counter = counterOf(endpoint);
+        if (missing) return onlyKnown(counter, () => missing);
+        return endpoint.isOff || !sells(endpoint) ? onlyKnown(counter) : counter;
+      },
       protocol,
       log,
     });

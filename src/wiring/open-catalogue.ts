@@ -35,7 +35,7 @@ export function openCatalogue(
 
 /** The entries that lists, documents and tools name: those that this configuration can answer. */
 export function listedEntries<S>(catalogue: readonly Endpoint<S>[], sources: S): readonly Endpoint<S>[] {
-  return catalogue.filter(({ isConfigured = () => true }) => isConfigured(sources));
+  return catalogue.filter(({ notConfigured }) => !notConfigured?.(sources));
 }
 
 /** Names the routes that no rail sells. Lightning is no rail of `/v1/paid`. */
