@@ -111,6 +111,33 @@ describeInBrowser('a Lightning payment from the reference', (browser) => {
     expect([presented.length, new Set(presented).size]).toEqual([2, 1]);
   });
 
+  test('made for an invoice that a newer one or a reload has replaced brings the answer of the call it was asked for', async () => {
+    const { page } = await ask(null, 'phone');
+    const text = String(await invoice(page).locator('code').textContent());
+    const tryIt = page.locator(`#${ROUTE}`).getByRole('button', { name: 'Try it' });
+    // The same call has this invoice still, another call another one.
+    await page.reload();
+    await tryIt.click();
+    await expect.poll(() => invoice(page).locator('code').textContent()).toBe(text);
+    await page.locator(`#${ROUTE} [name="tag"]`).fill('other');
+    await tryIt.click();
+    await expect.poll(() => invoice(page).locator('code').textContent()).not.toBe(text);
+    const field = page.getByLabel('The preimage that your wallet shows');
+    const send = page.getByRole('button', { name: 'Present the proof' });
+    await field.fill('0'.repeat(64));
+    await send.click();
+    const said = () => field.evaluate((one) => (one as unknown as { validationMessage: string }).validationMessage);
+    await expect.poll(said).toContain('belongs to no invoice that was shown here');
+    await field.fill(await lightning.pay(text));
+    await send.click();
+    expect(await sold(page)).toMatchObject({ tag: 'none' });
+    // What has brought its answer is not shown again.
+    await page.reload();
+    await tryIt.click();
+    await expect.poll(() => invoice(page).locator('code').count()).toBe(1);
+    expect(await invoice(page).locator('code').textContent()).not.toBe(text);
+  });
+
   test('that the wallet declines leaves the invoice where it is', async () => {
     const { page } = await ask(() => Promise.reject(new Error('User cancelled')));
     await invoice(page)

@@ -1,4 +1,5 @@
 import encodeQR from 'qr';
+import { expiryOf, forgetSale, openSale, rememberSale, replaceSale, saleOf } from './lightning-sales.js';
 import { rememberPurchase } from './purchases.js';
 import { element, showAnswer, showText } from './reference-outcome.js';
 
@@ -9,9 +10,12 @@ import { element, showAnswer, showText } from './reference-outcome.js';
 
 /**
  * An entry of `accepts` on a Lightning network.
- * @typedef {{ network: string, amount: string, extra: { invoice: string } }} Offer
+ * @typedef {{ network: string, amount: string, maxTimeoutSeconds: number, extra: { invoice: string } }} Offer
  */
-/** @typedef {{ url: string, offer: Offer }} Sale The call that an invoice pays, byte for byte. */
+/**
+ * The call that an invoice pays, byte for byte, and when the invoice expires, in Unix milliseconds.
+ * @typedef {{ url: string, offer: Offer, expiresAt: number, isReplaced?: boolean }} Sale
+ */
 /** @typedef {{ enable(): Promise<void>, sendPayment(invoice: string): Promise<{ preimage: string }> }} WebLn */
 
 const MSAT_PER_SAT = 1000n;
@@ -49,10 +53,31 @@ export function offerProof(form) {
   const fresh = element('button', { type: 'button', className: 'quiet' }, 'Ask for another invoice');
   fresh.addEventListener('click', () => {
     unanswered.delete(form);
+    replaceSale(paid.sale);
     form.requestSubmit();
   });
   form.querySelector('.outcome')?.append(fresh);
   return true;
+}
+
+/**
+ * Shows the invoice of a call that was asked for before and can still be paid, and returns true: it may be paid already, and another one would be paid
+ * again.
+ * @param {HTMLFormElement} form @param {string} url
+ */
+export function showOpen(form, url) {
+  const sale = openSale(url);
+  if (sale === undefined) return false;
+  showText(form, 'The invoice of this call can still be paid. If it is, present the preimage that your wallet shows.');
+  form.querySelector('.outcome')?.append(invoicePart(form, sale));
+  return true;
+}
+
+/** The sale of an invoice that came now. @param {string} url @param {Offer} offer @returns {Sale} */
+export function saleFor(url, offer) {
+  const sale = { url, offer, expiresAt: expiryOf(offer) };
+  rememberSale(sale);
+  return sale;
 }
 
 /** How to pay an invoice: its QR code, a copy of it, a wallet of the device or the browser; and where its proof goes. */
@@ -100,11 +125,18 @@ function proofPart(form, sale, preimage) {
   const id = `${form.closest('.op')?.id}-preimage`;
   const field = document.createElement('input');
   Object.assign(field, { id, value: preimage, autocomplete: 'off', spellcheck: false });
+  /** @param {string} why */
+  const refuse = (why) => {
+    field.setCustomValidity(why);
+    field.reportValidity();
+  };
   const send = async () => {
     const proof = field.value.trim().toLowerCase();
-    if (/^[0-9a-f]{64}$/.test(proof)) return present(form, sale, proof);
-    field.setCustomValidity('The preimage is 64 hex digits. A wallet shows it beside the payment.');
-    field.reportValidity();
+    if (!/^[0-9a-f]{64}$/.test(proof))
+      return refuse('The preimage is 64 hex digits. A wallet shows it beside the payment.');
+    const paid = await saleOf(proof, sale);
+    if (paid) return present(form, paid, proof);
+    refuse('This preimage belongs to no invoice that was shown here. Look at it again in your wallet.');
   };
   field.addEventListener('input', (event) => {
     event.stopPropagation();
@@ -150,6 +182,7 @@ async function present(form, sale, preimage) {
     return showAnswer(form, answer, tookMs, { before });
   }
   unanswered.delete(form);
+  forgetSale(sale);
   const { transaction } = JSON.parse(atob(answer.headers.get('payment-response') ?? '') || '{}');
   const { pathname, search } = new URL(sale.url);
   if (transaction) rememberPurchase([transaction], `GET ${pathname}${search}`);

@@ -57,11 +57,12 @@ async function tryOut(form) {
   const lightning = isLightning ? await import('./reference-lightning.js') : null;
   if (lightning?.offerProof(form)) return;
   const { url, init } = callOf(form);
+  if (lightning?.showOpen(form, url)) return;
   const began = performance.now();
   const answer = await fetch(url, init);
   const tookMs = performance.now() - began;
   const offer = lightning?.invoiceIn(answer);
-  const before = lightning && offer ? [lightning.invoicePart(form, { url, offer })] : [];
+  const before = lightning && offer ? [lightning.invoicePart(form, lightning.saleFor(url, offer))] : [];
   await showAnswer(form, answer, tookMs, { before });
 }
 
