@@ -164,23 +164,26 @@ const MAX_CONTESTED = 10_000;
 
 /**
  * Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign an invoice of its own over the
- * same hash. A failed read counts nothing.
+ * same hash. Anyone with two keys can contest a hash of their own at the facilitator for nothing. A hash that one of our own routes sold for was paid to
+ * our node, so these are counted apart. A failed read counts nothing.
  */
 function createContested(registry: Registry, claims: LightningStore) {
   const counter = new Counter({
     name: 'lightning_contested_hashes_total',
-    help: 'Payment hashes that two payees claimed, here or through the facilitator',
+    help: 'Payment hashes that two payees claimed: paid to our node, or claimed by others through the facilitator alone',
+    labelNames: ['payee'],
     registers: [registry],
   });
+  for (const payee of ['ours', 'others'] as const) counter.inc({ payee }, 0);
   const counted = new Map<string, true>();
   return {
     /** The claim that a key has now; null where it has none, or where it cannot be read. */
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
-    note({ payTo, paymentHash }: NewClaim, other: Claim | null): void {
+    note({ payTo, paymentHash, grant }: NewClaim, other: Claim | null): void {
       const hash = Buffer.from(paymentHash).toString('hex');
       if (!other || Buffer.compare(other.payTo, payTo) === 0 || counted.has(hash)) return;
       setNewest(counted, hash, true, MAX_CONTESTED);
-      counter.inc();
+      counter.inc({ payee: grant || other.grant ? 'ours' : 'others' });
     },
   };
 }

@@ -350,7 +350,7 @@ describe('one proof is one answer', () => {
     }
     // The hash is counted once, however often both payees come.
     const metrics = (await call(service.origin, '/metrics')).body;
-    expect(metrics).toMatch(/^lightning_contested_hashes_total 1$/m);
+    expect(metrics).toMatch(/^lightning_contested_hashes_total\{payee="ours"\} 1$/m);
   });
 
   test('for its request in every form of the request line, and for no other request', async () => {
