@@ -32,8 +32,16 @@ export function usedUp(cap: ReachedCap): string {
   return `${USED_UP[cap]} Nothing was claimed: wait for Retry-After, and settle the same proof again.`;
 }
 
-/** What each reason of the facilitator means, and what mends it. `daily_cap_reached` has its words from `usedUp`. */
-export const MESSAGES = { ...LNBTC_REFUSALS, ...OWN_MESSAGES };
+/**
+ * What each reason of the facilitator means, and what mends it. `daily_cap_reached` has its words from `usedUp`.
+ * The reader is a seller. A buyer reads other words about a spent proof at our own routes.
+ */
+export const MESSAGES = {
+  ...LNBTC_REFUSALS,
+  ...OWN_MESSAGES,
+  duplicate_settlement:
+    'This proof was claimed before. If you settled it yourself and have not served it, serve; otherwise refuse.',
+};
 
 /** Every `errorReason` that has one message. */
 export type FacilitatorReason = keyof typeof MESSAGES;

@@ -19,7 +19,7 @@ const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
 const DUPLICATE = {
   success: false,
   errorReason: 'duplicate_settlement',
-  message: MESSAGES.duplicate_settlement,
+  message: 'This proof was claimed before. If you settled it yourself and have not served it, serve; otherwise refuse.',
   transaction: '',
   network: NETWORK,
 };
