@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { LoopbackServer } from '../loopback.ts';
 import { type JsonAnswer, type JsonRequest, startJsonServer } from './json-server.ts';
+import type { Received } from './node.ts';
 
 /** The node behind the REST interface. */
 interface LndRestOptions {
@@ -10,8 +11,8 @@ interface LndRestOptions {
   createInvoice(order: { amountMsat: bigint; descriptionHash: Uint8Array; expirySeconds: number }): string;
   /** The payment hash of an invoice, in hex. */
   hashOf(invoice: string): string;
-  /** Millisatoshis received for a payment hash. */
-  readonly received: ReadonlyMap<string, bigint>;
+  /** Received payments by payment hash in hex. */
+  readonly received: ReadonlyMap<string, Received>;
 }
 
 /** LND's REST interface of a node, with its only macaroon. */
@@ -62,9 +63,11 @@ export async function startLndRest({
     const invoice = invoices.get(hash);
     if (invoice === undefined) return failure(404, 5, 'unable to locate invoice');
     const paid = received.get(hash);
-    const [settled, state] = paid === undefined ? [false, 'OPEN'] : [true, 'SETTLED'];
-    const body = { payment_request: invoice, settled, state, amt_paid_msat: String(paid ?? 0n) };
-    return { status: 200, body };
+    if (paid === undefined)
+      return { status: 200, body: { payment_request: invoice, settled: false, state: 'OPEN', amt_paid_msat: '0' } };
+    const body = { payment_request: invoice, settled: true, state: 'SETTLED', amt_paid_msat: String(paid.amountMsat) };
+    if (paid.preimage === null) return { status: 200, body };
+    return { status: 200, body: { ...body, r_preimage: Buffer.from(paid.preimage).toString('base64') } };
   }
 
   return Object.assign(

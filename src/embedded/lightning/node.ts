@@ -7,13 +7,20 @@ export type Outcome =
   | { readonly ok: true; readonly preimage: Uint8Array }
   | { readonly ok: false; readonly reason: string };
 
+/** A payment that a node has received. */
+export interface Received {
+  readonly amountMsat: bigint;
+  /** 32 bytes; null where LDK does not tell it. */
+  readonly preimage: Uint8Array | null;
+}
+
 /** A Lightning node of LDK. `createWorld` runs its events. */
 export interface LightningNode {
   /** Compressed public key. */
   readonly id: Uint8Array;
   readonly parts: NodeParts;
-  /** Received payments: millisatoshis by payment hash in hex. */
-  readonly received: ReadonlyMap<string, bigint>;
+  /** Received payments by payment hash in hex. */
+  readonly received: ReadonlyMap<string, Received>;
   /** Handles LDK's pending events. True when there were any. */
   handleEvents(): boolean;
   /** The request to fund an opening channel, returned once. */
@@ -33,7 +40,7 @@ export function createNode(chain: Chain, network: ldk.Network): LightningNode {
   const queue: ldk.Event[] = [];
   const parts = assembleNode(chain, network, (event) => queue.push(event));
   const { manager } = parts;
-  const received = new Map<string, bigint>();
+  const received = new Map<string, Received>();
   const outcomes = new Map<string, (outcome: Outcome) => void>();
   let fundingRequest: ldk.Event_FundingGenerationReady | null = null;
   let closed: string | null = null;
@@ -90,8 +97,10 @@ export function createNode(chain: Chain, network: ldk.Network): LightningNode {
   };
 }
 
-function remember(received: Map<string, bigint>, { payment_hash, amount_msat }: ldk.Event_PaymentClaimed): void {
-  received.set(hex(payment_hash), amount_msat);
+function remember(received: Map<string, Received>, event: ldk.Event_PaymentClaimed): void {
+  const known = event.purpose.preimage();
+  const preimage = known instanceof ldk.Option_ThirtyTwoBytesZ_Some ? Uint8Array.from(known.some) : null;
+  received.set(hex(event.payment_hash), { amountMsat: event.amount_msat, preimage });
   const [oldest] = received.keys();
   if (received.size > REMEMBERED && oldest !== undefined) received.delete(oldest);
 }

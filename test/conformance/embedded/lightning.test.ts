@@ -110,9 +110,11 @@ describe('the seller’s node behaves like LND', () => {
 
   test('knows which of its invoices are paid, and no invoices of other nodes', async () => {
     const invoice = await issue();
-    expect(await stateOf(invoice)).toMatchObject({ state: 'OPEN', amt_paid_msat: '0' });
-    await lightning.pay(invoice);
-    expect(await stateOf(invoice)).toMatchObject({ state: 'SETTLED', amt_paid_msat: '5000' });
+    const open = await stateOf(invoice);
+    expect(open).toMatchObject({ state: 'OPEN', amt_paid_msat: '0' });
+    expect(open).not.toHaveProperty('r_preimage');
+    const r_preimage = Buffer.from(await lightning.pay(invoice), 'hex').toString('base64');
+    expect(await stateOf(invoice)).toMatchObject({ state: 'SETTLED', amt_paid_msat: '5000', r_preimage });
     expect((await lnd('GET', `/v1/invoice/${'00'.repeat(32)}`)).status).toBe(404);
     expect((await lnd('GET', '/v1/channels')).status).toBe(404);
   });
