@@ -1,4 +1,4 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -21,12 +21,15 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Block, fencedBlocks } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
+import { ownPort } from '../../support/service/own-port.ts';
 import { openExamples, ROOT } from '../../support/service/shown-code.ts';
+import { startTerminal, type Terminal } from '../../support/service/terminal.ts';
 
 // Every block of the documents for buyers and sellers. What is shown is run as it is printed, in the documents' order.
 // A comment before a block says what the reader does with it, where that is not to paste it:
 //   <!-- run: npx node buy.ts -->   save it as the file that the command names, and run the command
 //   <!-- demo: … -->                run it in a terminal of its own
+//   <!-- serve: … -->               the same, beside the demo, with what was exported
 //   <!-- outside: … -->             it needs somebody else, so it is only parsed
 
 const DOCUMENTS = ['README.md', 'docs/paying.md', 'docs/selling.md'];
@@ -35,11 +38,13 @@ const blocks = DOCUMENTS.flatMap((document) => fencedBlocks(document));
 const placed = (of: readonly Block[]) => of.map((block) => [`${block.document}:${block.line}`, block] as const);
 
 /** What a reader does with a block. Null: the block is marked wrongly. */
-type Use = 'read' | 'paste' | 'run' | 'demo' | 'outside';
+type Use = 'read' | 'paste' | 'run' | 'demo' | 'serve' | 'outside';
 function useOf({ language, mark }: Block): Use | null {
   if (mark?.startsWith('outside: ')) return 'outside';
   if (language === 'text' || language === 'json') return mark === null ? 'read' : null;
-  if (language === 'sh') return mark === null ? 'paste' : mark.startsWith('demo: ') ? 'demo' : null;
+  if (language === 'sh' && mark !== null)
+    return mark.startsWith('demo: ') ? 'demo' : mark.startsWith('serve: ') ? 'serve' : null;
+  if (language === 'sh') return 'paste';
   return mark?.startsWith('run: ') && ['ts', 'python'].includes(language) ? 'run' : null;
 }
 
@@ -71,7 +76,7 @@ const PLACEHOLDER = /…/;
 
 function faultsOf(block: Block): string[] {
   const [use, syntax] = [useOf(block), syntaxFault(block)];
-  const isRun = use === 'paste' || use === 'run';
+  const isRun = use === 'paste' || use === 'run' || use === 'serve';
   return [
     ...(use === null ? [`a block of ${block.language} with the mark ${block.mark}`] : []),
     ...(syntax === null ? [] : [syntax]),
@@ -86,7 +91,7 @@ describe('a block of a document', () => {
   });
 
   test('is found, whatever its use', () => {
-    for (const use of ['read', 'paste', 'run', 'demo', 'outside'])
+    for (const use of ['read', 'paste', 'run', 'demo', 'serve', 'outside'])
       expect(blocks.map(useOf), `blocks to ${use}`).toContain(use);
     expect(blocks.filter((block) => useOf(block) === 'demo')).toHaveLength(1);
     expect(blocks.length).toBeGreaterThan(15);
@@ -120,6 +125,7 @@ const SHOWN: readonly (readonly [string, RegExp])[] = [
   ['new BatchSettlementEvmScheme', /^200\n200\n200\n$/],
   ['--refund', new RegExp(`^refund: +${LEFT}, transaction 0x[0-9a-f]{64}`, 'm')],
   ['fetch402', /gas: \d+/],
+  ['$SELLER_ORIGIN', /^listed: +at the most 4 sat /m],
   ['--max-sats', /^paid: +\d+ sat by PAYER_URL, payment hash [0-9a-f]{64}$/m],
   ['/facilitator/settle', /^\{"success":true,"transaction":"[0-9a-f]{64}"/],
 ];
@@ -163,43 +169,17 @@ function processesIn(folder: string): string[] {
   });
 }
 
-interface Beside {
-  /** What the reader has exported. */
-  readonly exported: Record<string, string>;
-  stop(): Promise<void>;
-}
-
 /** Starts `npm run demo` in a terminal of its own. What it prints to export is exported. */
-async function besideDemo(clone: string, command: string): Promise<Beside> {
-  const env = { ...CHILD_ENV, HOME: process.env.HOME, TMPDIR: join(clone, 'tmp') };
-  const child = spawn('bash', ['-c', `exec ${command}`], {
-    cwd: clone,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+const besideDemo = (clone: string, command: string): Promise<Terminal> =>
+  startTerminal({
+    folder: clone,
+    command,
+    env: { ...CHILD_ENV, HOME: process.env.HOME, TMPDIR: join(clone, 'tmp') },
+    ready: /^Open http/m,
   });
-  const gone = once(child, 'exit');
-  let output = '';
-  await new Promise<void>((ready, ended) => {
-    const read = (chunk: Buffer) => {
-      output += chunk;
-      if (/^Open http/m.test(output)) ready();
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.once('exit', (code) => ended(new Error(`the demo ended with ${code}:\n${output}`)));
-  });
-  const exported = Object.fromEntries(
-    [...output.matchAll(/^ *export (\w+)=(\S+)$/gm)].map(([, name = '', value = '']) => [name, value]),
-  );
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await gone;
-  };
-  return { exported, stop };
-}
 
 /** Starts a service as the demo configures it, which takes a third of the demo's time. */
-async function besideService(): Promise<Beside> {
+async function besideService(): Promise<Terminal> {
   const { network, service, stop } = await openExamples({ lightning: true, channels: true });
   const { payUrl = '', lndUrl = '', macaroon = '' } = network.lightning ?? {};
   await untilChannelsAreOffered(`${service.origin}/v1/paid/fees/estimate`);
@@ -219,10 +199,11 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 // The later blocks use what the earlier ones leave.
 describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shuffle: false }, () => {
-  const run = blocks.filter((block) => ['paste', 'run'].includes(useOf(block) ?? ''));
+  const run = blocks.filter((block) => ['paste', 'run', 'serve'].includes(useOf(block) ?? ''));
   let clone: string;
   let port: Awaited<ReturnType<typeof takePort>>;
-  let beside: Beside;
+  let beside: Terminal;
+  const servers: Terminal[] = [];
   beforeAll(async () => {
     port = await takePort();
     clone = cloneProject();
@@ -233,13 +214,25 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
     expect(beside.exported.ORIGIN).not.toContain(':4021');
   });
   afterAll(async () => {
+    for (const server of servers) await server.stop();
     await beside?.stop();
     await port?.stop();
     if (clone) rmSync(clone, { recursive: true, force: true });
   });
 
+  const environment = () => {
+    const exported = [beside, ...servers].map((terminal) => terminal.exported);
+    return Object.assign({ ...CHILD_ENV, HOME: clone, CURL_HOME: clone, NO_PROXY: '*' }, ...exported);
+  };
+
+  /** Starts a server that a reader runs in a terminal of its own. It serves on a free port in place of its own. */
+  async function serve(command: string) {
+    const env = { ...environment(), SELLER_ORIGIN: `http://127.0.0.1:${await ownPort()}` };
+    servers.push(await startTerminal({ folder: clone, command, env, ready: /^export SELLER_ORIGIN=/m }));
+  }
+
   function paste(line: string) {
-    const env = { ...CHILD_ENV, HOME: clone, CURL_HOME: clone, NO_PROXY: '*', ...beside.exported };
+    const env = environment();
     return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       execFile('bash', ['-c', `set -e\n${line}`], { cwd: clone, env, maxBuffer: 1e8 }, (error, stdout, stderr) => {
         resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
@@ -247,7 +240,9 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
     });
   }
 
-  test.each(placed(run))('%s runs as it is printed', async (_place, { code, mark }) => {
+  test.each(placed(run))('%s runs as it is printed', async (_place, block) => {
+    const { code, mark } = block;
+    if (useOf(block) === 'serve') return serve(code);
     const command = mark?.slice('run: '.length) ?? code;
     if (mark) writeFileSync(join(clone, String(command.split(' ').at(-1))), code);
     const result = await paste(command);
@@ -262,7 +257,7 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
   });
 
   test('the programs say which variable is missing', async () => {
-    for (const { code, mark } of run.filter(({ mark }) => mark !== null)) {
+    for (const { code, mark } of run.filter((block) => useOf(block) === 'run')) {
       const command = String(mark).slice('run: '.length);
       const [name = ''] = /\b(?:BUYER_PRIVATE_KEY|PAYER_URL)\b/.exec(code) ?? [];
       const { code: status, stderr } = await paste(`${name}= ${command}`);
@@ -272,6 +267,7 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
 
   test('no block has asked the program on port 4021, and none has left a process', async () => {
     expect(port.asked()).toBe(0);
+    for (const server of servers) await server.stop();
     if (SLOW) await beside.stop();
     if (process.platform === 'linux') await expect.poll(() => processesIn(clone)).toEqual([]);
   });
