@@ -62,12 +62,7 @@ export async function startLndRest({
   function lookUp(hash: string): JsonAnswer {
     const invoice = invoices.get(hash);
     if (invoice === undefined) return failure(404, 5, 'unable to locate invoice');
-    const paid = received.get(hash);
-    if (paid === undefined)
-      return { status: 200, body: { payment_request: invoice, settled: false, state: 'OPEN', amt_paid_msat: '0' } };
-    const body = { payment_request: invoice, settled: true, state: 'SETTLED', amt_paid_msat: String(paid.amountMsat) };
-    if (paid.preimage === null) return { status: 200, body };
-    return { status: 200, body: { ...body, r_preimage: Buffer.from(paid.preimage).toString('base64') } };
+    return { status: 200, body: { payment_request: invoice, ...stateOf(received.get(hash)) } };
   }
 
   return Object.assign(
@@ -93,6 +88,14 @@ export async function startLndRest({
     }),
     { macaroon },
   );
+}
+
+/** An invoice's state in LND's words. Real LND shows the preimage of an open invoice too. */
+function stateOf(paid: Received | undefined): object {
+  if (!paid) return { settled: false, state: 'OPEN', amt_paid_msat: '0' };
+  const { amountMsat, preimage } = paid;
+  const settled = { settled: true, state: 'SETTLED', amt_paid_msat: String(amountMsat) };
+  return preimage === null ? settled : { ...settled, r_preimage: Buffer.from(preimage).toString('base64') };
 }
 
 function permitted(asked: unknown): boolean {
