@@ -29,10 +29,10 @@ const lengths = (rails: RailsConfig) =>
   });
 
 describe('the header of a 402', () => {
-  test('has at most 1,500 characters on most USDC routes, and at most 2 KiB on any, as the service is configured by default', () => {
+  test('has at most 1.5 KiB on most USDC routes, and at most 2 KiB on any, as the service is configured by default', () => {
     const listed = lengths(PLAIN_RAILS).filter((_, at) => at % 2 === 0);
     expect(listed).toHaveLength(21);
-    expect(listed.filter((length) => length <= 1500).length).toBeGreaterThan(listed.length / 2);
+    expect(listed.filter((length) => length <= 1.5 * 1024).length).toBeGreaterThan(listed.length / 2);
     expect(Math.max(...lengths(PLAIN_RAILS))).toBeLessThanOrEqual(2 * 1024);
   });
 
