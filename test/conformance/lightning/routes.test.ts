@@ -3,11 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { NotFound, UpstreamFailed } from '../../../src/errors.ts';
+import { MESSAGES } from '../../../src/facilitator/messages.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
-import { LNBTC_REFUSALS } from '../../../src/payment/lnbtc/refusal-sentences.ts';
 import { offeredBy, payFor, presentProof, proofHeader } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -446,7 +446,7 @@ describe('one proof buys one answer, whichever side claims it', () => {
     expect(JSON.parse((await settle(proof, proof.requirement)).body)).toEqual({
       success: false,
       errorReason: 'duplicate_settlement',
-      message: LNBTC_REFUSALS.duplicate_settlement,
+      message: MESSAGES.duplicate_settlement,
       transaction: '',
       network: lightning.network,
     });

@@ -143,7 +143,7 @@ export const facilitator: readonly Mistake[] = [
       await posting(SETTLE, body)(bench);
       return posting(SETTLE, body)(bench);
     },
-    ...{ wrong: /already|before/, next: /new invoice/ },
+    ...{ wrong: /already|before/, next: /not served it, serve; otherwise refuse/ },
   },
 ];
 
