@@ -7,6 +7,7 @@ import { type Config, ConfigError, findUnreadKeys, loadConfig } from './config.t
 import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
 import { chainTitle } from './lib/named-chain.ts';
+import { listeningRefused, StartRefused } from './lib/start-refused.ts';
 import { createDeps } from './wiring/deps.ts';
 import { openCatalogue } from './wiring/open-catalogue.ts';
 
@@ -23,9 +24,17 @@ const embedded = await startEmbedded();
 try {
   await run(loadConfig({ ...process.env, ...embedded?.environment }));
 } catch (error) {
-  if (!(error instanceof ConfigError)) throw error;
-  process.stderr.write(`${error.message}\n.env.example explains every key.\n`);
+  process.stderr.write(refusalOf(error));
+  // They load meanwhile, and each would report that its primary has gone.
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
   exit(1);
+}
+
+/** What the operator reads of a start that is refused. Rethrows anything else, which is a bug. */
+function refusalOf(error: unknown): string {
+  if (error instanceof ConfigError) return `${error.message}\n.env.example explains every key.\n`;
+  if (error instanceof StartRefused) return `percall does not start: ${error.message}\n`;
+  throw error;
 }
 
 /** Throws ConfigError for a configuration that the ledger does not allow. */
@@ -83,7 +92,10 @@ async function serve(config: Config): Promise<void> {
       void deps.selfTest?.stop();
       void stop(signal);
     });
-  const url = await app.listen({ host: config.host, port: config.port });
+  const { host, port } = config;
+  const url = await app.listen({ host, port }).catch((error: unknown) => {
+    throw listeningRefused(error, { host, port });
+  });
   deps.selfTest?.start();
   log.info(
     { url, network: config.network.caip2, chain: chainTitle(config.network), publicOrigin: config.publicOrigin },

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { listeningRefused } from '../lib/start-refused.ts';
 
 /**
  * Whether each API process can have its own listening socket and the system distributes connections among them. Otherwise the primary accepts and
@@ -10,7 +11,7 @@ export const SHARES_PORT = process.platform === 'linux';
 export function claimPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
-    probe.once('error', reject);
+    probe.once('error', (error) => reject(listeningRefused(error, { host, port })));
     probe.listen({ host, port, exclusive: true }, () => {
       const address = probe.address();
       probe.close(() => resolve(typeof address === 'object' && address ? address.port : port));

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { holdLedger } from '../../src/store/sqlite/ledger-lock.ts';
 import { priceAbove, usdcRoutes } from '../support/prices.ts';
 import { CHILD_ENV } from '../support/service/child-env.ts';
 
@@ -97,4 +99,41 @@ describe('the process', () => {
     expect(stderr).toContain('NETWORK is missing');
     expect(stdout).not.toContain('EMBEDDED');
   });
+
+  /** A service that can start, although no chain answers it. */
+  const startable = (more: Record<string, string>) => ({
+    ...{ NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` },
+    ...{ RPC_URLS: 'http://127.0.0.1:9', COLLECTOR: 'off', ...more },
+  });
+
+  it.each(['1', '2'])(
+    'names in one line, without a stack, who has its data directory or its port (WORKERS=%s)',
+    async (workers) => {
+      const folder = await mkdtemp(join(tmpdir(), 'percall-held-'));
+      const other = createServer().listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const address = other.address();
+      const port = String(typeof address === 'object' && address ? address.port : 0);
+      const env = startable({ DATA_DIR: folder, PORT: port, WORKERS: workers });
+      try {
+        const held = holdLedger(join(folder, 'ledger.lock'));
+        const second = await run(env);
+        held.release();
+        const taken = await run(env);
+        const file = join(folder, 'ledger.lock');
+        expect([second.code, second.stderr]).toEqual([
+          1,
+          `percall does not start: another process serves the ledger beside ${file}: stop it first\n`,
+        ]);
+        expect([taken.code, taken.stderr]).toEqual([
+          1,
+          `percall does not start: 127.0.0.1:${port} (EADDRINUSE): another program listens there: stop it, or set another PORT\n`,
+        ]);
+        expect(second.stdout + taken.stdout).not.toContain('"fatal"');
+      } finally {
+        other.close();
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  );
 });

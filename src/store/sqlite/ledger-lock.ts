@@ -1,12 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { StartRefused } from '../../lib/start-refused.ts';
 
 /** How long a start waits for the API processes of a dead primary. They exit when they notice its death; one that waits for the disk notices late. */
 const ORPHANS_MS = 10_000;
 
 /**
- * Locks a data directory for this process, or throws. A starting process takes over the work of the process before it, so that process and its API
+ * Locks a data directory for this process, or throws StartRefused while another one has it. A starting process takes over the work of the process before it, so that process and its API
  * processes must be dead; the API processes get `orphansMs` to exit. It is an SQLite lock on a file beside the ledger, which the system releases
  * when a process dies.
  */
@@ -41,6 +42,9 @@ function hold(file: string, timeout: number, kind: 'EXCLUSIVE' | 'DEFERRED', why
     return db;
   } catch (cause) {
     db.close();
-    throw new Error(why, { cause });
+    // Anything else is a fault of the file or its disk.
+    throw isBusy(cause) ? new StartRefused(why, { cause }) : cause;
   }
 }
+
+const isBusy = (error: unknown): boolean => error instanceof Database.SqliteError && error.code === 'SQLITE_BUSY';

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -29,4 +29,9 @@ test('any number of API processes share it, and the next start gets it only afte
   shared[1]?.release();
   // A refused attempt leaves no lock behind.
   holdLedger(file, 20).release();
+});
+
+test('a lock file that cannot be read is not taken for another process', () => {
+  writeFileSync(file, 'no database'.repeat(100));
+  expect(() => holdLedger(file)).toThrow('file is not a database');
 });
