@@ -5,7 +5,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY src ./src
 COPY scripts ./scripts
-RUN npm run build && npm prune --omit=dev
+RUN npm run build && npm prune --omit=dev --include=prod
 
 FROM node:24.21.0-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4021 DATA_DIR=/data MALLOC_TRIM_THRESHOLD_=1048576

@@ -40,7 +40,7 @@ export function withoutChecksum(lock: LockFile): string[] {
 /** The name of the package at a path of the tree. */
 export const nameAt = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
-/** The packages that `npm ci --omit=dev` installs (`ships`), or only development does. Each name and version once, in the order of the names. */
+/** The packages that `npm ci --omit=dev --include=prod` installs (`ships`), or only development does. Each name and version once, in the order of the names. */
 export function packagesOf(lock: LockFile, which: 'ships' | 'development'): NamedPackage[] {
   const found = new Map<string, NamedPackage>();
   for (const [path, entry] of Object.entries(lock.packages)) {

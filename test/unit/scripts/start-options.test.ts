@@ -31,25 +31,44 @@ test('npm run demo leaves no shell between npm and the demo', () => {
   expect(packageJson.scripts.demo).toMatch(/^exec node [^&|;]+$/);
 });
 
-// npm compares the engines of packages with the Node that it runs on. The project's programs run on the Node that it
-// brings.
-test('npm ci prints no warning of engines on an older Node', async () => {
+/** Runs npm over the project's package files alone, in this environment. It installs nothing. */
+async function npm(args: readonly string[], env: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-npm-'));
   try {
     for (const name of ['package.json', 'package-lock.json', '.npmrc'])
       copyFileSync(join(import.meta.dirname, '../../..', name), join(folder, name));
-    const older = "Object.defineProperty(process,'version',{value:'v20.19.0'})";
-    const { stdout, stderr } = await promisify(execFile)('npm', ['ci', '--dry-run', '--offline'], {
-      cwd: folder,
-      env: {
-        PATH: process.env.PATH,
-        HOME: folder,
-        NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(older)}"`,
-      },
-    });
-    expect(stdout).toMatch(/^added \d+ packages/m);
-    expect(stderr).toBe('');
+    const given = { PATH: process.env.PATH, HOME: folder, ...env };
+    return await promisify(execFile)('npm', [...args, '--dry-run', '--offline'], { cwd: folder, env: given });
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+// npm compares the engines of packages with the Node that it runs on. The project's programs run on the Node that it
+// brings.
+test('npm ci prints no warning of engines on an older Node', async () => {
+  const older = "Object.defineProperty(process,'version',{value:'v20.19.0'})";
+  const imported = `data:text/javascript,${encodeURIComponent(older)}`;
+  const { stdout, stderr } = await npm(['ci'], { NODE_OPTIONS: `--import "${imported}"` });
+  expect(stdout).toMatch(/^added \d+ packages/m);
+  expect(stderr).toBe('');
 });
+
+// `npm start` builds, and runs on the Node that is a development package.
+test('npm ci installs the same packages under NODE_ENV=production', async () => {
+  const [plain, production] = await Promise.all([npm(['ci']), npm(['ci'], { NODE_ENV: 'production' })]);
+  expect(added(production)).toContain('rolldown');
+  expect(added(production)).toEqual(added(plain));
+});
+
+test('the image leaves out the development packages', async () => {
+  const prune = /npm prune (.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1] ?? '';
+  const kept = added(await npm(['ci', ...prune.split(' ')]));
+  expect(kept).toContain('fastify');
+  for (const name of ['rolldown', 'node', 'vitest']) expect(kept).not.toContain(name);
+});
+
+/** The names of the packages that npm would add. */
+function added({ stdout }: { stdout: string }): string[] {
+  return [...stdout.matchAll(/^add (\S+) /gm)].map(([, name]) => name ?? '').sort();
+}
