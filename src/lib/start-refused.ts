@@ -1,4 +1,4 @@
-/** Why this service does not start: one line for its operator, who can mend it. It is no bug, so it is printed without a stack. */
+/** Why this service does not start: one line for its operator, who can mend it. It is no bug: no stack is printed. */
 export class StartRefused extends Error {}
 
 const LISTENING: Readonly<Record<string, string>> = {
@@ -8,7 +8,7 @@ const LISTENING: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this machine has no such address: set another HOST',
 };
 
-/** The error of a server that cannot listen at a place which the operator chose, as a refusal. Any other error stays as it is. */
+/** The error of a server that cannot listen where the operator wants it, as a refusal. Any other error stays as it is. */
 export function listeningRefused(error: unknown, { host, port }: { host: string; port: number }): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const why = LISTENING[code];

@@ -15,6 +15,7 @@ import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { InstancesShare } from '../store/postgres/open-instances.ts';
+import { refuseMoved } from '../store/sqlite/moved-ledger.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
@@ -47,7 +48,7 @@ export interface Instance {
 
 /**
  * Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's
- * retries. Throws ConfigError where the seller's address is one that this ledger does not allow.
+ * retries. Throws ConfigError where the seller's address is one that this ledger does not allow, and StartRefused for a file that was copied elsewhere.
  */
 export async function openLedger(
   config: Config,
@@ -56,6 +57,7 @@ export async function openLedger(
   log: Logger,
   registry = new Registry(),
 ): Promise<OpenLedger> {
+  if (config.ledger.url === null) refuseMoved(join(config.dataDir, 'ledger.db'));
   const ledger = await openStores(config, part, clock, log, registry);
   if (part.kind !== 'worker') await checkAuthorizer(config, ledger, log);
   return ledger;

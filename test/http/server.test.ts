@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { holdLedger } from '../../src/store/sqlite/ledger-lock.ts';
+import { markMoved } from '../../src/store/sqlite/moved-ledger.ts';
 import { priceAbove, usdcRoutes } from '../support/prices.ts';
 import { CHILD_ENV } from '../support/service/child-env.ts';
 
@@ -127,7 +128,8 @@ describe('the process', () => {
         ]);
         expect([taken.code, taken.stderr]).toEqual([
           1,
-          `percall does not start: 127.0.0.1:${port} (EADDRINUSE): another program listens there: stop it, or set another PORT\n`,
+          `percall does not start: 127.0.0.1:${port} (EADDRINUSE): another program listens there: ` +
+            'stop it, or set another PORT\n',
         ]);
         expect(second.stdout + taken.stdout).not.toContain('"fatal"');
       } finally {
@@ -136,4 +138,22 @@ describe('the process', () => {
       }
     },
   );
+
+  it('does not start on a ledger that was copied to a database, and says how to go on', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'percall-moved-'));
+    const file = join(folder, 'ledger.db');
+    markMoved(file, 'db.example:5432/ledger', Date.UTC(2026, 10, 29));
+    try {
+      const { code, stdout, stderr } = await run(startable({ DATA_DIR: folder }));
+      expect([code, stderr]).toEqual([
+        1,
+        `percall does not start: ${file} was copied to db.example:5432/ledger at 2026-11-29T00:00:00.000Z, ` +
+          `and would sell again what is sold there: set LEDGER_URL, or, to serve from the file, stop every service ` +
+          `on that database and delete ${file}.moved\n`,
+      ]);
+      expect(stdout).not.toContain('"fatal"');
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
 });

@@ -2,7 +2,9 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { formatUnits } from '../../../src/lib/units.ts';
 import { type CopiedTable, copyLedger } from '../../../src/store/postgres/copy-ledger.ts';
+import { ledgerPlace } from '../../../src/store/postgres/ledger-place.ts';
 import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
+import { markMoved, movedTo, moveMark } from '../../../src/store/sqlite/moved-ledger.ts';
 import { textTable } from '../text-table.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -16,7 +18,8 @@ interface Copying {
 }
 
 /**
- * Copies a ledger from a file into an empty database, and prints what both hold. The file stays as it was.
+ * Copies a ledger from a file into an empty database, and prints what both hold. The file stays as it was. The last
+ * step marks it as moved, where it has the name that a service opens: no service starts on it afterwards.
  * Throws while a service uses the file, and for everything that `copyLedger` refuses.
  */
 export async function moveLedger({ from, url, nowMs, print, say }: Copying): Promise<void> {
@@ -24,6 +27,8 @@ export async function moveLedger({ from, url, nowMs, print, say }: Copying): Pro
   const source = realpathSync(from);
   const lock = lockLedger(source);
   try {
+    const before = movedTo(source);
+    if (before !== null) say(`${basename(source)} was already copied to ${before}: serve from one of the two alone`);
     let last = '';
     const onProgress = (table: string, copied: number, total: number) => {
       const line = `${table}: ${Math.floor((copied / Math.max(total, 1)) * 10) * 10} % of ${total} rows`;
@@ -33,11 +38,24 @@ export async function moveLedger({ from, url, nowMs, print, say }: Copying): Pro
     const copied = await copyLedger({ source, url, connectTimeoutMs: CONNECT_TIMEOUT_MS, nowMs, onProgress });
     for (const line of textTable([['table', 'state', 'rows', 'sum'], ...copied.map(cellsOf)])) print(line);
     say('copied and checked: counts and sums of every table are the same on both sides');
+    if (basename(source) === 'ledger.db') mark(source, ledgerPlace(url), nowMs);
     say(
       `from now on serve only from the database: a service on ${basename(from)} would sell again what is already sold`,
     );
   } finally {
     lock?.release();
+  }
+}
+
+function mark(source: string, place: string, nowMs: number): void {
+  try {
+    markMoved(source, place, nowMs);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(
+      `all is copied, but ${moveMark(source)} could not be written (${why}): never start a service on ${source}`,
+      { cause },
+    );
   }
 }
 

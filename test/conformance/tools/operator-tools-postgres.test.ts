@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -97,6 +97,7 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
 
   test('is not copied while a service uses its file', async () => {
     await expect(copy(file, database)).rejects.toThrow(/^a service is running on .*stop it first/);
+    expect(existsSync(`${file}.moved`)).toBe(false);
   });
 
   test('is copied from a killed service row by row and table by table, and the counts are printed', async () => {
@@ -136,6 +137,22 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     expect(await order(ask(`SELECT id ${open} ORDER BY place`))).toEqual(
       await order(inFile(`SELECT id ${open} ORDER BY rowid`)),
     );
+  });
+
+  test('keeps a service and the commands that settle off the file, and says where it went, without the password', async () => {
+    const { host, pathname } = new URL(database);
+    const moved = new RegExp(
+      `ledger\\.db was copied to ${host}${pathname} at 2\\S+Z, .*: set LEDGER_URL, or, .* delete `,
+    );
+    await expect(service.start()).rejects.toThrow(/^the service ended with 1:/);
+    const [line] = service
+      .log()
+      .split('\n')
+      .filter((text) => text.startsWith('percall does not start: '));
+    expect(line).toMatch(moved);
+    expect(line?.endsWith(`delete ${file}.moved`)).toBe(true);
+    const settling = await run('ledger', ['reconcile', '--data-dir', join(folder, 'data')]);
+    expect([settling.code, settling.stderr]).toEqual([1, expect.stringMatching(moved)]);
   });
 
   /** What the commands show of a ledger at a moment. */
@@ -199,7 +216,8 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
   });
 
   test('leaves the target empty when the copy fails at its last tables, and is copied by a repeated copy', async () => {
-    const broken = join(folder, 'broken.db');
+    const broken = join(folder, 'broken/ledger.db');
+    mkdirSync(join(folder, 'broken'));
     copyFileSync(file, broken);
     const db = new Database(broken);
     // What SQLite holds and PostgreSQL does not.
@@ -208,9 +226,12 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     const failed = await run('ledger', ['copy', '--from', broken, '--to', other]);
     expect(failed.code).toBe(1);
     expect(failed.stderr).toContain('self_tests: 100 %');
+    expect(existsSync(`${broken}.moved`)).toBe(false);
     expect(await ask('SELECT id FROM usdc_payments', other)).toEqual([]);
     const good = await run('ledger', ['copy', '--from', file], { LEDGER_URL: other });
     expect(good.code, good.stderr).toBe(0);
+    const { pathname } = new URL(database);
+    expect(good.stderr).toMatch(new RegExp(`^ledger\\.db was already copied to .*${pathname} at .*: serve from one`));
     expect(await ask('SELECT id FROM usdc_payments', other)).toHaveLength(9);
   });
 
