@@ -1,6 +1,7 @@
 import type { RpcCall } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { quantity, type RpcOutcome, readOutcome } from '../../../chain/rpc/wire.ts';
+import { formatNative } from '../../../lib/units.ts';
 import { SETTLE_GAS } from '../../evm/token.ts';
 
 /**
@@ -19,16 +20,21 @@ export interface GasReading {
   readonly relayer: `0x${string}`;
 }
 
+interface GasWatchOptions {
+  readonly chain: ChainClient;
+  readonly relayer: `0x${string}`;
+  readonly onReading?: ((reading: GasReading) => void) | undefined;
+  /** Is told when the relayer has become short of gas, at the first reading too, and when it has enough again. */
+  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
 /** What the balance has above what is needed, in wei; below zero where it is too little. */
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
 
 /** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
-export function createGasWatch(
-  chain: ChainClient,
-  relayer: `0x${string}`,
-  onReading: (reading: GasReading) => void = () => {},
-) {
+export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptions) {
   let latest: GasReading | null = null;
+  let wasShort = false;
   const questions: readonly RpcCall[] = [
     { method: 'eth_getBalance', params: [relayer, 'latest'] },
     { method: 'eth_gasPrice', params: [] },
@@ -54,6 +60,18 @@ export function createGasWatch(
     return second ?? lowest;
   }
 
+  /** The log may name what the public detail may not. */
+  function tell(reading: GasReading, expectedWei: bigint): void {
+    const isShort = slackOf(reading) < 2n * expectedWei;
+    if (isShort === wasShort) return;
+    wasShort = isShort;
+    const { balanceWei, neededWei } = reading;
+    const balanceUsdc = formatNative(balanceWei);
+    const detail = { relayer, balanceUsdc, neededUsdc: formatNative(neededWei + 2n * expectedWei) };
+    if (isShort) log.warn(detail, 'the relayer is short of gas, and sales stop: send USDC to its address');
+    else log.info(detail, 'the relayer has enough gas again');
+  }
+
   return {
     /**
      * Reads the balance and the price. A reading that would stop sales counts once two providers give one, where two or
@@ -64,7 +82,8 @@ export function createGasWatch(
       const first = readingOf(await chain.batch(questions));
       const isShort = slackOf(first) < 2n * expectedWei;
       latest = isShort && chain.agreed.witnesses > 1 ? await secondLowest(first) : first;
-      onReading(latest);
+      onReading?.(latest);
+      tell(latest, expectedWei);
     },
     /** Why nothing can be settled, or null. Null before the first reading too. `expectedWei` is the expected cost of the open settlements. */
     shortage: (expectedWei = 0n): string | null =>

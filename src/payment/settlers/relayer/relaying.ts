@@ -39,7 +39,7 @@ export interface RelayingOptions {
 /** Opens our relayer with its source of heads, its gas watch and its gas budget. Its settler may be stopped more than once. */
 export function createRelaying(options: RelayingOptions): Relaying {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
-  const gas = createGasWatch(chain, wallet.address, metrics?.read);
+  const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
   const { dailyGas: daily, dailyFailuresWei } = config.relayer;
   const { spending: store, incomeToday } = options;
   const budget = createGasBudget({ store, clock, daily, incomeToday, dailyFailuresWei, log });

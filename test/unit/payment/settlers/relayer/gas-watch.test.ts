@@ -18,8 +18,16 @@ async function watching(balance: () => unknown) {
     () => server.stop(),
   );
   const readings: GasReading[] = [];
-  return { ...createGasWatch(chain, RELAYER, (reading) => void readings.push(reading)), readings, server };
+  const lines: object[] = [];
+  const onReading = (reading: GasReading) => void readings.push(reading);
+  const watch = createGasWatch({ chain, relayer: RELAYER, onReading, log: linesTo(lines) });
+  return { ...watch, readings, lines, server };
 }
+/** A log whose lines are kept with their level. */
+const linesTo = (lines: object[]) => ({
+  info: (detail: object, msg: string) => void lines.push({ level: 'info', ...detail, msg }),
+  warn: (detail: object, msg: string) => void lines.push({ level: 'warn', ...detail, msg }),
+});
 const hex = (wei: bigint) => `0x${wei.toString(16)}`;
 /** Ten settlements of 300,000 gas at twice 20 gwei. */
 const NEEDED = 10n * 300_000n * 40n * GWEI;
@@ -42,6 +50,35 @@ test('the balance, the least balance and the address go to the metrics, and the 
   expect(detail()).toBe('gas for 10 settlements is kept in reserve');
   const reading = { balanceWei: 10n ** 18n, gasPriceWei: 20n * GWEI, neededWei: NEEDED, relayer: RELAYER };
   expect(readings).toEqual([reading]);
+});
+
+test('the log names the address, the balance and what is needed when gas runs short, at once, and when it suffices again', async () => {
+  let balance = NEEDED - 1n;
+  const { refresh, lines } = await watching(() => hex(balance));
+  const short = {
+    level: 'warn',
+    relayer: RELAYER,
+    balanceUsdc: '0.119999999999999999',
+    neededUsdc: '0.12',
+    msg: 'the relayer is short of gas, and sales stop: send USDC to its address',
+  };
+  await refresh();
+  await refresh();
+  expect(lines).toEqual([short]);
+  balance = 2n * NEEDED;
+  await refresh();
+  await refresh();
+  const enough = { level: 'info', balanceUsdc: '0.24', msg: 'the relayer has enough gas again' };
+  expect(lines).toEqual([short, { ...short, ...enough }]);
+  // What settles is owed twice over.
+  await refresh(NEEDED);
+  expect(lines.slice(2)).toEqual([{ ...short, balanceUsdc: '0.24', neededUsdc: '0.36' }]);
+});
+
+test('a relayer with enough gas from the start is no news', async () => {
+  const { refresh, lines } = await watching(() => hex(NEEDED));
+  await refresh();
+  expect(lines).toEqual([]);
 });
 
 test('a chain that does not answer is an upstream failure, and the last reading stays', async () => {
@@ -73,7 +110,10 @@ describe('over several providers', () => {
     );
     const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
-    return { ...createGasWatch(chain, RELAYER), asked: () => servers.map((server) => server.count('eth_gasPrice')) };
+    return {
+      ...createGasWatch({ chain, relayer: RELAYER, log: linesTo([]) }),
+      asked: () => servers.map((server) => server.count('eth_gasPrice')),
+    };
   }
 
   test.each<[string, (readonly [string, string?])[], string | null]>([
