@@ -14,7 +14,7 @@ export function openChain(config: Config, registry: Registry, log: Logger): Open
     rpcUrls: network.rpcUrls,
     chainId: network.chainId,
     genesisHash: collector.genesisHash ?? undefined,
-    ...countRpc(registry),
+    ...countRpc(registry, network.rpcUrls),
     timeoutMs,
     log,
   });

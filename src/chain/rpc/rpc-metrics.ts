@@ -4,8 +4,11 @@ import type { ChainClientOptions, OpenChainClient } from './client.ts';
 /** The counters that a chain client needs from its start. */
 export type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
 
-/** Counts requests and contradictions by provider. The label is the host, because the path of a URL may hold a key. */
-export function countRpc(registry: Registry): RpcCounters {
+/**
+ * Counts requests and contradictions by provider. The label is the host, because the path of a URL may hold a key.
+ * Contradictions begin at 0, because Prometheus sees no increase in a sample that has none before it.
+ */
+export function countRpc(registry: Registry, rpcUrls: readonly string[]): RpcCounters {
   const [labelNames, registers] = [['provider'], [registry]];
   const requests = new Counter({
     name: 'rpc_requests_total',
@@ -19,6 +22,7 @@ export function countRpc(registry: Registry): RpcCounters {
     labelNames,
     registers,
   });
+  for (const url of rpcUrls) contradictions.inc({ provider: new URL(url).host }, 0);
   return {
     onRequest: (provider) => requests.inc({ provider }),
     onContradiction: (provider) => contradictions.inc({ provider }),
