@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { buildApp } from './app.ts';
 import { runPrimary } from './cluster/run-primary.ts';
 import { runWorker } from './cluster/run-worker.ts';
@@ -20,6 +20,8 @@ process.umask(0o077);
 if (existsSync('.env')) process.loadEnvFile('.env');
 const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
 dieOnUnhandled(bootLog, exit);
+if (cluster.isPrimary && existsSync('.env') && (statSync('.env').mode & 0o077) !== 0)
+  bootLog.warn('other users of this machine may read .env, which holds keys: chmod 600 .env');
 const embedded = await startEmbedded();
 try {
   await run(loadConfig({ ...process.env, ...embedded?.environment }));

@@ -19,10 +19,10 @@ const SERVER = fileURLToPath(new URL('../../dist/server.js', import.meta.url));
 const END_MS = 60_000;
 
 /** Runs the process to its end in its own directory, with only this environment. */
-async function run(env: Record<string, string>, dotEnv?: string) {
+async function run(env: Record<string, string>, dotEnv?: string, mode = 0o600) {
   const cwd = await mkdtemp(join(tmpdir(), 'percall-server-'));
   try {
-    if (dotEnv) await writeFile(join(cwd, '.env'), dotEnv);
+    if (dotEnv) await writeFile(join(cwd, '.env'), dotEnv, { mode });
     const child = spawn(process.execPath, [SERVER], { cwd, env: { ...CHILD_ENV, ...env }, timeout: END_MS });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
     return { code, stdout, stderr };
@@ -155,5 +155,11 @@ describe('the process', () => {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
+  });
+
+  it('warns of a .env that other users may read, and of no other', async () => {
+    const warning = 'other users of this machine may read .env';
+    expect((await run({ NODE_ENV: 'production' }, 'PORT=4021\n', 0o644)).stdout).toContain(warning);
+    expect((await run({ NODE_ENV: 'production' }, 'PORT=4021\n', 0o600)).stdout).not.toContain(warning);
   });
 });
