@@ -51,7 +51,7 @@ function redact(value: unknown, depth = 0): unknown {
   if (depth >= MAX_DEPTH) return '[deep]';
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
   // Errors become plain objects first: their own fields (a request, a signed payload) are where secrets hide.
-  const plain = value instanceof Error ? { ...stdSerializers.err(value) } : value;
+  const plain = value instanceof Error ? { ...stdSerializers.err(value), message: messageOf(value) } : value;
   if (!isPlain(plain)) return String(plain);
   return Object.fromEntries(
     Object.entries(plain).map(([key, item]) => [
@@ -59,6 +59,16 @@ function redact(value: unknown, depth = 0): unknown {
       SECRET_KEYS.has(key.toLowerCase()) ? REDACTED : redact(item, depth + 1),
     ]),
   );
+}
+
+/** The message of an error with those of its causes. A cause that the text ends with already is not said twice. */
+function messageOf(error: Error, depth = 0): string {
+  if (!(error.cause instanceof Error) || depth >= MAX_DEPTH) return error.message;
+  const cause = messageOf(error.cause, depth + 1);
+  const isSaid = error.message.endsWith(error.cause.message);
+  return isSaid
+    ? error.message.slice(0, error.message.length - error.cause.message.length) + cause
+    : `${error.message}: ${cause}`;
 }
 
 function isPlain(value: object): boolean {

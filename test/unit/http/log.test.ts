@@ -71,3 +71,17 @@ describe('the log', () => {
     expect(lines).toEqual([]);
   });
 });
+
+it('says once what an error and its cause both say', () => {
+  const { lines, destination } = captureLog();
+  const reason = 'its host name does not resolve';
+  const cause = new Error(reason, { cause: new Error('getaddrinfo ENOTFOUND x.example') });
+  const log = createLogger('info', destination);
+  log.warn({ err: new Error(`shop: ${reason}`, { cause }) }, 'a repeated reason');
+  log.warn({ err: new Error('the call failed', { cause }) }, 'another one');
+  const said = lines.map(({ err }) => (err as Error).message);
+  expect(said).toEqual([
+    `shop: ${reason}: getaddrinfo ENOTFOUND x.example`,
+    `the call failed: ${reason}: getaddrinfo ENOTFOUND x.example`,
+  ]);
+});
