@@ -31,10 +31,25 @@ interface GasWatchOptions {
 /** What the balance has above what is needed, in wei; below zero where it is too little. */
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
 
+/** Tells the log of each change between short and enough. It may name what the public detail may not. */
+function createTelling(log: GasWatchOptions['log']) {
+  let wasShort = false;
+  return (reading: GasReading, expectedWei: bigint): void => {
+    const isShort = slackOf(reading) < 2n * expectedWei;
+    if (isShort === wasShort) return;
+    wasShort = isShort;
+    const { relayer, balanceWei, neededWei } = reading;
+    const balanceUsdc = formatNative(balanceWei);
+    const detail = { relayer, balanceUsdc, neededUsdc: formatNative(neededWei + 2n * expectedWei) };
+    if (isShort) log.warn(detail, 'the relayer is short of gas, and sales stop: send USDC to its address');
+    else log.info(detail, 'the relayer has enough gas again');
+  };
+}
+
 /** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
 export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptions) {
   let latest: GasReading | null = null;
-  let wasShort = false;
+  const tell = createTelling(log);
   const questions: readonly RpcCall[] = [
     { method: 'eth_getBalance', params: [relayer, 'latest'] },
     { method: 'eth_gasPrice', params: [] },
@@ -58,18 +73,6 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
     });
     const [lowest = first, second] = readings.sort((one, other) => (slackOf(one) < slackOf(other) ? -1 : 1));
     return second ?? lowest;
-  }
-
-  /** The log may name what the public detail may not. */
-  function tell(reading: GasReading, expectedWei: bigint): void {
-    const isShort = slackOf(reading) < 2n * expectedWei;
-    if (isShort === wasShort) return;
-    wasShort = isShort;
-    const { balanceWei, neededWei } = reading;
-    const balanceUsdc = formatNative(balanceWei);
-    const detail = { relayer, balanceUsdc, neededUsdc: formatNative(neededWei + 2n * expectedWei) };
-    if (isShort) log.warn(detail, 'the relayer is short of gas, and sales stop: send USDC to its address');
-    else log.info(detail, 'the relayer has enough gas again');
   }
 
   return {
