@@ -307,7 +307,8 @@ describeInBrowser('a payment from the reference', (browser) => {
       return [part.querySelectorAll('pre').length, answer.textContent.includes('transactionsSent'), top >= 0, bottom <= innerHeight,
         (answer.compareDocumentPosition(receipt) & Node.DOCUMENT_POSITION_FOLLOWING) > 0];
     })()`;
-    expect(await page.evaluate(look)).toEqual([1, true, true, true, true]);
+    // The page scrolls to the answer, and its layout may still change.
+    await expect.poll(() => page.evaluate(look)).toEqual([1, true, true, true, true]);
     const [transaction = ''] = /0x[0-9a-f]{64}/.exec(String(await receipt.textContent())) ?? [];
     expect(String(await outcome(page).textContent()).split(transaction)).toHaveLength(2);
     expect([await links(page), await receipt.getByRole('link').count()]).toEqual([1, 1]);
