@@ -20,7 +20,7 @@ const CHECK_TYPES = `GOGC=400 ${TSC} --noEmit --checkers 2`;
 const CHECKS = [
   CHECK_TYPES,
   'biome ci .',
-  'vitest run test/unit/architecture.test.ts test/unit/function-length.test.ts',
+  'vitest run test/unit/architecture',
   'knip',
   'node scripts/sbom.ts --check',
   `${TSC} -p src/pages/assets`,

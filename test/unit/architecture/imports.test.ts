@@ -2,10 +2,8 @@ import { globSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { parseSource, ROOT, readSources, type Source } from '../support/sources.ts';
+import { parseSource, ROOT, readSources, type Source } from '../../support/sources.ts';
 
-/** The hard cap on a file's length. */
-const MAX_LINES = 300;
 /** Far fewer than exist. It shows that the test looks in the right place. */
 const MIN_FILES = 30;
 
@@ -267,11 +265,6 @@ describe('the source', () => {
   test('keeps the import table, except for the listed breaches', () => {
     const breaches = violations(sources).map((fault) => fault.replace(`: ${REFUSED} `, ' > ').replace('src/', ''));
     expect([...new Set(breaches)].sort()).toEqual([...BREACHES].sort());
-  });
-
-  test(`has no file over ${MAX_LINES} lines`, () => {
-    const long = sources.filter(({ text }) => text.split('\n').length - 1 > MAX_LINES);
-    expect(long.map(({ path }) => path)).toEqual([]);
   });
 });
 
