@@ -79,7 +79,6 @@ const environment = z.object({
   ...failuresEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
-  WORKERS: whole(1, 1, 64),
   PUBLIC_ORIGIN: httpUrl.optional(),
   DATA_DIR: z.string().min(1).default('data'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -146,8 +145,6 @@ export interface Config {
   readonly site: SiteConfig;
   readonly host: string;
   readonly port: number;
-  /** Number of API processes. With one, the same process also settles and collects. */
-  readonly workers: number;
   /** Scheme, host and port under which buyers reach us, without a trailing slash. */
   readonly publicOrigin: string;
   readonly dataDir: string;
@@ -238,7 +235,6 @@ function assemble(env: z.output<typeof environment>): Config {
     site: assembleSite(env),
     host: env.HOST,
     port: env.PORT,
-    workers: env.WORKERS,
     publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,
     dataDir: env.DATA_DIR,
     logLevel: env.LOG_LEVEL,

@@ -1,8 +1,5 @@
-import cluster from 'node:cluster';
 import { existsSync, statSync } from 'node:fs';
 import { buildApp } from './app.ts';
-import { runPrimary } from './cluster/run-primary.ts';
-import { runWorker } from './cluster/run-worker.ts';
 import { type Config, ConfigError, findUnreadKeys, loadConfig } from './config.ts';
 import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
@@ -20,15 +17,13 @@ process.umask(0o077);
 if (existsSync('.env')) process.loadEnvFile('.env');
 const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
 dieOnUnhandled(bootLog, exit);
-if (cluster.isPrimary && existsSync('.env') && (statSync('.env').mode & 0o077) !== 0)
+if (existsSync('.env') && (statSync('.env').mode & 0o077) !== 0)
   bootLog.warn('other users of this machine may read .env, which holds keys: chmod 600 .env');
 const embedded = await startEmbedded();
 try {
   await run(loadConfig({ ...process.env, ...embedded?.environment }));
 } catch (error) {
   process.stderr.write(refusalOf(error));
-  // They load meanwhile, and each would report that its primary has gone.
-  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
   exit(1);
 }
 
@@ -41,11 +36,10 @@ function refusalOf(error: unknown): string {
 
 /** Throws ConfigError for a configuration that the ledger does not allow. */
 async function run(config: Config): Promise<void> {
-  // What only the catalogue can judge is refused here too, before any process is started.
+  // What only the catalogue can judge is refused before anything is opened.
   openCatalogue(config);
-  if (cluster.isWorker) return runWorker(config, exit);
   announce(config);
-  return config.workers > 1 ? lead(config) : serve(config);
+  return serve(config);
 }
 
 /** Says first who is paid, and on which chain, so that an operator sees a wrong one before the first sale. */
@@ -71,11 +65,6 @@ async function startEmbedded() {
   const { environment, ignored } = besideOperators(process.env, wanted);
   if (ignored.length > 0) bootLog.warn({ ignored }, 'the embedded network sets these keys itself');
   return { environment, stop: network.stop };
-}
-
-async function lead(config: Config): Promise<void> {
-  const close = async () => embedded?.stop();
-  await runPrimary(config, { env: embedded?.environment ?? {}, close, exit });
 }
 
 async function serve(config: Config): Promise<void> {

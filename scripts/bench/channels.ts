@@ -47,12 +47,10 @@ export async function benchChannels(): Promise<void> {
     return subject;
   };
   try {
-    const one = await started(startPercall(network, 1));
-    const two = await started(startPercall(network, 2));
+    const one = await started(startPercall(network));
     const express = await started(startExpress(network));
     const sides = [
       await openSide(network, 'percall', one, PAID, 600, BUYERS),
-      await openSide(network, 'percall, WORKERS=2', two, PAID, 800, BUYERS),
       // The SDK's server refuses some of several deposits at once.
       await openSide(network, '@x402/express', express, '/paid', 150, 1),
     ];
@@ -76,16 +74,16 @@ async function openSide(
   return { name, server, buyers: await openBuyers(network, server.origin + path, BUYERS, atOnce), most, rounds: [] };
 }
 
-async function startPercall(network: EmbeddedNetwork, workers: number): Promise<Subject> {
+async function startPercall(network: EmbeddedNetwork): Promise<Subject> {
   const port = await freePort();
   const [relayer, seller] = [createAccount(), createAccount()];
   await network.fundNative(relayer.address, 10n ** 21n);
   return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
     RELAYER_DAILY_GAS_USDC: 'off',
-    ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'warn', PAYER_MAX_OPEN: '0', WORKERS: String(workers) },
+    ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'warn', PAYER_MAX_OPEN: '0' },
     // A ledger, a seller and a relayer of its own.
-    ...{ DATA_DIR: join(network.dataDir, `workers-${workers}`), SELLER_ADDRESS: seller.address },
+    ...{ DATA_DIR: join(network.dataDir, 'percall'), SELLER_ADDRESS: seller.address },
     ...{ RELAYER_PRIVATE_KEY: relayer.privateKey, CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey },
     // Each answer is kept, with 300 bytes.
     REPLY_STORE_MB: '1024',

@@ -9,7 +9,6 @@ import { benchProof } from './proof.ts';
 import { benchSearch } from './search.ts';
 import { benchSettle } from './settle.ts';
 import { benchUnpaid } from './unpaid.ts';
-import { benchWorkers } from './workers.ts';
 
 /** The benchmarks by name. Each gets the command-line words from the first option on; most take none. */
 const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
@@ -22,7 +21,6 @@ const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   proof: benchProof,
   search: benchSearch,
   settle: benchSettle,
-  workers: benchWorkers,
   ledger: benchLedger,
   flood: benchFlood,
 };

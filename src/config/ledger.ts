@@ -23,12 +23,12 @@ export const ledgerEnvironment = {
   LEDGER_MISMATCH_STOPS_USDC: usdc('1'),
 };
 
-/** Conflicting settings, one line each. */
-export function ledgerProblems(given: Record<string, string | undefined>): string[] {
-  const workers = Number(given.WORKERS ?? 1);
-  return given.LEDGER_URL !== undefined && workers > 1
-    ? ['WORKERS is set with LEDGER_URL (start more instances of one process instead)']
-    : [];
+/** Says what to do instead of `WORKERS`, which earlier releases had. 1 was its default, and is what a service is. */
+export function ledgerProblems({ WORKERS: workers = '1' }: Record<string, string | undefined>): string[] {
+  if (workers === '' || workers === '1') return [];
+  return [
+    'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with its own PORT and DATA_DIR',
+  ];
 }
 
 /** Builds the ledger's settings. */

@@ -33,8 +33,8 @@ interface LedgerOptions {
   bootId: string;
   /** Bytes of replies that may be kept, how many seconds after the first delivery, and how often one may be redelivered. */
   storeBytes: number;
-  /** Number of processes that keep replies in the same store. Between two counts, each may fill an equal part of the free space. */
-  sharedBy?: number;
+  /** How many processes keep replies in the same store now. Between two counts, each may fill an equal part of the free space. */
+  sharedBy?: (() => number) | undefined;
   keepSeconds: number;
   maxDeliveries: number;
   /** Open payments that a payer may have at once; 0 means no limit. */
@@ -145,13 +145,13 @@ export interface Ledger {
 
 /** The ledger of USDC payments: the rules over the store's atomic steps. */
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, channels, clock, bootId, storeBytes, sharedBy = 1 } = options;
+  const { store, channels, clock, bootId, storeBytes, sharedBy = () => 1 } = options;
   const { keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
   const keepMs = keepSeconds * 1000;
   const nextId = createIds(clock);
   // Bytes of replies that this process counts as kept, and how many it may reach. Both are read anew at every purge.
   let replyBytes = 0;
-  let mostBytes = storeBytes / sharedBy;
+  let mostBytes = storeBytes / sharedBy();
 
   /** Calls `onMove` for a move that was made. */
   function report(id: string, to: PaymentState | 'released', moved: boolean): boolean {
@@ -165,7 +165,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     // Answers that were not delivered in `keepMs` may fill half of the store. Otherwise buyers who leave early could stop the sale for days.
     await store.trimReplies(now + keepMs, now + UNDELIVERED_MS - keepMs, storeBytes / 2);
     replyBytes = await store.replyBytes();
-    mostBytes = replyBytes + Math.max(0, storeBytes - replyBytes) / sharedBy;
+    mostBytes = replyBytes + Math.max(0, storeBytes - replyBytes) / sharedBy();
   }
 
   return {

@@ -20,13 +20,14 @@ import { createPurchase } from './purchase.ts';
 import type { OpenRail, RailFor, RailName } from './rail.ts';
 import { createServe } from './serve.ts';
 import { createWallet } from './settlers/relayer/wallet.ts';
-import type {
-  MaintainedSettling,
-  RailProbes,
-  RailStatus,
-  SettlesForOthers,
-  Settling,
-  SettlingPlace,
+import {
+  type MaintainedSettling,
+  type RailProbes,
+  type RailStatus,
+  type SettlesForOthers,
+  type Settling,
+  type SettlingPlace,
+  sharersOf,
 } from './settling.ts';
 import { createUnknownPayments } from './unknown-payments.ts';
 
@@ -47,7 +48,7 @@ interface PaymentsOptions<S>
   railList?: RailList;
   onMove?: OnMove;
   /** Which process settles the payments. By default this one, without others beside it. */
-  place?: SettlingPlace;
+  place?: SettlingPlace | undefined;
   /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
   onLeft?: (id: string, state: Payment['state'] | null) => void;
 }
@@ -141,12 +142,13 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
     outgoing,
     channels,
     railList,
+    place,
   } = options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.maxOpenPayments;
-  const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
+  const limits = { storeBytes, sharedBy: sharersOf(place), keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   // Simulations use the address that will send the settlement: the facilitator's where it names one, else the relayer's, else the seller's.

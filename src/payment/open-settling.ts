@@ -10,7 +10,7 @@ import { createSettledToday } from './settled-today.ts';
 import { createSettlement } from './settlement.ts';
 import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from './settler.ts';
 import { createRelaying } from './settlers/relayer/relaying.ts';
-import type { MaintainedSettling, RailProbes, SettlesForOthers, SettlingPlace, SettlingProcess } from './settling.ts';
+import type { MaintainedSettling, RailProbes, SettlesForOthers, SettlingPlace } from './settling.ts';
 import { createLocalSettling, type LocalSettling } from './settling-local.ts';
 import { createRemoteSettling } from './settling-remote.ts';
 import { createSwitchedSettling } from './settling-switch.ts';
@@ -30,24 +30,20 @@ interface OpenSettlingOptions {
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
-/** Opens settlement by this process, by another one, or by the instance that leads. */
+/** Opens settlement by this process, or by the instance that leads. */
 export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettlingOptions): MaintainedSettling {
   const { config, ledger, clock, log } = parts;
-  const remoteBy = (process: SettlingProcess) =>
-    createRemoteSettling({ ledger, process, clock, waitMs: config.settleWaitMs, onLeft, log });
   switch (place.kind) {
-    case 'remote':
-      return remoteBy(place.process);
     case 'local': {
-      const { living } = place;
-      const takeOver = createRecovery({ ledger, living, takeOverAfterMs: 0, clock, log });
-      return openLocalSettling(parts, { takeOver, isShared: living !== undefined });
+      const takeOver = createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log });
+      return openLocalSettling(parts, { takeOver, isShared: false });
     }
     case 'switched': {
       const { process, living, takeOverAfterMs, join } = place;
       const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
       const openLocal = (fencingToken: number) => openLocalSettling(parts, { takeOver, isShared: true, fencingToken });
-      return createSwitchedSettling({ remote: remoteBy(process), openLocal, takeOver, join, log });
+      const remote = createRemoteSettling({ ledger, process, clock, waitMs: config.settleWaitMs, onLeft, log });
+      return createSwitchedSettling({ remote, openLocal, takeOver, join, log });
     }
   }
 }

@@ -14,11 +14,6 @@ interface PaymentMetricsOptions {
   readonly railOf: (contract: Uint8Array) => string | null;
   /** Bytes that the kept replies may take. An alert compares them with the bytes kept. */
   readonly storeBytes: number;
-  /**
-   * Registry of the metrics that are read from the ledger. Where several processes share a ledger, only one of them may publish these. The same
-   * registry by default.
-   */
-  readonly shared?: Registry;
 }
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
@@ -41,7 +36,7 @@ const MOVES: readonly { rail: string; state: string }[] = [
  */
 export function createPaymentMetrics(
   registry: Registry,
-  { store, clock, storeBytes, rails, railOf, shared = registry }: PaymentMetricsOptions,
+  { store, clock, storeBytes, rails, railOf }: PaymentMetricsOptions,
 ) {
   const registers = [registry];
   const moves = new Counter({
@@ -64,8 +59,8 @@ export function createPaymentMetrics(
     buckets: SETTLEMENT_BOUNDS,
     registers,
   });
-  publishOpen(shared, store);
-  publishReplies(shared, store, storeBytes);
+  publishOpen(registry, store);
+  publishReplies(registry, store, storeBytes);
   // When each open settlement of this process began, in Unix milliseconds.
   const since = new Map<string, number>();
 
@@ -92,7 +87,9 @@ export function createPaymentMetrics(
     /** Wraps the Lightning rail's store and counts its moves. Its results do not change. */
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
-      publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
+      publishBytes(registry, name, 'Bytes of replies and answers kept for Lightning payments', () =>
+        claims.bodyBytes(),
+      );
       return watchClaims(claims, { moves, claimedMsat, protocols, contested: createContested(registry, claims) });
     },
   };

@@ -98,12 +98,8 @@ export interface Leader extends SettlesForOthers {
 
 /** Which process settles the payments that this one sells. */
 export type SettlingPlace =
-  | {
-      readonly kind: 'local';
-      /** Boot ids of the other processes that may be alive. Absent where no other process uses the ledger. */
-      readonly living?: () => readonly string[];
-    }
-  | { readonly kind: 'remote'; readonly process: SettlingProcess }
+  /** This process, which has the ledger for itself. */
+  | { readonly kind: 'local' }
   | {
       readonly kind: 'switched';
       /** The leader, while another instance leads. */
@@ -114,3 +110,9 @@ export type SettlingPlace =
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
       join(leader: Leader): Promise<void>;
     };
+
+/** Counts the processes that keep replies in this one's ledger now, itself among them. They divide the space for replies. */
+export function sharersOf(place: SettlingPlace | undefined): () => number {
+  // Before the first heartbeat is answered, an instance knows of itself alone.
+  return () => (place?.kind === 'switched' ? Math.max(1, place.living().length) : 1);
+}

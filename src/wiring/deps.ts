@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Rank } from '../chain/rpc/rank.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
-import { type Part, WHOLE } from '../cluster/part.ts';
 import { publishCollector } from '../collector/collector-metrics.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
@@ -24,12 +23,12 @@ import { createPaymentMetrics, publishMaintenance } from '../payment/payment-met
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
 import { createRelayerMetrics } from '../payment/settlers/relayer/metrics.ts';
-import type { SettlingPlace } from '../payment/settling.ts';
+import { sharersOf } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
 import { countSelfTests } from '../selftest/self-test-metrics.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import { closeFolder } from '../store/private-folder.ts';
-import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
+import { holdLedger } from '../store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../upstream/outgoing.ts';
 import { createClockWatch } from './clock-watch.ts';
 import { openListings } from './listings.ts';
@@ -50,23 +49,18 @@ export async function createDeps(
   log: Logger,
   declared?: readonly Endpoint<Sources>[],
   clock: Clock = systemClock,
-  part: Part = WHOLE,
   railList: RailList = RAILS,
 ) {
   const { catalogue, off } = openCatalogue(config, declared, railList);
-  const worker = part.kind === 'worker' ? part : null;
-  const link = worker?.link ?? null;
-  const lock = worker ? joinLedger(lockOf(config)) : holdDataFolder(config, log);
+  const lock = holdDataFolder(config, log);
   const metrics = createMetrics();
   const chain = openChain(config, metrics, log);
-  const collecting = openCollecting({ config, chain, link, clock, log });
-  const ledger = await openLedger(config, part, clock, log, metrics);
+  const collecting = openCollecting({ config, chain, clock, log });
+  const ledger = await openLedger(config, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
   const { payments: store, selfTests, books } = stores;
-  // Only one process publishes the figures that are read from shared files.
-  const shared = worker ? new Registry() : metrics;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
-  const watched = createPaymentMetrics(metrics, { store, clock, shared, ...named });
+  const watched = createPaymentMetrics(metrics, { store, clock, ...named });
   const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
@@ -76,8 +70,8 @@ export async function createDeps(
   const payments = createPayments<Sources>({
     ...{ ...stores, config, chain, store, sources, bootId, railList, outgoing, clock, log },
     onMove: watched.onMove,
-    ...(!worker && settlingMetrics(config, metrics, books, named.rails)),
-    place: instance?.place ?? placeOf(part),
+    ...settlingMetrics(config, metrics, books, named.rails),
+    place: instance?.place,
     onLeft: watched.onLeft,
   });
   publishMaintenance(metrics, payments.failing);
@@ -85,9 +79,10 @@ export async function createDeps(
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams: outgoing.upstreams, sources, protocol: protocols.lightning },
     ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
-    ...{ sells: part.kind !== 'primary', words: wordsOfRefusal, clock, bootId, log },
+    ...{ words: wordsOfRefusal, clock, bootId, log },
     runsMaintenance: ledger.leads,
-    isAlone: !worker && !instance,
+    isAlone: !instance,
+    sharedBy: sharersOf(instance?.place),
     windows: ledger.windows,
   });
   const { payTo, network: lightningNetwork, rates } = lightning;
@@ -100,16 +95,13 @@ export async function createDeps(
     ownPayTo: payTo,
     log,
   });
-  link?.joinMetrics(metrics);
-  publishCollector(shared, { ...collecting, clock });
-  const selfTest = worker
-    ? null
-    : await createSelfTest({
-        ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
-        onRun: countSelfTests(metrics),
-      });
+  publishCollector(metrics, { ...collecting, clock });
+  const selfTest = await createSelfTest({
+    ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
+    onRun: countSelfTests(metrics),
+  });
   const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
-  const readiness = createReadiness({ payments, lightning, ...sources, ledger, link, clock, clockWatch });
+  const readiness = createReadiness({ payments, lightning, ...sources, ledger, clock, clockWatch });
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
@@ -119,7 +111,7 @@ export async function createDeps(
     feeSteps: collecting.feeSteps,
   });
   await chain.watch(stores.providers);
-  if (!worker) void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
+  void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
   await payments.start();
   await lightning.start();
   await listings.start();
@@ -157,8 +149,6 @@ export async function createDeps(
   };
 }
 
-const lockOf = ({ dataDir }: Config): string => join(dataDir, 'ledger.lock');
-
 /**
  * Closes the data directory to other users of the machine, and locks it for this process. Throws ConfigError, with the
  * command that closes the directory, where it is not ours to close.
@@ -169,7 +159,7 @@ function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedg
   } catch (error) {
     throw new ConfigError([`DATA_DIR: ${error instanceof Error ? error.message : String(error)}`]);
   }
-  return holdLedger(lockOf(config));
+  return holdLedger(join(config.dataDir, 'ledger.lock'));
 }
 
 /** The metrics of the process that settles. */
@@ -181,12 +171,6 @@ function settlingMetrics({ network }: Config, metrics: Registry, store: BookStor
 function openLookup({ network }: Config, { payments, transfers, lightning: claims }: OpenLedger['stores']) {
   const lightningNetworks = LIGHTNING_NETWORKS.map(({ id }) => id);
   return createLookup({ payments, transfers, claims, lightningNetworks, explorerUrl: network.explorerUrl });
-}
-
-/** Where this process's sales are settled, when the ledger belongs to one process or to the processes of this machine. */
-function placeOf(part: Part): SettlingPlace {
-  if (part.kind === 'worker') return { kind: 'remote', process: part.link.settling };
-  return part.kind === 'primary' ? { kind: 'local', living: part.living } : { kind: 'local' };
 }
 
 /** The same sources. What reads the chain through them has this rank. */

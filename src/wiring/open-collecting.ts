@@ -1,40 +1,36 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { OpenChainClient } from '../chain/rpc/client.ts';
-import type { PrimaryLink } from '../cluster/primary-link.ts';
 import { openCollector } from '../collector/open-collector.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';
 import type { Config } from '../config.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { NO_COLLECTOR } from '../store/chain/collector-status.ts';
 import { openChainCopy } from '../store/chain/copy.ts';
-import { openChainDatabase, openChainReader } from '../store/chain/database.ts';
+import { openChainDatabase } from '../store/chain/database.ts';
 import { createFeeSteps } from '../store/chain/fee-steps.ts';
 import { createProbeWrites } from '../store/chain/probe-store.ts';
 import { createChainReads } from '../store/chain/reads.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
-import { followReads } from './follow-reads.ts';
 
 interface CollectingParts {
   config: Config;
   chain: OpenChainClient;
-  /** Null, except in a process that only serves. */
-  link: PrimaryLink | null;
   clock: Clock;
   log: Logger;
 }
 
 /** Opens the collected chain data. The collector and the probe, if this process runs them, are not started yet. */
-export function openCollecting({ config, chain, link, clock, log }: CollectingParts) {
-  const data = openChainData(config, link, log);
+export function openCollecting({ config, chain, clock, log }: CollectingParts) {
+  const data = openChainData(config, log);
   const { collector: settings, network, watch } = config;
-  // Only the process that collects writes to it, and a copy is never written to.
-  const db = link ? null : data.db;
+  // A copy is never written to.
+  const { db } = data;
   const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
   const probe = db && settings.enabled ? openProbe(config, chain, db, log) : null;
 
   return {
-    collector: data.collector ?? link?.collector ?? own ?? NO_COLLECTOR,
+    collector: data.collector ?? own ?? NO_COLLECTOR,
     reads: data.reads,
     feeSteps: data.feeSteps,
     endpoints: nameEndpoints(network.rpcUrls),
@@ -67,12 +63,11 @@ function openProbe(
   });
 }
 
-/** Opens the source of collected data: a copy of another service's database, or our own database, which one process writes to. */
-function openChainData({ collector, dataDir, network: { chainId } }: Config, link: PrimaryLink | null, log: Logger) {
+/** Opens the source of collected data: a copy of another service's database, or our own. */
+function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Logger) {
   const { copyFile, backfillHours } = collector;
   if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
   const file = join(dataDir, 'chain.db');
-  const db = link ? openChainReader(file) : openChainDatabase(file);
-  const reads = link ? followReads(createChainReads(db, 'elsewhere'), link, () => db.open) : createChainReads(db);
-  return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
+  const db = openChainDatabase(file);
+  return { db, reads: createChainReads(db), collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }

@@ -3,7 +3,6 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { Counter, Registry } from 'prom-client';
-import type { Part } from '../cluster/part.ts';
 import { type Config, ConfigError } from '../config.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import { reportText } from '../instances/report-text.ts';
@@ -17,7 +16,6 @@ import type { LedgerStores } from '../store/ports/stores.ts';
 import type { InstancesShare } from '../store/postgres/open-instances.ts';
 import { refuseMoved } from '../store/sqlite/moved-ledger.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
-import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
 /** Open payments of an unknown instance are not taken over for this long, in milliseconds, because it may have just started. */
 const NEW_INSTANCE_MS = 60_000;
@@ -28,9 +26,9 @@ export interface OpenLedger {
   readonly bootId: string;
   /** Windows for limits that hold for all instances, because they protect money. Undefined: this process counts in its memory. */
   readonly windows: OpenWindows | undefined;
-  /** Windows for the other limits, which all processes of this machine share. */
+  /** Windows for the other limits, which this process counts by itself. */
   readonly nearWindows: (name: string) => MinuteWindows;
-  /** Null when only this machine's processes use the ledger. */
+  /** Null when this process has the ledger for itself. */
   readonly instance: Instance | null;
   /** Whether this process now does the work that only one process may do. */
   leads(): boolean;
@@ -52,14 +50,13 @@ export interface Instance {
  */
 export async function openLedger(
   config: Config,
-  part: Part,
   clock: Clock,
   log: Logger,
   registry = new Registry(),
 ): Promise<OpenLedger> {
   if (config.ledger.url === null) refuseMoved(join(config.dataDir, 'ledger.db'));
-  const ledger = await openStores(config, part, clock, log, registry);
-  if (part.kind !== 'worker') await checkAuthorizer(config, ledger, log);
+  const ledger = await openStores(config, clock, log, registry);
+  await checkAuthorizer(config, ledger, log);
   return ledger;
 }
 
@@ -84,29 +81,20 @@ async function checkAuthorizer({ rails, seller, network }: Config, { stores, clo
   ]);
 }
 
-async function openStores(
-  config: Config,
-  part: Part,
-  clock: Clock,
-  log: Logger,
-  registry: Registry,
-): Promise<OpenLedger> {
-  const worker = part.kind === 'worker' ? part : null;
-  const bootId = worker?.bootId ?? randomUUID();
+async function openStores(config: Config, clock: Clock, log: Logger, registry: Registry): Promise<OpenLedger> {
+  const bootId = randomUUID();
+  const nearWindows = () => createMinuteWindows(clock);
   const { url, poolSize, connectTimeoutMs, statementTimeoutMs } = config.ledger;
   if (url === null) {
     const stores = openSqliteStores(join(config.dataDir, 'ledger.db'));
-    const limitsFile = join(config.dataDir, 'limits.db');
-    if (part.kind === 'primary') prepareSharedWindows(limitsFile);
-    const shared = worker && openSharedWindows(limitsFile, worker.runId, clock);
     return {
-      ...{ stores, bootId, windows: shared?.open, instance: null },
-      nearWindows: shared?.open ?? (() => createMinuteWindows(clock)),
-      leads: () => worker === null,
-      close: async () => {
-        await stores.close();
-        shared?.close();
-      },
+      stores,
+      bootId,
+      windows: undefined,
+      nearWindows,
+      instance: null,
+      leads: () => true,
+      close: stores.close,
     };
   }
   const retries = new Counter({
@@ -122,8 +110,10 @@ async function openStores(
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
   return {
-    ...{ stores, bootId, windows: share.windows },
-    nearWindows: () => createMinuteWindows(clock),
+    stores,
+    bootId,
+    windows: share.windows,
+    nearWindows,
     instance: createInstance(membership, share, stores.lightning.releaseLeasesOf),
     leads: membership.leads,
     close: async () => {

@@ -1,4 +1,3 @@
-import type { PrimaryLink } from '../cluster/primary-link.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { keepReading } from '../lib/kept-reading.ts';
@@ -13,8 +12,6 @@ interface ReadinessParts {
   lightning: Pick<Lightning<Sources>, 'status'>;
   collector: Sources['collector'];
   ledger: Pick<OpenLedger, 'instance' | 'leads'>;
-  /** Null, except in a process that only serves. */
-  link: PrimaryLink | null;
   clock: Clock;
   clockWatch: Pick<ClockWatch, 'status'>;
 }
@@ -31,11 +28,10 @@ const KEPT_MS = 1000;
  * it is made at most once a second and reused for a second.
  */
 export function createReadiness(parts: ReadinessParts) {
-  const { payments, lightning, collector, ledger, link, clock, clockWatch } = parts;
+  const { payments, lightning, collector, ledger, clock, clockWatch } = parts;
   const outcomes = createOutcomes(clock);
   const read = async () => {
-    const { needed, others } = await payments.readiness();
-    const counting: typeof needed = { ...needed, ...(link && { primary: link.status() }) };
+    const { needed: counting, others } = await payments.readiness();
     const rails = { ...others, lightning: lightning.status() };
     for (const [name, { ok, detail = 'no detail' }] of Object.entries({ ...counting, ...rails })) {
       if (ok) outcomes.succeeded(name);

@@ -75,7 +75,7 @@ describe('the process', () => {
     expect(stdout).not.toContain('0xsecret');
   });
 
-  it('stops in the same way, before any process is started, for prices and routes that the catalogue does not have', async () => {
+  it('stops in the same way, before anything is opened, for prices and routes that the catalogue does not have', async () => {
     const least = {
       NETWORK: 'arc',
       SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
@@ -84,7 +84,7 @@ describe('the process', () => {
     const [cheapest] = usdcRoutes();
     const from = priceAbove(String(cheapest?.path));
     const offers = { PRICES: 'chain/walet=0.004', ROUTES_OFF: 'selftest/fail', EXACT_FROM_USD: from.usd };
-    const { code, stdout, stderr } = await run({ ...least, ...offers, WORKERS: '2' });
+    const { code, stdout, stderr } = await run({ ...least, ...offers });
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('has 3 problem(s)');
     expect(stderr).toContain('PRICES: "chain/walet=0.004"');
@@ -107,37 +107,34 @@ describe('the process', () => {
     ...{ RPC_URLS: 'http://127.0.0.1:9', COLLECTOR: 'off', ...more },
   });
 
-  it.each(['1', '2'])(
-    'names in one line, without a stack, who has its data directory or its port (WORKERS=%s)',
-    async (workers) => {
-      const folder = await mkdtemp(join(tmpdir(), 'percall-held-'));
-      const other = createServer().listen(0, '127.0.0.1');
-      await once(other, 'listening');
-      const address = other.address();
-      const port = String(typeof address === 'object' && address ? address.port : 0);
-      const env = startable({ DATA_DIR: folder, PORT: port, WORKERS: workers });
-      try {
-        const held = holdLedger(join(folder, 'ledger.lock'));
-        const second = await run(env);
-        held.release();
-        const taken = await run(env);
-        const file = join(folder, 'ledger.lock');
-        expect([second.code, second.stderr]).toEqual([
-          1,
-          `percall does not start: another process serves the ledger beside ${file}: stop it first\n`,
-        ]);
-        expect([taken.code, taken.stderr]).toEqual([
-          1,
-          `percall does not start: 127.0.0.1:${port} (EADDRINUSE): another program listens there: ` +
-            'stop it, or set another PORT\n',
-        ]);
-        expect(second.stdout + taken.stdout).not.toContain('"fatal"');
-      } finally {
-        other.close();
-        await rm(folder, { recursive: true, force: true });
-      }
-    },
-  );
+  it('names in one line, without a stack, who has its data directory or its port', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'percall-held-'));
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = String(typeof address === 'object' && address ? address.port : 0);
+    const env = startable({ DATA_DIR: folder, PORT: port });
+    try {
+      const held = holdLedger(join(folder, 'ledger.lock'));
+      const second = await run(env);
+      held.release();
+      const taken = await run(env);
+      const file = join(folder, 'ledger.lock');
+      expect([second.code, second.stderr]).toEqual([
+        1,
+        `percall does not start: another process serves the ledger beside ${file}: stop it first\n`,
+      ]);
+      expect([taken.code, taken.stderr]).toEqual([
+        1,
+        `percall does not start: 127.0.0.1:${port} (EADDRINUSE): another program listens there: ` +
+          'stop it, or set another PORT\n',
+      ]);
+      expect(second.stdout + taken.stdout).not.toContain('"fatal"');
+    } finally {
+      other.close();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
 
   it('does not start on a ledger that was copied to a database, and says how to go on', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'percall-moved-'));

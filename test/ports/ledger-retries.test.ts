@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { WHOLE } from '../../src/cluster/part.ts';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -27,7 +26,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const open = (url: string) => {
   const config = loadConfig({ ...ENV, ...TIMES, DATA_DIR: folder, LEDGER_URL: url });
-  return openLedger(config, WHOLE, systemClock, createLogger('silent'), registry);
+  return openLedger(config, systemClock, createLogger('silent'), registry);
 };
 const retries = async () => (await registry.getSingleMetric(RETRIES)?.get())?.values.map(({ value }) => value);
 

@@ -1,11 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/minute-windows.ts';
-import { openSharedWindows } from '../../src/store/sqlite/shared-windows.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { openWindows } from '../support/postgres/windows.ts';
@@ -49,22 +45,6 @@ async function openMemory(): Promise<Opened> {
   return { one: open, another: open, ...moves, close: async () => {} };
 }
 
-async function openFile(): Promise<Opened> {
-  const { clock, ...moves } = movedClock();
-  const folder = mkdtempSync(join(tmpdir(), 'percall-windows-'));
-  const both = [0, 1].map(() => openSharedWindows(join(folder, 'limits.db'), 'salt', clock));
-  const [one, another] = both as [(typeof both)[number], (typeof both)[number]];
-  return {
-    one: one.open,
-    another: another.open,
-    ...moves,
-    close: async () => {
-      for (const each of both) each.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
-
 async function openPostgres(): Promise<Opened> {
   const url = await freshDatabase();
   const both = [openWindows(url), openWindows(url)] as const;
@@ -87,7 +67,6 @@ async function openPostgres(): Promise<Opened> {
 }
 
 describe('a count in memory that is taken back', () => stateSuite(openMemory));
-describe('a count in a file that processes share that is taken back', () => stateSuite(openFile));
 describePostgres('a count in a database that instances share that is taken back', () => stateSuite(openPostgres));
 
 function stateSuite(open: () => Promise<Opened>): void {

@@ -23,7 +23,6 @@ beforeEach(() => {
     lightning: { status: () => node },
     collector: { status: () => ({ collected: null, backfill: null }) } as unknown as Parts['collector'],
     ledger: { instance: null, leads: () => true },
-    link: null,
     clock,
     clockWatch: { status: () => ({ ok: false, detail: 'this machine’s clock is 60 s ahead' }) },
   });

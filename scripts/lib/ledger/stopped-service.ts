@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
-import { WHOLE } from '../../../src/cluster/part.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -40,7 +39,7 @@ export async function withHeldLedger<T>(
   work: (held: HeldLedger) => Promise<T>,
 ): Promise<T> {
   const own = 'url' in location ? { LEDGER_URL: location.url } : { LEDGER_URL: '', DATA_DIR: location.dataDir };
-  const config = loadConfig({ ...env, ...own, WORKERS: '1' });
+  const config = loadConfig({ ...env, ...own });
   if ('url' in location) await refuseBesideInstances(location.url, advice);
   else existingDatabase(location.dataDir, 'ledger.db');
   closeDataFolder(config.dataDir);
@@ -49,7 +48,7 @@ export async function withHeldLedger<T>(
   const log = createLogger('warn', process.stderr);
   let ledger: OpenLedger | null = null;
   try {
-    ledger = await openLedger(config, WHOLE, systemClock, log);
+    ledger = await openLedger(config, systemClock, log);
     return await work({ config, ledger, log, advice });
   } finally {
     await ledger?.close();

@@ -40,7 +40,7 @@ function open(file: string): Sqlite {
 }
 
 /** Opens the chain database read-only, beside the process that collects into it. */
-export function openChainReader(file: string): Sqlite {
+function openChainReader(file: string): Sqlite {
   const db = new Database(file, { readonly: true });
   // A checkpoint that resets the log may block readers for a moment.
   db.pragma('busy_timeout = 5000');

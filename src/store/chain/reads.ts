@@ -31,11 +31,10 @@ export interface ChainReads
 }
 
 /**
- * Prepared reads over a connection. SQLite reports a connection's own writes and the writes of others in two ways. So `writer` states whether
- * the collector writes through this connection or in another process.
+ * Prepared reads over the connection through which the collector writes.
  */
-export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'here'): ChainReads {
-  const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();
+export function createChainReads(db: Sqlite): ChainReads {
+  const changes = db.prepare('SELECT total_changes()').pluck();
   const version = () => changes.get() as number;
   return {
     version,

@@ -1,5 +1,4 @@
 import { buildApp } from '../../../src/app.ts';
-import { WHOLE } from '../../../src/cluster/part.ts';
 import { loadConfig } from '../../../src/config.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -17,7 +16,7 @@ const log = createLogger(config.logLevel);
 const { SOURCE_URL, TOY_BANK_URL: bankUrl } = process.env;
 const catalogue = sourcedEndpoints<Sources>(String(SOURCE_URL));
 const rails: RailList = bankUrl === undefined ? RAILS : [...RAILS, createToyRail(bankUrl)];
-const deps = await createDeps(config, log, catalogue, systemClock, WHOLE, rails);
+const deps = await createDeps(config, log, catalogue, systemClock, rails);
 const app = await buildApp(deps);
 await app.listen({ host: config.host, port: config.port });
 process.on('SIGTERM', async () => {

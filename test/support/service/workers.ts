@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { bytesToHex } from '../../../src/lib/hex.ts';
 import { AUTHORIZATION_USED } from '../../../src/payment/evm/token.ts';
 import { ask } from '../ledger/kill-ledger.ts';
-import { balanceOf, type Payment, present } from '../usdc/buyer.ts';
+import { type Payment, present } from '../usdc/buyer.ts';
 import type { Answer, Service } from './service.ts';
 
 const PATIENCE_MS = 120_000;
@@ -51,20 +50,8 @@ export async function usesOf(network: EmbeddedNetwork, { authorization }: Paymen
   return (await network.rpc<unknown[]>('eth_getLogs', [filter])).length;
 }
 
-/** The seller's balance, and the balance that the ledger's sales imply. */
-export async function sums(network: EmbeddedNetwork, ledgerFile: string) {
-  const settled = "SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled'";
-  return { chain: await balanceOf(network, network.seller), ledger: BigInt(ask<number>(ledgerFile, settled)) };
-}
-
 /** Returns when the ledger has no open payment. */
 export function untilNothingIsOpen(ledgerFile: string): Promise<void> {
   const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
   return until('nothing is open', () => ask<number>(ledgerFile, open) === 0);
-}
-
-/** The state of a payment in the ledger. */
-export function stateOf(ledgerFile: string, { authorization }: Payment): string | undefined {
-  const nonce = bytesToHex(authorization.nonce).slice(2);
-  return ask<string | undefined>(ledgerFile, `SELECT state FROM usdc_payments WHERE nonce = x'${nonce}'`);
 }

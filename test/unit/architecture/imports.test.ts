@@ -13,7 +13,7 @@ const MIN_FILES = 30;
  */
 const EVERYTHING_BELOW = [
   ...['routes/', 'pages/', 'mcp/', 'facilitator/', 'discovery/', 'payment/', 'catalogue/', 'endpoints/', 'collector/'],
-  ...['selftest/', 'instances/', 'cluster/', 'http/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts', 'config'],
+  ...['selftest/', 'instances/', 'http/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts', 'config'],
 ];
 const CONFIG_TYPES = ['config:types'];
 /** The payment core: files directly below payment/. */
@@ -39,9 +39,8 @@ const SETTLER = [
   ],
 ];
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  'server.ts': ['cluster/run-', 'app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
+  'server.ts': ['app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
   'app.ts': ['wiring/', ...EVERYTHING_BELOW],
-  'cluster/run-': ['app.ts', 'wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
   'embedded/': ['payment/lnbtc/networks.ts'],
   // Here and below, more than the table: the shape of the configuration, which is only data.
@@ -90,7 +89,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['payment/protocol.ts:types', 'store/ports/sales.ts:types', 'chain/', 'lib/', 'errors.ts'],
   ],
   'payment/lnbtc/': ['lib/', 'errors.ts'],
-  'cluster/': [...CORE, 'instances/', 'store/', 'lib/', 'errors.ts'],
   'instances/': [...CORE, 'store/ports/', 'lib/'],
   // The self-test is a buyer: it sees money through the chain alone, not through the payment code.
   'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],

@@ -4,21 +4,21 @@ import { judge, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 946,
-  lines: 71_200,
+  files: 935,
+  lines: 70_400,
   'lines of the longest file': 300,
   'files whose only importer is in their folder, in a thousand': 276,
-  'of these below 40 lines': 76,
-  'spreads of a literal': 192,
-  'lines wider than 120': 2250,
+  'of these below 40 lines': 75,
+  'spreads of a literal': 190,
+  'lines wider than 120': 2230,
   'functions with more than 60 lines of their own': 1,
-  'option bags': 219,
+  'option bags': 216,
   'option bags of more than 10 members': 14,
   'type names used twice in a room': 35,
-  'statements of SQL for the ledger': 299,
+  'statements of SQL for the ledger': 295,
 };
 /** The same for what does not ship. */
-const REST_CEILINGS = { 'spreads of a literal': 1062 };
+const REST_CEILINGS = { 'spreads of a literal': 1060 };
 
 describe('the tree', () => {
   test('keeps to the ruler in src', () => {

@@ -35,9 +35,9 @@ test.each([
   expect(configProblems({ ...MINIMUM, [key]: value })).toEqual([expect.stringContaining(`${key}: `)]);
 });
 
-test('several processes of one machine share a file, not a database', () => {
-  const database = { ...MINIMUM, LEDGER_URL: 'postgres://db.example/ledger' };
-  expect(configProblems({ ...database, WORKERS: '2' })).toHaveLength(1);
-  expect(configProblems({ ...database, WORKERS: '1' })).toEqual([]);
-  expect(configProblems({ ...MINIMUM, WORKERS: '2' })).toEqual([]);
+test('WORKERS above 1, which earlier releases had, stops the start with a sentence that says what to do', () => {
+  const [problem, ...more] = configProblems({ ...MINIMUM, WORKERS: '2' });
+  expect([problem, more]).toEqual([expect.stringMatching(/^WORKERS is gone: .*instances over one LEDGER_URL/), []]);
+  expect(configProblems({ ...MINIMUM, WORKERS: '1' })).toEqual([]);
+  expect(configProblems({ ...MINIMUM, WORKERS: '' })).toEqual([]);
 });

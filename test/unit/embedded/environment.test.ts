@@ -8,7 +8,7 @@ describe('the environment of a service on an embedded network', () => {
   const embedded = { CHAIN_ID: '5042', RPC_URLS: 'http://127.0.0.1:1', RATE_LIMIT_FREE_PER_MINUTE: '0' };
 
   test('keeps the limits that the operator sets', () => {
-    const { environment, ignored } = besideOperators({ RATE_LIMIT_FREE_PER_MINUTE: '5', WORKERS: '2' }, embedded);
+    const { environment, ignored } = besideOperators({ RATE_LIMIT_FREE_PER_MINUTE: '5', LOG_LEVEL: 'warn' }, embedded);
     expect(environment).toEqual({ CHAIN_ID: '5042', RPC_URLS: 'http://127.0.0.1:1' });
     expect(ignored).toEqual([]);
   });

@@ -395,7 +395,8 @@ describe('the quota for replies', () => {
   });
 
   test('is shared by the processes of one store: each uses its part of what was left at the last count', async () => {
-    const ledger = createLedger({ ...options, store, bootId: 'a', sharedBy: 4 });
+    let sharers = 4;
+    const ledger = createLedger({ ...options, store, bootId: 'a', sharedBy: () => sharers });
     const stores = async (bytes: number) =>
       ledger.storeIntent(
         String(await ledger.reserve(payment(randomBytes(32), randomBytes(20)), false)),
@@ -405,6 +406,9 @@ describe('the quota for replies', () => {
     await ledger.purge();
     // 800 are left, a quarter of which is 200.
     expect([await stores(201), await stores(200), await stores(1)]).toEqual([false, true, false]);
+    sharers = 1;
+    await ledger.purge();
+    expect([await stores(601), await stores(600), await stores(1)]).toEqual([false, true, false]);
   });
 });
 

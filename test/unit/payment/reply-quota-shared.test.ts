@@ -18,7 +18,7 @@ test('two processes that keep replies in one store do not overfill it, whichever
   const storeBytes = 1000;
   const open = (bootId: string) => {
     const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
-    const limits = { storeBytes, sharedBy: 2, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+    const limits = { storeBytes, sharedBy: () => 2, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     return { store, ledger: createLedger({ store, clock: systemClock, bootId, ...limits }) };
   };
   const both = [open('a'), open('b')];

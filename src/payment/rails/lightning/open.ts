@@ -46,12 +46,12 @@ interface LightningOptions<S> {
   words: RefusalWords;
   clock: Clock;
   bootId: string;
-  /** Whether this process sells. A process that does not sell only runs maintenance. */
-  sells?: boolean;
   /** Whether this process deletes expired records. One process does that for all. True by default. */
   runsMaintenance?(): boolean;
   /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
   isAlone?: boolean;
+  /** How many processes keep replies in the same store now; 1 by default. */
+  sharedBy?: () => number;
   /** Opens the counters of new invoices by their name; in this process's memory by default. */
   windows?: OpenWindows | undefined;
   log: NodeLog;
@@ -67,7 +67,6 @@ export function createLightning<S>(options: LightningOptions<S>) {
     sourcesAtRankAdmit,
     clock,
     bootId,
-    sells = true,
     runsMaintenance = () => true,
     isAlone = true,
     log,
@@ -75,11 +74,11 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const { handlerTimeoutMs, publicOrigin, replies } = config;
   const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
   const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
-  const receiver = sells ? createReceiver(config.lightning, upstreams) : null;
+  const receiver = createReceiver(config.lightning, upstreams);
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
   const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
+  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: options.sharedBy });
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;

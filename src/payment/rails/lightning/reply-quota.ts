@@ -43,8 +43,8 @@ export interface ReplyQuota {
 interface QuotaOptions {
   readonly maxBytes: number;
   readonly clock: Clock;
-  /** The number of processes that keep replies in the same store. */
-  readonly sharedBy?: number;
+  /** How many processes keep replies in the same store now. */
+  readonly sharedBy?: (() => number) | undefined;
 }
 
 /**
@@ -53,14 +53,13 @@ interface QuotaOptions {
  * the hour, and the 24th does not apply to them. A restart forgets each client's part, but not the total. Where several processes keep replies in one
  * store, each may use its part of the space that the last count found.
  */
-export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions): ReplyQuota {
-  const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);
+export function createReplyQuota({ maxBytes, clock, sharedBy = () => 1 }: QuotaOptions): ReplyQuota {
+  const half = Math.floor(maxBytes / OFFERS_DIVISOR);
+  let { most, mostOffered, reserve, clientMost } = sharesOf(maxBytes, half, sharedBy());
   const offers = createFairStock(half);
   // Kept replies of this process's offers, by payment hash. The first to expire comes first, if the node's clock agrees with ours.
   const kept = new Map<string, { readonly client: string; readonly bytes: number; readonly forgetAtMs: number }>();
   let used = 0;
-  let most = maxBytes / sharedBy;
-  let mostOffered = half / sharedBy;
 
   function forget(): void {
     const now = clock.nowMs();
@@ -107,17 +106,19 @@ export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions
       const own = [...kept.values()].reduce((sum, { bytes }) => sum + bytes, 0);
       // The count does not contain replies that are being stored now.
       used = all + half - offers.free() - own;
-      most = all + Math.max(0, maxBytes - all) / sharedBy;
-      mostOffered = Math.min(half, own + Math.max(0, half - offered) / sharedBy);
+      const sharers = sharedBy();
+      ({ reserve, clientMost } = sharesOf(maxBytes, half, sharers));
+      most = all + Math.max(0, maxBytes - all) / sharers;
+      mostOffered = Math.min(half, own + Math.max(0, half - offered) / sharers);
     },
   };
 }
 
-/** The parts of the store: the space for offers, the reserve within it, and the most for a client without a recent payment. */
-function partsOf(maxBytes: number, sharedBy: number) {
-  const half = Math.floor(maxBytes / OFFERS_DIVISOR);
-  const reserve = Math.floor(half / BUYERS_DIVISOR / sharedBy);
-  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_DIVISOR) };
+/** One process's share of an empty store and of the half for offers, the reserve in that, and the most of a client without a recent payment. */
+function sharesOf(maxBytes: number, half: number, sharers: number) {
+  const [most, mostOffered] = [maxBytes / sharers, half / sharers];
+  const reserve = Math.floor(half / BUYERS_DIVISOR / sharers);
+  return { most, mostOffered, reserve, clientMost: Math.max(CLIENT_LEAST, (mostOffered - reserve) / CLIENT_DIVISOR) };
 }
 
 function keyOf(paymentHash: Uint8Array): string {

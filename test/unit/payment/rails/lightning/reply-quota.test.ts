@@ -8,12 +8,16 @@ const unpaid = (client: string) => ({ client, isBuyer: false });
 const buyer = (client: string) => ({ client, isBuyer: true });
 const hashOf = (name: string) => createHash('sha256').update(name).digest();
 
-function open(maxBytes: number, sharedBy?: number) {
+function open(maxBytes: number, sharers = 1) {
   const clock = createManualClock(1_700_000_000_000);
-  const quota = createReplyQuota({ maxBytes, clock, ...(sharedBy !== undefined && { sharedBy }) });
+  const quota = createReplyQuota({ maxBytes, clock, sharedBy: () => sharers });
   return {
     clock,
     quota,
+    /** So many processes keep replies in the store from the next count on. */
+    share: (count: number) => {
+      sharers = count;
+    },
     /** Keeps a reply for an offer; false where it does not fit. */
     offer(asker: { client: string; isBuyer: boolean }, bytes: number, name = `${Math.random()}`): boolean {
       const held = taken(quota, asker, bytes);
@@ -262,4 +266,15 @@ test('two processes may each use half of what the last count left', () => {
   expect([offer(buyer('d'), 151), offer(buyer('d'), 150), isFull(quota)]).toEqual([false, true, true]);
   quota.set({ all: 1900, offered: 650 });
   expect([offer(buyer('e'), 51), offer(buyer('e'), 50)]).toEqual([false, true]);
+});
+
+test('an instance that joins or leaves changes the shares at the next count', () => {
+  const { quota, offer, share } = open(2000);
+  share(4);
+  quota.set({ all: 0, offered: 0 });
+  // A quarter of the half for offers, less a fifth of that for buyers.
+  expect([offer(unpaid('a'), 201), offer(unpaid('a'), 200), isFull(quota, unpaid('b'))]).toEqual([false, true, true]);
+  share(1);
+  quota.set({ all: 200, offered: 200 });
+  expect([offer(unpaid('c'), 601), offer(unpaid('c'), 600), isFull(quota, unpaid('d'))]).toEqual([false, true, true]);
 });
