@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { childrenOf } from '../../../scripts/lib/child-processes.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { ROOT } from '../../support/service/shown-code.ts';
+import { isAlive } from '../../support/service/workers.ts';
 
 // `npm run demo` as a reader starts it. It is ended from outside, in each way in which that may happen.
 
@@ -17,18 +18,9 @@ beforeEach(() => {
   started = [];
 });
 afterEach(() => {
-  for (const pid of started.filter(isRunning)) process.kill(pid, 'SIGKILL');
+  for (const pid of started.filter(isAlive)) process.kill(pid, 'SIGKILL');
   rmSync(folder, { recursive: true, force: true });
 });
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** A process and all below it. */
 const familyOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(familyOf)];
@@ -79,6 +71,6 @@ test.skipIf(process.platform !== 'linux').each(process.env.SLOW ? WAYS : WAYS.sl
     // npm, the demo, the chain, the service, and the shell that watches the last two.
     expect(started.length).toBeGreaterThanOrEqual(5);
     process.kill(target(), signal);
-    await expect.poll(() => started.filter(isRunning)).toEqual([]);
+    await expect.poll(() => started.filter(isAlive)).toEqual([]);
   },
 );

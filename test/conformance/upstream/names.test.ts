@@ -3,7 +3,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { priceOf } from '../../support/prices.ts';
 import { type Service, startService } from '../../support/service/service.ts';
-import { type NamesWorld, serveFixtures, startNames } from '../../support/upstream/names.ts';
+import { type NamesWorld, namesEnvironment, serveFixtures, startNames } from '../../support/upstream/names.ts';
 import { FAULTS, type Fault } from '../../support/upstream/replay.ts';
 import { balanceOf, buyOnce, newBuyer, present } from '../../support/usdc/buyer.ts';
 
@@ -18,17 +18,8 @@ let world: NamesWorld;
 let service: Service;
 beforeAll(async () => {
   world = await startNames();
-  const { urls } = world;
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  const env = {
-    UPSTREAM_DNS_URL: urls.dns,
-    UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
-    UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
-    UPSTREAM_ECB_URL: urls.ecb,
-    UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
-    UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
-  };
-  service = await startService(network, { env, clock });
+  service = await startService(network, { env: namesEnvironment(world), clock });
   // Files that all later calls need are read once and kept, so the sources' faults do not concern them.
   serveFixtures(world);
   for (const path of ['/domains/whois?domain=example.com', '/currency/rates?base=EUR&date=2025-12-31'])

@@ -1,5 +1,5 @@
 import { startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { serveFixtures, startNames } from '../upstream/names.ts';
+import { namesEnvironment, serveFixtures, startNames } from '../upstream/names.ts';
 import { startReplay } from '../upstream/replay.ts';
 import { startService } from './service.ts';
 
@@ -23,15 +23,9 @@ export async function openLiveWorld() {
   serveFixtures(world);
   const pages = await startReplay({ '/page': { headers: HTML, body: PAGE } });
   const network = await startEmbeddedNetwork();
-  const { urls } = world;
   const env = {
     MPP: 'on',
-    UPSTREAM_DNS_URL: urls.dns,
-    UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
-    UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
-    UPSTREAM_ECB_URL: urls.ecb,
-    UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
-    UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
+    ...namesEnvironment(world),
     ALLOW_TEST_HOSTS: `good.example=127.0.0.1:${pages.port}`,
   };
   const service = await startService(network, { env });

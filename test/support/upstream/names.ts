@@ -192,3 +192,13 @@ function serveWikipedia(answers: NamesWorld['answers']): void {
     }),
   );
 }
+
+/** The environment of a service that asks this world in place of the real sources. */
+export const namesEnvironment = ({ urls }: NamesWorld): Record<string, string> => ({
+  UPSTREAM_DNS_URL: urls.dns,
+  UPSTREAM_DNS_FALLBACK_URL: urls.dnsFallback,
+  UPSTREAM_RDAP_BOOTSTRAP_URL: urls.rdapBootstrap,
+  UPSTREAM_ECB_URL: urls.ecb,
+  UPSTREAM_FRANKFURTER_URL: urls.frankfurter,
+  UPSTREAM_WIKIPEDIA_URL: urls.wikipedia,
+});
