@@ -64,7 +64,10 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const observer = observeRequests(app, log, metrics);
   guardRequests(app, log, createMethodRefusals(app, observer.unmatched));
   const adviceOn = createRouteAdvice({
-    ...{ catalogue: deps.listed, chainSegment: config.network.segment, isMppOn: config.protocols.mpp, routes },
+    catalogue: deps.listed,
+    chainSegment: config.network.segment,
+    isMppOn: config.protocols.mpp,
+    routes,
   });
   installErrorHandlers(app, log, observer.unmatched, adviceOn, deps.problemPage);
 

@@ -68,7 +68,16 @@ export async function createDeps(
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
-    ...{ ...stores, config, chain, store, sources, bootId, railList, outgoing, clock, log },
+    ...stores,
+    config,
+    chain,
+    store,
+    sources,
+    bootId,
+    railList,
+    outgoing,
+    clock,
+    log,
     onMove: watched.onMove,
     ...settlingMetrics(config, metrics, books, named.rails),
     place: instance?.place,
@@ -77,9 +86,17 @@ export async function createDeps(
   publishMaintenance(metrics, payments.failing);
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
-    ...{ config, store: lightningStore, upstreams: outgoing.upstreams, sources, protocol: protocols.lightning },
-    ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
-    ...{ words: wordsOfRefusal, clock, bootId, log },
+    config,
+    store: lightningStore,
+    upstreams: outgoing.upstreams,
+    sources,
+    protocol: protocols.lightning,
+    sourcesAtRankAdmit: readingAs('admit', sources),
+    sourcesAtRankOffer: readingAs('offer', sources),
+    words: wordsOfRefusal,
+    clock,
+    bootId,
+    log,
     runsMaintenance: ledger.leads,
     isAlone: !instance,
     sharedBy: sharersOf(instance?.place),
@@ -97,7 +114,13 @@ export async function createDeps(
   });
   publishCollector(metrics, { ...collecting, clock });
   const selfTest = await createSelfTest({
-    ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
+    config,
+    chain,
+    store: selfTests,
+    catalogue,
+    clock,
+    log,
+    mayRun: ledger.leads,
     onRun: countSelfTests(metrics),
   });
   const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
@@ -105,8 +128,21 @@ export async function createDeps(
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const mounts = createMounts({
-    ...{ config, catalogue, listed, sources: freeSources, lightning, facilitator, listings, ledger, readiness },
-    ...{ protocols, offerOf, outgoing, off, clock, log },
+    config,
+    catalogue,
+    listed,
+    sources: freeSources,
+    lightning,
+    facilitator,
+    listings,
+    ledger,
+    readiness,
+    protocols,
+    offerOf,
+    outgoing,
+    off,
+    clock,
+    log,
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });
@@ -132,7 +168,10 @@ export async function createDeps(
     ...mounts,
     offerOf,
     readiness,
-    ...{ listed, market: listings.market, discovery: listings.discovery, selfTest },
+    listed,
+    market: listings.market,
+    discovery: listings.discovery,
+    selfTest,
     ledgerSyncFailed: stores.syncFailed,
     close: async () => {
       await Promise.all([selfTest?.stop(), clockWatch.stop()]);

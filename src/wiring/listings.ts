@@ -65,8 +65,14 @@ export function openListings(parts: ListingsParts) {
   };
   const described = { catalogue, network, payTo, publicOrigin, describeParams, railOf };
   const options = {
-    ...{ own: createOwnListings(described), market, catalogue: copy, readsCatalogue: leads, network },
-    ...{ isReady, clock, log },
+    own: createOwnListings(described),
+    market,
+    catalogue: copy,
+    readsCatalogue: leads,
+    network,
+    isReady,
+    clock,
+    log,
   };
   const discovery = createDiscovery(options);
   return {

@@ -9,7 +9,7 @@ const SOURCE_CEILINGS = {
   'lines of the longest file': 300,
   'files whose only importer is in their folder, in a thousand': 276,
   'of these below 40 lines': 75,
-  'spreads of a literal': 190,
+  'spreads of a literal': 179,
   'lines wider than 120': 2230,
   'functions with more than 60 lines of their own': 1,
   'option bags': 216,
