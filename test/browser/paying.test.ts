@@ -304,10 +304,10 @@ describeInBrowser('a payment from the reference', (browser) => {
       const part = document.querySelector('#${ROUTE} .outcome');
       const [answer, receipt] = [part.querySelector('pre'), part.querySelector('.payment')];
       const { top, bottom } = answer.getBoundingClientRect();
-      return [part.querySelectorAll('pre').length, answer.textContent.includes('transactionsSent'), top >= 0, bottom <= innerHeight,
+      return [part.querySelectorAll('pre').length, answer.textContent.includes('transactionsSent'), top >= 0, Math.floor(bottom) <= innerHeight,
         (answer.compareDocumentPosition(receipt) & Node.DOCUMENT_POSITION_FOLLOWING) > 0];
     })()`;
-    // The page scrolls to the answer, and its layout may still change.
+    // The page scrolls smoothly, and ends at a whole pixel.
     await expect.poll(() => page.evaluate(look)).toEqual([1, true, true, true, true]);
     const [transaction = ''] = /0x[0-9a-f]{64}/.exec(String(await receipt.textContent())) ?? [];
     expect(String(await outcome(page).textContent()).split(transaction)).toHaveLength(2);
