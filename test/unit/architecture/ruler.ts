@@ -35,7 +35,7 @@ export function measureSource(files: readonly Source[]): Figures {
   return {
     files: counts.length,
     lines: sum(counts.map((file) => file.lines)),
-    'lines of the longest file': Math.max(...counts.map((file) => file.lines)),
+    [LONGEST]: Math.max(...counts.map((file) => file.lines)),
     'files whose only importer is in their folder, in a thousand': Math.round((1000 * near.length) / counts.length),
     'of these below 40 lines': near.filter((file) => file.lines < STORY_LINES).length,
     'spreads of a literal': sum(counts.map((file) => file.spreads)),
@@ -54,6 +54,9 @@ export function measureRest(files: readonly Source[]): Figures {
   return { 'spreads of a literal': sum(counts.map((file) => file.spreads)) };
 }
 
+/** This row is a limit and no ceiling: it says how long a story may be, and stays. */
+export const LONGEST = 'lines of the longest file';
+
 /** Each figure that its ceiling does not allow, and each ceiling that the tree has left behind, as a sentence. */
 export function judge(figures: Figures, ceilings: Figures): string[] {
   return Object.entries(figures).flatMap(([row, is]) => {
@@ -61,7 +64,8 @@ export function judge(figures: Figures, ceilings: Figures): string[] {
     if (ceiling === undefined) return [`${row}: ${is}, and no ceiling`];
     if (is > ceiling) return [`${row}: ${is}; ${ceiling} are allowed`];
     // A fiftieth is left for work in hand. Who gains more lowers the ceiling, so that it cannot be lost again.
-    if (is < ceiling - Math.floor(ceiling / 50)) return [`${row}: ${is}; lower the ceiling from ${ceiling}`];
+    if (row !== LONGEST && is < ceiling - Math.floor(ceiling / 50))
+      return [`${row}: ${is}; lower the ceiling from ${ceiling}`];
     return [];
   });
 }
