@@ -4,7 +4,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import { type createAdmission, isBuyersDoing } from './admission.ts';
 import type { Failures } from './failures.ts';
 import type { PaidRequest, Presentation } from './order.ts';
-import { hashIdentifier } from './payment-identifier.ts';
+import { hashIdentifier } from './protocols/x402/http.ts';
 import type { PaidProof, PaymentCommand } from './rail.ts';
 import type { Delivery } from './receipt.ts';
 import { NOT_OFFERED, PaymentRefused } from './refusal.ts';

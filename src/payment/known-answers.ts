@@ -2,9 +2,8 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { inDoubt } from './doubt.ts';
-import { isSameAuthorization, isSameRequest, mayHaveMoved } from './known-payment.ts';
+import { identifierConflict, isSameAuthorization, isSameRequest, mayHaveMoved } from './known-payment.ts';
 import type { Order } from './order.ts';
-import { identifierConflict } from './payment-identifier.ts';
 import { PaymentRefused } from './refusal.ts';
 import { ALREADY_USED } from './settler.ts';
 

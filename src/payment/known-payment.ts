@@ -1,3 +1,4 @@
+import { AppError } from '../errors.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Order } from './order.ts';
 import { REVERTED } from './settler.ts';
@@ -80,4 +81,14 @@ function isSameKey(a: PaymentKey, b: PaymentKey): boolean {
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
+}
+
+/**
+ * 409: another authorization or another request has used the identifier. Nothing was reserved for this one. `mayHaveMoved`: this authorization was
+ * presented before, and its money may have moved or may still move.
+ */
+export function identifierConflict(mayHaveMoved: boolean): AppError {
+  const detail =
+    'this payment identifier belongs to another payment: present that one again, or take a new identifier for this one';
+  return new AppError(409, 'payment_identifier_conflict', detail, { charged: mayHaveMoved ? 'unknown' : false });
 }

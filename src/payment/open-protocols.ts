@@ -6,11 +6,11 @@ import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
 import { refusingSecond, withAuthSchemes } from './auth-schemes.ts';
 import type { ChallengeSecrets } from './challenge-secrets.ts';
 import type { PreparedProtocol, QuotedProtocol, ToolProtocol } from './protocol.ts';
-import { createL402 } from './protocols/l402/http.ts';
+import { createL402 } from './protocols/l402/l402.ts';
 import { createMppEvm } from './protocols/mpp/evm.ts';
 import { createMppLightning } from './protocols/mpp/lightning.ts';
 import { x402Http } from './protocols/x402/http.ts';
-import { x402Tool } from './protocols/x402/tool-payment.ts';
+import { x402Tool } from './protocols/x402/tool.ts';
 
 /** The name of the ledger's key, and its length in bytes. */
 const KEY = 'challenges';

@@ -4,7 +4,7 @@ import { listedPath } from '../catalogue/paths.ts';
 import { paymentKey } from './authorization.ts';
 import { hashClient, hashRequest } from './ledger.ts';
 import type { Order, PaidRequest, Presentation } from './order.ts';
-import { hashIdentifier } from './payment-identifier.ts';
+import { hashIdentifier } from './protocols/x402/http.ts';
 import type { PurchaseRail, SignedPayment } from './rail.ts';
 
 /** Reads presentations as requests and orders. */

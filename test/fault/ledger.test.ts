@@ -12,7 +12,7 @@ import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createOffer, termsOf } from '../../src/payment/open-offers.ts';
 import { createPayments } from '../../src/payment/open-payments.ts';
-import { decodePayment } from '../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';

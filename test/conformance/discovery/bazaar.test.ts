@@ -14,7 +14,7 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../../src/payment/protocols/x402/bazaar.ts';
-import { decodePayment, encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
+import { decodePayment, encodeHeader } from '../../../src/payment/protocols/x402/http.ts';
 import { dearest } from '../../support/prices.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { TERMS } from '../../support/service/terms.ts';

@@ -7,7 +7,7 @@ import { startExchanges } from '../../../src/embedded/exchanges.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
-import { readMacaroon, writeMacaroon } from '../../../src/payment/protocols/l402/macaroon.ts';
+import { readMacaroon, writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { type LightningRequirement, offeredBy } from '../../support/lightning/lightning-buyer.ts';

@@ -14,7 +14,7 @@ import { hexToBytes } from '../../../src/lib/hex.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
 import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
 import { createPayments } from '../../../src/payment/open-payments.ts';
-import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';

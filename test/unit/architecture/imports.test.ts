@@ -279,7 +279,7 @@ describe('the checker', () => {
     'src/lib/clock.ts',
     'src/payment/gate.ts',
     'src/payment/open-rails.ts',
-    'src/payment/protocols/x402/header.ts',
+    'src/payment/protocols/x402/http.ts',
     'src/payment/rails/lightning/counter.ts',
     'src/store/postgres/pool.ts',
     'src/store/sqlite/database.ts',

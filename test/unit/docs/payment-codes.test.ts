@@ -79,7 +79,7 @@ test('docs/paying.md names where the reasons of each standard begin', () => {
 });
 
 test('docs/paying.md names every reason that a problem document of MPP has a type for', () => {
-  const problem = readText('src/payment/protocols/mpp/problem.ts');
+  const problem = readText('src/payment/protocols/mpp/challenge.ts');
   const [, types = ''] = /const TYPES[^=]*= \{([\s\S]*?)\n\};/.exec(problem) ?? [];
   const reasons = [...types.matchAll(/^ {2}(\w+): /gm)].map(([, reason]) => String(reason));
   expect(reasons.length).toBeGreaterThan(5);

@@ -9,7 +9,7 @@ import { createOffer, usdcCounters } from '../../../src/payment/open-offers.ts';
 import { usdcProtocol } from '../../../src/payment/open-protocols.ts';
 import type { Presentation } from '../../../src/payment/order.ts';
 import type { Purchase } from '../../../src/payment/prepared-counter.ts';
-import { encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
+import { encodeHeader } from '../../../src/payment/protocols/x402/http.ts';
 import type { Delivery } from '../../../src/payment/receipt.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { hashIdentifier, identifierConflict } from '../../../src/payment/payment-identifier.ts';
+import { identifierConflict } from '../../../src/payment/known-payment.ts';
+import { hashIdentifier } from '../../../src/payment/protocols/x402/http.ts';
 
 const withId = (id: unknown) => ({ 'payment-identifier': { info: { required: false, id } } });
 

@@ -12,7 +12,7 @@ import { createFailures, type Failures } from '../../../src/payment/failures.ts'
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createOffer } from '../../../src/payment/open-offers.ts';
 import type { Credential } from '../../../src/payment/protocol.ts';
-import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { createPurchase } from '../../../src/payment/purchase.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';

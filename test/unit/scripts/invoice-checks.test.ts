@@ -5,7 +5,7 @@ import { checkInvoiceOffer } from '../../../scripts/lib/lightning/invoice-checks
 import { type InvoiceOffer, readL402Offer, readMppInvoice } from '../../../scripts/lib/lightning/invoice-offer.ts';
 import { readAuthChallenges } from '../../../scripts/lib/pay/auth-challenges.ts';
 import { readPaymentChallenges } from '../../../scripts/lib/pay/payment-challenge.ts';
-import { writeMacaroon } from '../../../src/payment/protocols/l402/macaroon.ts';
+import { writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { SCHEME_KEY } from '../../support/lightning/invoice.ts';
 
 const NOW = 1_700_000_000;

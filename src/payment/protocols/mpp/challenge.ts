@@ -1,7 +1,12 @@
+import { z } from 'zod';
+import { AppError } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { jcs } from '../../../lib/jcs.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
+import type { Fields, Paid } from '../../protocol.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { EXPIRED } from '../../settler.ts';
 
 /** The one intent that is served: a single payment. */
 export const INTENT = 'charge';
@@ -76,4 +81,118 @@ export function decodeJson(encoded: string | undefined): unknown {
 function binding(secret: Uint8Array, terms: ChallengeTerms): Buffer {
   const { realm, method, intent, request, expires = '', digest = '', opaque = '' } = terms;
   return hmac(secret, [realm, method, intent, request, expires, digest, opaque].join('|'));
+}
+
+/** A credential as the buyer sent it. Its form is valid. Its challenge and its payload are not checked yet. */
+interface PaymentCredential {
+  readonly challenge: Challenge;
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** The challenge's `request`, decoded. */
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+/** Node refuses header blocks over 16 KiB. A credential for this service takes about 1.5 KiB. */
+const MAX_CHARACTERS = 12_288;
+const CREDENTIAL = /^payment +([A-Za-z0-9_-]+)={0,2}$/i;
+
+/** Text that is no Unicode has no canonical form, and a receipt repeats the id. */
+const text = z
+  .string()
+  .max(MAX_CHARACTERS)
+  .refine((given) => given.isWellFormed());
+const json = z.record(z.string(), z.unknown());
+/** Clients of an earlier draft repeat it decoded. */
+const opaque = z.union([text, z.record(text, text).transform(encodeCanonical)]);
+const credential = z.object({
+  challenge: z.object({
+    ...{ id: text, realm: text, method: text, intent: text, request: text },
+    ...{ expires: text.optional(), digest: text.optional(), opaque: opaque.optional() },
+  }),
+  payload: json,
+});
+
+/** Reads `Authorization: Payment …` for a method with the intent `charge`. Throws PaymentRefused for text that is no credential, and AppError (400) for another method. */
+export function readCredential(authorization: string, method: string): PaymentCredential {
+  const encoded = authorization.length <= MAX_CHARACTERS ? CREDENTIAL.exec(authorization)?.[1] : undefined;
+  const parsed = credential.safeParse(decodeJson(encoded));
+  if (!parsed.success) throw new PaymentRefused('invalid_payload');
+  const { challenge, payload } = parsed.data;
+  if (challenge.method !== method || challenge.intent !== INTENT) throw notOffered(method);
+  const request = json.safeParse(decodeJson(challenge.request));
+  if (!request.success) throw new PaymentRefused('invalid_payload');
+  return { challenge, payload, request: request.data };
+}
+
+/** 400: a credential of another method. It may have been paid on another route, so the answer does not say that nothing is charged. */
+function notOffered(method: string): AppError {
+  const detail = `this route takes the method ${method} with the intent ${INTENT}; nothing was taken for this request`;
+  return new AppError(400, 'method_unsupported', detail, { charged: 'unknown' });
+}
+
+/** The problem types of the auth scheme `Payment`, and their titles. */
+const TITLES = {
+  'payment-required': 'Payment required',
+  'malformed-credential': 'Malformed credential',
+  'invalid-challenge': 'Invalid challenge',
+  'verification-failed': 'Verification failed',
+  'payment-insufficient': 'Payment insufficient',
+  'payment-expired': 'Payment expired',
+};
+
+type ProblemType = keyof typeof TITLES;
+
+const BASE = 'https://paymentauth.org/problems/';
+
+/** The problem type of each reason for a refusal. Any other reason means that the payment itself is wrong. */
+const TYPES: Readonly<Record<string, ProblemType>> = {
+  x402_not_here: 'payment-required',
+  invalid_payload: 'malformed-credential',
+  unsupported_payload_type: 'malformed-credential',
+  invalid_challenge: 'invalid-challenge',
+  challenge_expired: 'invalid-challenge',
+  payment_already_used: 'invalid-challenge',
+  invalid_exact_evm_payload_authorization_value_mismatch: 'payment-insufficient',
+  [EXPIRED]: 'payment-expired',
+};
+
+/** A payment by x402 is not read here, so its reason comes without a sentence. */
+const X402_NOT_HERE = 'This route takes MPP; the same route under /v1/paid takes x402.';
+
+/** A problem (RFC 9457) of the auth scheme `Payment`. */
+interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: 402;
+  readonly detail: string;
+  /** The reason for a refusal in this service's own words, which the other protocols use too. */
+  readonly code: string;
+}
+
+/** Describes a 402. `reason` is undefined for a request without a payment. `hint` says why a payment was refused, the price, and what to do next. */
+export function problemOf(reason: string | undefined, hint: string): Problem {
+  const type = reason === undefined ? 'payment-required' : (TYPES[reason] ?? 'verification-failed');
+  return {
+    ...{ type: BASE + type, title: TITLES[type], status: 402 },
+    ...{ detail: reason === 'x402_not_here' ? `${X402_NOT_HERE} ${hint}` : hint, code: reason ?? 'payment_required' },
+  };
+}
+
+/**
+ * The fields that carry a receipt of the auth scheme `Payment`. A refused settlement has none, because errors carry no receipt. `chainId`: of a payment on a
+ * chain.
+ */
+export function receiptFields(
+  method: string,
+  { receipt: { success, transaction }, credential, at }: Paid,
+  chainId?: number,
+): Fields {
+  if (!success || at === null) return [];
+  const timestamp = new Date(at).toISOString();
+  // The reference is the transaction's hash or the payment hash. A preimage stands nowhere.
+  const receipt = {
+    ...(chainId !== undefined && { chainId }),
+    ...(credential?.challengeId !== undefined && { challengeId: credential.challengeId }),
+    ...{ method, reference: transaction, status: 'success', timestamp },
+  };
+  return [['payment-receipt', encodeCanonical(receipt)]];
 }

@@ -16,12 +16,12 @@ import {
   INTENT,
   isOurChallenge,
   nonceOf,
+  problemOf,
+  readCredential,
+  receiptFields,
   withId,
   writeTime,
 } from './challenge.ts';
-import { readCredential } from './credential.ts';
-import { problemOf } from './problem.ts';
-import { receiptFields } from './receipt.ts';
 
 const METHOD = 'evm';
 const SCHEME = 'payment';

@@ -12,11 +12,11 @@ import {
   encodeCanonical,
   INTENT,
   isOurChallenge,
+  readCredential,
+  receiptFields,
   withId,
   writeTime,
 } from './challenge.ts';
-import { readCredential } from './credential.ts';
-import { receiptFields } from './receipt.ts';
 
 const METHOD = 'lightning';
 const PREIMAGE = /^[0-9a-f]{64}$/;

@@ -1,8 +1,21 @@
+import { createHash } from 'node:crypto';
+import type { PaymentRequirements } from '@x402/core/types';
+import { z } from 'zod';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import { listedPath } from '../../../catalogue/paths.ts';
+import { BadParameter } from '../../../errors.ts';
+import { pathAndQuery } from '../../../lib/request-target.ts';
 import { createHint } from '../../hint.ts';
-import type { PreparedProtocol, QuotedProtocol, RequestMessage } from '../../protocol.ts';
-import { createChallenge } from './challenge.ts';
-import { decodePayment, encodeHeader } from './header.ts';
-import { quotedChallenge } from './quoted-challenge.ts';
+import type {
+  Credential,
+  PreparedProtocol,
+  Quote,
+  QuotedProtocol,
+  QuoteSubject,
+  RequestMessage,
+} from '../../protocol.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { bazaarExtension } from './bazaar.ts';
 
 const PAYMENT = 'payment-signature';
 /** Header fields in which no payment of version 2 comes, and what to do instead. */
@@ -63,4 +76,155 @@ const WIDE = /[^ -~]/g;
 function bodyOf(hint: string): string {
   const text = JSON.stringify({ hint: hint.replaceAll('’', "'") });
   return text.replace(WIDE, (wide) => `\\u${wide.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Node refuses header blocks over 16 KiB. A payment for this service takes about 1 KiB. */
+const MAX_HEADER_CHARS = 12_288;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** A JSON object as it was parsed. A record of zod's would copy it, and check each key for a string. */
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
+const envelope = z.object({
+  x402Version: z.literal(2),
+  accepted: jsonObject,
+  payload: jsonObject,
+  extensions: jsonObject.nullish(),
+});
+
+/** Reads a PAYMENT-SIGNATURE header. Throws PaymentRefused for anything but base64 JSON of an x402 version 2 payment. Throws no other error. */
+export function decodePayment(header: string): Credential {
+  if (header.length > MAX_HEADER_CHARS) throw unreadable(`is longer than ${MAX_HEADER_CHARS} characters`);
+  if (header.length % 4 !== 0 || !BASE64.test(header)) throw unreadable('is not base64');
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
+  } catch {
+    throw unreadable('is base64, but not JSON');
+  }
+  const parsed = envelope.safeParse(json);
+  if (parsed.success) {
+    const { accepted, payload, extensions } = parsed.data;
+    return { protocol: 'x402', accepted, payload, ...(extensions !== undefined && { extensions }) };
+  }
+  const version = (json as { x402Version?: unknown } | null)?.x402Version;
+  if (version === 2)
+    throw unreadable(`lacks or misspells ${parsed.error.issues.map(({ path }) => path[0]).join(' and ')}`);
+  throw new PaymentRefused('invalid_x402_version');
+}
+
+function unreadable(what: string): PaymentRefused {
+  const detail = `PAYMENT-SIGNATURE ${what}. Send the base64 of { "x402Version": 2, "accepted": an entry of accepts, "payload": what you signed or paid }.`;
+  return new PaymentRefused('invalid_payload', { detail });
+}
+
+/** Encodes a JSON value in base64, as in every x402 header. */
+export function encodeHeader(value: unknown): string {
+  return Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
+}
+
+/** Longer resource URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
+const MAX_RESOURCE_URL = 1024;
+
+/**
+ * Prepares the PAYMENT-REQUIRED header of an endpoint. Everything except the resource URL and the error is serialised once. The returned function
+ * makes the header's value for a request target. With `accepts`, it offers these entries to one buyer in place of the prepared ones.
+ */
+function createChallenge(
+  endpoint: Endpoint<never>,
+  accepts: readonly PaymentRequirements[],
+  publicOrigin: string,
+): (target: string, error?: string, accepts?: readonly PaymentRequirements[]) => string {
+  const extensions = JSON.stringify({ ...IDENTIFIER_EXTENSION, ...bazaarExtension(endpoint) });
+  const about = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"}`;
+  const tailFor = (entries: readonly PaymentRequirements[]) =>
+    Buffer.from(`${about},"accepts":${JSON.stringify(entries)},"extensions":${extensions}}`, 'utf8').toString('base64');
+  const prepared = tailFor(accepts);
+  const listed = listedPath(endpoint);
+
+  function challenge(target: string, error = 'Payment required', tail = prepared): string {
+    const url = resourceUrl(publicOrigin, listed, target);
+    const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
+    // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its base64 has no padding and the
+    // prepared tail can follow.
+    const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
+    return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
+  }
+
+  const plain = challenge(listed);
+  return (target, error, entries) => {
+    if (entries) return challenge(target, error, tailFor(entries));
+    return error === undefined && target === listed ? plain : challenge(target, error);
+  };
+}
+
+/** The configured origin with the request's path and query. Neither a Host header nor an absolute-form target changes the origin. */
+function resourceUrl(origin: string, listed: string, target: string): string {
+  const path = pathAndQuery(target) ?? listed;
+  if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;
+  return `${origin}${path.split('?', 1)[0]?.slice(0, MAX_RESOURCE_URL) ?? listed}`;
+}
+
+/** A 402 made for one request: the PAYMENT-REQUIRED header, and a body that repeats its JSON for people and tools that do not read headers. */
+interface QuotedChallenge {
+  readonly header: string;
+  readonly body: string;
+}
+
+/** Renders the 402 of a quote. `quote` is null when none could be made after a refusal; `accepts` is then empty. */
+export function quotedChallenge(
+  { endpoint, url, hint }: QuoteSubject,
+  quote: Quote | null,
+  error = 'Payment required',
+): QuotedChallenge {
+  const json = {
+    x402Version: 2,
+    error,
+    resource: { url, description: `${endpoint.summary} ${hint}`, mimeType: 'application/json' },
+    accepts: quote ? [quote.requirement] : [],
+    extensions: bazaarExtension(endpoint),
+  };
+  const priceUsd = quote?.priceUsd ?? endpoint.price?.usd ?? null;
+  return { header: encodeHeader(json), body: JSON.stringify({ ...json, priceUsd, btcUsd: quote?.btcUsd ?? null }) };
+}
+
+const EXTENSION = 'payment-identifier';
+/** x402's: 16 to 128 characters that only the buyer knows. */
+const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
+
+/**
+ * How a challenge declares the extension. Stock clients send an identifier only to a seller that declares it. The schema is as short as it can be,
+ * because every 402 has it.
+ */
+export const IDENTIFIER_EXTENSION = {
+  [EXTENSION]: {
+    info: { required: false },
+    schema: { properties: { id: { pattern: '^[\\w-]{16,128}$' } } },
+  },
+};
+
+/**
+ * Returns the SHA-256 of a payment's identifier (x402's `payment-identifier` extension), or null without one. The identifier itself is not kept. The
+ * hash is not salted: the same identifier must find the same row with any payload. Throws BadParameter (400) for a malformed identifier, because a
+ * buyer that relies on it would be charged twice. x402 answers a missing identifier in the same way.
+ *
+ * An identifier belongs to one payload (an authorization for a request) from its reservation on, as long as the row exists. It is free again when the
+ * reservation is released or the payment fails, because nothing can be charged for it then.
+ */
+export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
+  const extension = extensions?.[EXTENSION] ?? null;
+  if (extension === null) return null;
+  const { info } = extension as { info?: unknown };
+  if (typeof info !== 'object' || info === null) throw malformed('info', 'must be an object');
+  const { id } = info as { id?: unknown };
+  if (id === undefined) return null;
+  if (typeof id !== 'string' || !IDENTIFIER.test(id)) {
+    throw malformed('info.id', 'must be 16 to 128 letters, digits, hyphens and underscores');
+  }
+  return createHash('sha256').update(id).digest();
+}
+
+function malformed(path: string, message: string): BadParameter {
+  return new BadParameter([{ path: `extensions.${EXTENSION}.${path}`, message }], 'payment_identifier_malformed');
 }

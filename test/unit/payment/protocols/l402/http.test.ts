@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
 import type { AuthScheme } from '../../../../../src/payment/protocol.ts';
-import { createL402 } from '../../../../../src/payment/protocols/l402/http.ts';
-import { issueToken } from '../../../../../src/payment/protocols/l402/token.ts';
+import { createL402, issueToken } from '../../../../../src/payment/protocols/l402/l402.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const hashOf = (hex: string) => createHash('sha256').update(Buffer.from(hex, 'hex')).digest();

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { readMacaroon, signMacaroon, writeMacaroon } from '../../../../../src/payment/protocols/l402/macaroon.ts';
+import { readMacaroon, signMacaroon, writeMacaroon } from '../../../../../src/payment/protocols/l402/l402.ts';
 
 /** A macaroon that another implementation made and verified. */
 const ROOT_KEY = Buffer.alloc(32, 7);

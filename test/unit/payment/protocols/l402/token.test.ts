@@ -1,8 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readMacaroon, writeMacaroon } from '../../../../../src/payment/protocols/l402/macaroon.ts';
-import { issueToken, readToken, rootKeyOf } from '../../../../../src/payment/protocols/l402/token.ts';
+import {
+  issueToken,
+  readMacaroon,
+  readToken,
+  rootKeyOf,
+  writeMacaroon,
+} from '../../../../../src/payment/protocols/l402/l402.ts';
 
 const DAY = 86_400;
 const EXPIRES = 1_800_000_000;

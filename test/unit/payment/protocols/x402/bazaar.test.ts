@@ -7,7 +7,7 @@ import { describeChallenge } from '../../../../../src/discovery/describe-challen
 import { describeParams } from '../../../../../src/http/openapi/param-docs.ts';
 import { createOffer } from '../../../../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
-import { quotedChallenge } from '../../../../../src/payment/protocols/x402/quoted-challenge.ts';
+import { quotedChallenge } from '../../../../../src/payment/protocols/x402/http.ts';
 import { challengeOf } from '../../../../support/service/challenge-of.ts';
 import { PLAIN_RAILS, TERMS } from '../../../../support/service/terms.ts';
 

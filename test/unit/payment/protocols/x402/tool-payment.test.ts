@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
-import { headerOf } from '../../../../../src/payment/protocols/x402/tool-payment.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
+import { headerOf } from '../../../../../src/payment/protocols/x402/tool.ts';
 
 const payment = { x402Version: 2, accepted: { network: 'eip155:1' }, payload: { signature: '0x' } };
 const judged = { protocol: 'x402', accepted: payment.accepted, payload: payment.payload };

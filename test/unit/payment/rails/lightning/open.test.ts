@@ -9,7 +9,7 @@ import { loadConfig } from '../../../../../src/config.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { wordsOfRefusal } from '../../../../../src/payment/open-refusal-words.ts';
-import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../../../src/errors.ts';
 import type { QuotedTools, ToolOrder } from '../../../../../src/payment/counter.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import type { LightningOrder } from '../../../../../src/payment/rails/lightning/order.ts';
 import { createLightningTools } from '../../../../../src/payment/rails/lightning/tools.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';

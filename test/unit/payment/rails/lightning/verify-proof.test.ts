@@ -3,7 +3,7 @@ import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.t
 import { decodeInvoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import type { Credential, QuotedInvoice } from '../../../../../src/payment/protocol.ts';
-import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { BENCH_NOW } from '../../../../support/lightning/issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from '../../../../support/lightning/lightning-buyer.ts';

@@ -1,7 +1,9 @@
+import type { PaymentRequired } from '@x402/core/types';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import { own } from '../../../lib/own-property.ts';
-import type { ToolProtocol } from '../../protocol.ts';
-import { decodePayment, encodeHeader } from './header.ts';
-import { createToolChallenge } from './tool-challenge.ts';
+import type { SoldTool, ToolDemand, ToolProtocol } from '../../protocol.ts';
+import { toolBazaarExtension } from './bazaar.ts';
+import { decodePayment, encodeHeader, IDENTIFIER_EXTENSION } from './http.ts';
 
 /**
  * The members of a payment that are checked. A client also sends back the resource and every extension of the challenge, which are not needed and may
@@ -31,4 +33,17 @@ export function headerOf(payment: unknown): string {
     // Only nesting deeper than the stack can cause this.
     return '';
   }
+}
+
+/** Makes a tool's demand for payment. It is the same for every call, except for what is offered and the error. */
+function createToolChallenge(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand {
+  const resource = { url: tool.url, description: endpoint.summary, mimeType: 'application/json' };
+  const extensions = { ...IDENTIFIER_EXTENSION, ...toolBazaarExtension(endpoint, tool) };
+  return (accepts, error = 'Payment required'): PaymentRequired => ({
+    x402Version: 2,
+    error,
+    resource,
+    accepts: [...accepts],
+    extensions,
+  });
 }
