@@ -4,13 +4,13 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 935,
-  lines: 70_400,
+  files: 921,
+  lines: 69_994,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 276,
-  'of these below 40 lines': 75,
+  'files whose only importer is in their folder, in a thousand': 270,
+  'of these below 40 lines': 73,
   'spreads of a literal': 179,
-  'lines wider than 120': 2230,
+  'lines wider than 120': 2214,
   'functions with more than 60 lines of their own': 1,
   'option bags': 216,
   'option bags of more than 10 members': 14,
@@ -18,7 +18,7 @@ const SOURCE_CEILINGS = {
   'statements of SQL for the ledger': 295,
 };
 /** The same for what does not ship. */
-const REST_CEILINGS = { 'spreads of a literal': 1060 };
+const REST_CEILINGS = { 'spreads of a literal': 1059 };
 
 describe('the tree', () => {
   test('keeps to the ruler in src', () => {
