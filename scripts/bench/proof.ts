@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { recoverPublicKey, signDigest } from '../../src/lib/secp256k1.ts';
-import { checkProof } from '../../src/payment/lnbtc/proof.ts';
+import { checkProof } from '../../src/payment/lightning/proof.ts';
 import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
 import { median } from './lib.ts';
 

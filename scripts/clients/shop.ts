@@ -4,7 +4,7 @@ import type { EmbeddedLightning } from '../../src/embedded/lightning/lightning.t
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { startEmbeddedService } from '../../src/embedded/serve.ts';
 import { balanceOf } from '../../src/embedded/usdc-reads.ts';
-import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
 import { untilChannelsOffered } from '../lib/pay/channels-offered.ts';
 

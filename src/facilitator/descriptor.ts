@@ -1,4 +1,4 @@
-import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lnbtc/networks.ts';
+import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
 import type { FacilitatorCounts } from '../store/ports/proofs.ts';
 import type { FacilitatorLimits } from './limits.ts';
 import { WHAT_IS_KNOWN } from './messages.ts';

@@ -1,4 +1,4 @@
-import { LNBTC_REFUSALS } from '../payment/lnbtc/refusal-sentences.ts';
+import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
 import { KNOWN_DAYS, KNOWN_WINDOW_DAYS, type ReachedCap } from '../store/ports/proofs.ts';
 
 /** The reasons that belong to this service and not to the scheme. */

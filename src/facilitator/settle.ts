@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { own } from '../lib/own-property.ts';
-import { checkProof, type Proof } from '../payment/lnbtc/proof.ts';
-import { SKEW_SECONDS } from '../payment/lnbtc/terms.ts';
+import { checkProof, type Proof } from '../payment/lightning/proof.ts';
+import { SKEW_SECONDS } from '../payment/lightning/terms.ts';
 import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 import type { Barrier, Limits } from './limits.ts';

@@ -1,4 +1,4 @@
-import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
+import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
 
 /** x402's list of what the facilitator settles: one kind per network, with the method and the flow that a requirement's `extra` must name. */
 export const SUPPORTED = {

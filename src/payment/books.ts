@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
+import { createRounds } from '../lib/rounds.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { BookEntry, BookKey, BookStore } from '../store/ports/books.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import type { RailName } from './rail.ts';
-import { createRounds } from './rounds.ts';
 import type { BookVerdict, RailBooks } from './settler.ts';
 
 // The books against the chain, row by row. One round:

@@ -1,5 +1,5 @@
+import { createRounds } from '../lib/rounds.ts';
 import type { Payment } from '../store/ports/sales.ts';
-import { createRounds } from './rounds.ts';
 import type { MaintainedSettling } from './settling.ts';
 
 interface MaintenanceOptions {

@@ -1,5 +1,5 @@
 import { EVM_REFUSALS } from './evm/refusal-sentences.ts';
-import { LNBTC_REFUSALS } from './lnbtc/refusal-sentences.ts';
+import { LNBTC_REFUSALS } from './lightning/proof.ts';
 import { RAILS } from './open-rails.ts';
 import { type RefusalWords, refusalWords } from './refusal.ts';
 import { OWN_REFUSALS } from './refusal-sentences.ts';

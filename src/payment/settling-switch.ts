@@ -1,4 +1,4 @@
-import { createRounds } from './rounds.ts';
+import { createRounds } from '../lib/rounds.ts';
 import type { Leader, MaintainedSettling } from './settling.ts';
 import type { LocalSettling } from './settling-local.ts';
 

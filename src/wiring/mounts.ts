@@ -12,6 +12,7 @@ import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
 import { type Counter, onlyKnown } from '../payment/counter.ts';
 import { createGate } from '../payment/gate.ts';
+import type { Lightning } from '../payment/lightning/open.ts';
 import type { FoundPayment } from '../payment/lookup.ts';
 import { isSoldPlainly, type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
@@ -19,7 +20,6 @@ import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-prot
 import { waysIn } from '../payment/open-rails.ts';
 import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
-import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';

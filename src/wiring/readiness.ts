@@ -2,8 +2,8 @@ import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { keepReading } from '../lib/kept-reading.ts';
 import { createOutcomes } from '../lib/outcomes.ts';
+import type { Lightning } from '../payment/lightning/open.ts';
 import type { Payments } from '../payment/open-payments.ts';
-import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './open-ledger.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { MAINNET } from '../../src/payment/lnbtc/networks.ts';
-import { createIssuer, type Issuer } from '../../src/payment/rails/lightning/issuer.ts';
+import { createIssuer, type Issuer } from '../../src/payment/lightning/issuer.ts';
+import { MAINNET } from '../../src/payment/lightning/terms.ts';
 import { NODE_KINDS, type NodeServer, SECRETS, startNodeServer } from '../support/lightning/lightning-node-servers.ts';
 import { articleBinding, everythingOf, openReceiver, type ReceiverBench } from '../support/lightning/receiver-bench.ts';
 import { countRunningTime } from '../support/running-time.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bytesField } from '../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { changedInvoice, reworded, SCHEME_INVOICE, SCHEME_PARTS, SCHEME_PAYEE } from '../support/lightning/invoice.ts';
 import { seed, seededRandom } from '../support/random.ts';
 

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { checkProof } from '../../src/payment/lnbtc/proof.ts';
-import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
+import { checkProof, LNBTC_REASONS } from '../../src/payment/lightning/proof.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { randomJson } from '../support/random-json.ts';
 import {

@@ -1,5 +1,5 @@
 import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
-import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
+import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { formatSats } from '../lightning/sats.ts';
 
 interface Sale {

@@ -1,4 +1,4 @@
-import { decodeInvoice, type Invoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice, type Invoice } from '../../../src/payment/lightning/bolt11.ts';
 import { readMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { NETWORKS } from '../../../src/payment/protocols/mpp/lightning.ts';
 import type { InvoiceOffer } from './invoice-offer.ts';

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
-import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
-import type { Invoice } from '../../../src/payment/lnbtc/bolt11.ts';
-import { checkExtra } from '../../../src/payment/lnbtc/proof-extra.ts';
-import { checkInvoicesPresent, readInvoice } from '../../../src/payment/lnbtc/proof-invoice.ts';
-import { readTerms } from '../../../src/payment/lnbtc/proof-terms.ts';
+import { bindHttp } from '../../../src/payment/lightning/binding.ts';
+import type { Invoice } from '../../../src/payment/lightning/bolt11.ts';
+import { checkExtra, checkInvoicesPresent, readInvoice, readTerms } from '../../../src/payment/lightning/proof.ts';
 import { printable } from '../pay/printable.ts';
 import { formatSats } from './sats.ts';
 

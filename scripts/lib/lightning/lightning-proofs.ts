@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import secp256k1 from 'secp256k1';
-import { MAINNET } from '../../../src/payment/lnbtc/networks.ts';
+import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { type InvoiceTerms, invoiceOf } from './encode-invoice.ts';
 
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest();

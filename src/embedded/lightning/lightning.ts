@@ -1,5 +1,5 @@
 import { Bolt11Invoice, Result_Bolt11InvoiceParseOrSemanticErrorZ_OK } from 'lightningdevkit';
-import { MAINNET, TESTNET } from '../../payment/lnbtc/networks.ts';
+import { MAINNET, TESTNET } from '../../payment/lightning/terms.ts';
 import { startExchanges } from '../exchanges.ts';
 import type { LoopbackServer } from '../loopback.ts';
 import { type JsonAnswer, type JsonRequest, refusal, startJsonServer } from './json-server.ts';

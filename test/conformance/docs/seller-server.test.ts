@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildFacilitatorApp, facilitatorConfig } from '../../../scripts/lib/lightning/facilitator-app.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { listen } from '../../http/harness.ts';
 import { type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';

@@ -10,7 +10,7 @@ import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts'
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import {
   type LightningProof,

@@ -3,10 +3,10 @@ import { Bolt11Invoice, Option_u64Z_Some, Result_Bolt11InvoiceParseOrSemanticErr
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkLightningOffer } from '../../../scripts/lib/lightning/lightning-checks.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
-import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
-import { checkProof } from '../../../src/payment/lnbtc/proof.ts';
-import { lightningRequirement } from '../../../src/payment/lnbtc/terms.ts';
+import { bindHttp } from '../../../src/payment/lightning/binding.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
+import { checkProof } from '../../../src/payment/lightning/proof.ts';
+import { lightningRequirement } from '../../../src/payment/lightning/terms.ts';
 import { openReceiver, type ReceiverBench } from '../../support/lightning/receiver-bench.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { startExchanges } from '../../../src/embedded/exchanges.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { readMacaroon, writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';

@@ -6,7 +6,7 @@ import { sellOverLightning } from '../../../scripts/lib/demo/sell-over-lightning
 import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type ShakySeller, startShakySeller } from '../../support/lightning/shaky-seller.ts';

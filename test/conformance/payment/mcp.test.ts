@@ -7,8 +7,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { bindMcp } from '../../../src/payment/lnbtc/binding.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { bindMcp } from '../../../src/payment/lightning/binding.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { presentProof, proofHeader } from '../../support/lightning/lightning-buyer.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 import { HANDLERS_WAIT, latchedEndpoint } from '../../support/service/latch.ts';

@@ -4,7 +4,7 @@ import type { Plant } from './plant.ts';
 export const LIGHTNING_PLANTS: readonly Plant[] = [
   {
     name: 'a preimage is not checked',
-    file: 'src/payment/lnbtc/proof.ts',
+    file: 'src/payment/lightning/proof.ts',
     find: '  if (unproven) return refused(unproven);',
     replace: "  if (unproven === 'invalid_exact_lnbtc_preimage_missing') return refused(unproven);",
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
@@ -26,28 +26,28 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'the node of a shared key is not asked',
-    file: 'src/payment/rails/lightning/redeem.ts',
+    file: 'src/payment/lightning/redeem.ts',
     find: 'if (!shared || known?.grant?.answered) return null;',
     replace: 'if (known !== undefined) return null;',
     breaks: ['no answer without its full price'],
   },
   {
     name: 'any invoice of a shared key counts',
-    file: 'src/payment/rails/lightning/verify-proof.ts',
+    file: 'src/payment/lightning/redeem.ts',
     find: "if (shared && !answered?.isSigned) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
     replace: "if (shared && !issuer) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
     breaks: ['the ledger equals the chain', 'no answer without its full price'],
   },
   {
     name: 'an invoice over another amount is offered',
-    file: 'src/payment/rails/lightning/issued-fault.ts',
+    file: 'src/payment/lightning/issuer.ts',
     find: "if (invoice.amountMsat !== ordered.amountMsat) return 'its amount is another';",
     replace: "if (invoice.amountMsat < ordered.amountMsat) return 'its amount is another';",
     breaks: ['who paid is served'],
   },
   {
     name: 'a proof is for any request',
-    file: 'src/payment/lnbtc/proof-invoice.ts',
+    file: 'src/payment/lightning/proof.ts',
     find: "if (Buffer.compare(requestHash, Buffer.from(terms.requestHash, 'hex')) !== 0)",
     replace: 'if (requestHash.length !== terms.requestHash.length / 2)',
     breaks: ['no payment is sold twice', 'no answer without its full price'],

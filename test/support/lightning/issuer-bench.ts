@@ -1,6 +1,6 @@
-import { MAINNET } from '../../../src/payment/lnbtc/networks.ts';
-import { createIssuer, type Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
-import type { Receiver } from '../../../src/payment/rails/lightning/nodes/receiver.ts';
+import { createIssuer, type Issuer } from '../../../src/payment/lightning/issuer.ts';
+import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';
+import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { type NodeServer, startNodeServer } from './lightning-node-servers.ts';
 import { articleBinding, openReceiver } from './receiver-bench.ts';

@@ -1,9 +1,9 @@
 import type { LightningConfig, ReceiverConfig } from '../../../src/config/lightning.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { type Binding, bindHttp } from '../../../src/payment/lnbtc/binding.ts';
-import { createReceiver } from '../../../src/payment/rails/lightning/nodes/create-receiver.ts';
-import type { Receiver } from '../../../src/payment/rails/lightning/nodes/receiver.ts';
+import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
+import { createReceiver } from '../../../src/payment/lightning/nodes/create-receiver.ts';
+import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 
 /** A receiver as the service opens it, and every line that it and its HTTP client logged. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
-import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
-import { TESTNET } from '../../../src/payment/lnbtc/networks.ts';
+import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
+import { TESTNET } from '../../../src/payment/lightning/terms.ts';
 import { createHold } from '../hold.ts';
 import { type LightningRequirement, offeredBy, proofHeader } from '../lightning/lightning-buyer.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';

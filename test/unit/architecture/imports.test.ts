@@ -42,7 +42,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'server.ts': ['app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
   'app.ts': ['wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
-  'embedded/': ['payment/lnbtc/networks.ts'],
+  'embedded/': ['payment/lightning/terms.ts'],
   // Here and below, more than the table: the shape of the configuration, which is only data.
   'routes/': [
     'pages/',
@@ -283,7 +283,7 @@ describe('the checker', () => {
     'src/payment/gate.ts',
     'src/payment/open-rails.ts',
     'src/payment/protocols/x402/http.ts',
-    'src/payment/rails/lightning/counter.ts',
+    'src/payment/lightning/rail.ts',
     'src/store/postgres/pool.ts',
     'src/store/sqlite/database.ts',
   ].map((path) => ({ path, text: '' }));

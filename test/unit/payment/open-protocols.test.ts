@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { MAINNET } from '../../../src/payment/lnbtc/networks.ts';
-import { lightningRequirement } from '../../../src/payment/lnbtc/terms.ts';
+import { lightningRequirement, MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { lightningProtocol, readSecrets } from '../../../src/payment/open-protocols.ts';
 
 const ORIGIN = 'https://api.percall.example';

@@ -2,8 +2,7 @@ import { posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { EVM_REFUSALS } from '../../../src/payment/evm/refusal-sentences.ts';
-import { LNBTC_REASONS } from '../../../src/payment/lnbtc/proof-reasons.ts';
-import { LNBTC_REFUSALS } from '../../../src/payment/lnbtc/refusal-sentences.ts';
+import { LNBTC_REASONS, LNBTC_REFUSALS } from '../../../src/payment/lightning/proof.ts';
 import { RAILS } from '../../../src/payment/open-rails.ts';
 import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
 import { reason } from '../../../src/payment/rails/usdc-channels/payload.ts';
@@ -23,8 +22,8 @@ const COMPUTED: Readonly<Record<string, string>> = {
   'payment/rails/usdc-channels/corrections.ts: stale.code': 'named',
   'payment/rails/usdc-gateway/rail.ts: reason': 'the Gateway’s own words',
   'payment/receipt.ts: reason': 'a row',
-  'payment/rails/lightning/verify-proof.ts: verdict.reason': 'the scheme’s list',
-  'payment/rails/lightning/verify-proof.ts: unreadable(order, credential, network)': 'the scheme’s list',
+  'payment/lightning/redeem.ts: verdict.reason': 'the scheme’s list',
+  'payment/lightning/redeem.ts: unreadable(order, credential, network)': 'the scheme’s list',
   'payment/settlers/facilitator/remote-settler.ts: used': 'ALREADY_USED, from the Gateway’s settling',
 };
 /** Members whose values become reasons. */

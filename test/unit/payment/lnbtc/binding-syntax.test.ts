@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { httpParams, mcpParams } from '../../../../src/payment/lnbtc/binding-syntax.ts';
+import { httpParams, mcpParams } from '../../../../src/payment/lightning/binding.ts';
 
 describe('requestBindingParams', () => {
   const server = 'https://api.example.com/mcp';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { bindHttp, bindMcp } from '../../../../src/payment/lnbtc/binding.ts';
-import { MAINNET } from '../../../../src/payment/lnbtc/networks.ts';
-import { lightningRequirement } from '../../../../src/payment/lnbtc/terms.ts';
+import { bindHttp, bindMcp } from '../../../../src/payment/lightning/binding.ts';
+import { lightningRequirement, MAINNET } from '../../../../src/payment/lightning/terms.ts';
 
 const SERVER = 'https://api.example.com/mcp';
 const HASH = '03941bfedc6af8a09b2f459fe83470284a76a8c75801caa9e1487a9276a693f4';

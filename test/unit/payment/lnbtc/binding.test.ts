@@ -6,7 +6,7 @@ import {
   bindMcp,
   type HttpRequest,
   type McpCall,
-} from '../../../../src/payment/lnbtc/binding.ts';
+} from '../../../../src/payment/lightning/binding.ts';
 
 const sha256 = (...parts: (string | Uint8Array)[]) => {
   const hash = createHash('sha256');

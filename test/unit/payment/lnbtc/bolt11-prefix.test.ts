@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readPrefix } from '../../../../src/payment/lnbtc/bolt11-prefix.ts';
+import { readPrefix } from '../../../../src/payment/lightning/bolt11.ts';
 
 const nines = (count: number) => '9'.repeat(count);
 

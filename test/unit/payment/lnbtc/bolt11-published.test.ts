@@ -6,7 +6,7 @@ import {
   integerField,
   type TaggedField,
 } from '../../../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import { BOLT11_KEY, BOLT11_PAYEE, reworded } from '../../../support/lightning/invoice.ts';
 
 /** What most of BOLT11's examples have in common. */

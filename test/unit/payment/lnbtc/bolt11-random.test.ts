@@ -1,7 +1,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import { SCHEME_INVOICE } from '../../../support/lightning/invoice.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 

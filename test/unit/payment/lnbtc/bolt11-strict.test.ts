@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bytesField, integerField, type TaggedField } from '../../../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import {
   BOLT11_PAYEE,
   changedInvoice,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { exactBytes, integer, minimalInteger, packWords } from '../../../../src/payment/lnbtc/bolt11-words.ts';
+import { exactBytes, integer, minimalInteger, packWords } from '../../../../src/payment/lightning/bolt11.ts';
 
 const hex = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString('hex');
 

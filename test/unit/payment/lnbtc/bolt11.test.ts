@@ -1,7 +1,7 @@
 import { bech32, bech32m } from '@scure/base';
 import { describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import {
   changedInvoice,
   reworded,

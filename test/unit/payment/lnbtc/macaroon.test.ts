@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { macaroonPermissions } from '../../../../src/payment/lnbtc/macaroon.ts';
+import { macaroonPermissions } from '../../../../src/payment/lightning/nodes/lnd.ts';
 import { macaroonOf } from '../../../support/lightning/macaroon.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 

@@ -1,7 +1,11 @@
 import { bytesField, encodeInvoice, integerField } from '../../../../scripts/lib/lightning/encode-invoice.ts';
-import { MAINNET } from '../../../../src/payment/lnbtc/networks.ts';
-import { checkProof, type ProofOptions, type ProofVerdict } from '../../../../src/payment/lnbtc/proof.ts';
-import type { LnbtcReason } from '../../../../src/payment/lnbtc/proof-reasons.ts';
+import {
+  checkProof,
+  type LnbtcReason,
+  type ProofOptions,
+  type ProofVerdict,
+} from '../../../../src/payment/lightning/proof.ts';
+import { MAINNET } from '../../../../src/payment/lightning/terms.ts';
 
 /** The scheme's vector; its time of validation is the invoice's creation. */
 export const NOW = 1_700_000_000;

@@ -1,4 +1,4 @@
-import { TESTNET } from '../../../../src/payment/lnbtc/networks.ts';
+import { TESTNET } from '../../../../src/payment/lightning/terms.ts';
 import {
   type Check,
   faultsAt,

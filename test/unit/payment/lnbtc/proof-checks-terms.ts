@@ -1,4 +1,4 @@
-import { MAINNET } from '../../../../src/payment/lnbtc/networks.ts';
+import { MAINNET } from '../../../../src/payment/lightning/terms.ts';
 import { type Check, faultsAt, GONE, OTHER_HASH, OTHER_PAY_TO, PAY_TO, REQUEST_HASH } from './proof-cases.ts';
 
 const TOOLS = 'https://api.example.com/mcp';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LNBTC_REASONS } from '../../../../src/payment/lnbtc/proof-reasons.ts';
+import { LNBTC_REASONS } from '../../../../src/payment/lightning/proof.ts';
 import { GONE, judge, outcome, presentation, type Settings } from './proof-cases.ts';
 import { INVOICE_CHECKS } from './proof-checks-invoice.ts';
 import { TERMS_CHECKS } from './proof-checks-terms.ts';

@@ -1,6 +1,6 @@
 import secp256k1 from 'secp256k1';
 import { expect, test } from 'vitest';
-import { readTerms } from '../../../../src/payment/lnbtc/proof-terms.ts';
+import { readTerms } from '../../../../src/payment/lightning/proof.ts';
 import { PAY_TO, presentation } from './proof-cases.ts';
 
 const MALFORMED = 'invalid_exact_lnbtc_pay_to_malformed';

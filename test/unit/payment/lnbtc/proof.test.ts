@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { TESTNET } from '../../../../src/payment/lnbtc/networks.ts';
-import { checkProof } from '../../../../src/payment/lnbtc/proof.ts';
-import { LNBTC_REASONS } from '../../../../src/payment/lnbtc/proof-reasons.ts';
+import { checkProof, LNBTC_REASONS } from '../../../../src/payment/lightning/proof.ts';
+import { TESTNET } from '../../../../src/payment/lightning/terms.ts';
 import {
   GONE,
   INVOICE,

@@ -4,10 +4,10 @@ import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../../src/errors.ts';
 import type { Ask } from '../../../../../src/payment/counter.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
-import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { createLightningCounter } from '../../../../../src/payment/lightning/rail.ts';
+import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
 import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { wordsOfRefusal } from '../../../../../src/payment/open-refusal-words.ts';
-import { createLightningCounter } from '../../../../../src/payment/rails/lightning/counter.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import { createLightningDescriptor } from '../../../../../src/payment/rails/lightning/descriptor.ts';
+import { createLightningDescriptor } from '../../../../../src/payment/lightning/open.ts';
+import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
 import type { RateSource } from '../../../../../src/upstream/rates/exchanges.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFailedRuns } from '../../../../../src/payment/rails/lightning/failed-runs.ts';
+import { createFailedRuns } from '../../../../../src/payment/lightning/serve-granted.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const NOW_MS = 1_800_000_000_000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TooMany } from '../../../../../src/errors.ts';
 import { createMinuteWindows, type MinuteWindows } from '../../../../../src/lib/limits/minute-windows.ts';
-import { createIssuance, type Issuance } from '../../../../../src/payment/rails/lightning/issuance.ts';
+import { createIssuance, type Issuance } from '../../../../../src/payment/lightning/issuance.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 /** A minute of the clock begins here. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Invoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
-import { issuedFault } from '../../../../../src/payment/rails/lightning/issued-fault.ts';
+import type { Invoice } from '../../../../../src/payment/lightning/bolt11.ts';
+import { issuedFault } from '../../../../../src/payment/lightning/issuer.ts';
 import { nodeKeys } from '../../../../support/lightning/lightning-node-servers.ts';
 
 const hash = Buffer.alloc(32, 5);

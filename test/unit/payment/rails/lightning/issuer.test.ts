@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { InvoiceTerms } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
-import { TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
-import type { Issuer } from '../../../../../src/payment/rails/lightning/issuer.ts';
+import type { Issuer } from '../../../../../src/payment/lightning/issuer.ts';
+import { TESTNET } from '../../../../../src/payment/lightning/terms.ts';
 import {
   ARTICLE_ORDER,
   BENCH_NOW,

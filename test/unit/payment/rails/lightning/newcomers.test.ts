@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createNewcomers } from '../../../../../src/payment/rails/lightning/newcomers.ts';
+import { createNewcomers } from '../../../../../src/payment/lightning/issuance.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const CLIENT = '192.0.2.1';

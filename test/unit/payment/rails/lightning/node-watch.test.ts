@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Issuer } from '../../../../../src/payment/rails/lightning/issuer.ts';
-import { createNodeWatch } from '../../../../../src/payment/rails/lightning/node-watch.ts';
-import { TooMuchPower } from '../../../../../src/payment/rails/lightning/nodes/receiver.ts';
+import type { Issuer } from '../../../../../src/payment/lightning/issuer.ts';
+import { createNodeWatch } from '../../../../../src/payment/lightning/node-watch.ts';
+import { TooMuchPower } from '../../../../../src/payment/lightning/nodes/receiver.ts';
 import {
   ARTICLE_ORDER,
   type IssuerBench,

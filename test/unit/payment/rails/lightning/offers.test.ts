@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { NotFound, Unavailable } from '../../../../../src/errors.ts';
-import { decodeInvoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
-import { openReply } from '../../../../../src/payment/rails/lightning/seal.ts';
+import { decodeInvoice } from '../../../../../src/payment/lightning/bolt11.ts';
+import { openReply } from '../../../../../src/payment/lightning/kept-replies.ts';
 import { BENCH_NOW, refusal } from '../../../../support/lightning/issuer-bench.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 

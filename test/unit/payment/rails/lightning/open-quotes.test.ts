@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { bindHttp } from '../../../../../src/payment/lnbtc/binding.ts';
-import { createOpenQuotes } from '../../../../../src/payment/rails/lightning/open-quotes.ts';
+import { bindHttp } from '../../../../../src/payment/lightning/binding.ts';
+import { createOpenQuotes } from '../../../../../src/payment/lightning/offers.ts';
 
 const NETWORK = 'lnbtc:0';
 const quoteOf = (byte: number) => ({ invoice: { paymentHash: Buffer.alloc(32, byte) } }) as never;

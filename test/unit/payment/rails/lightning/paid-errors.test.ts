@@ -5,7 +5,7 @@ import {
   paymentInFlight,
   refusedWithoutOffer,
   WORTH,
-} from '../../../../../src/payment/rails/lightning/paid-errors.ts';
+} from '../../../../../src/payment/lightning/serve-granted.ts';
 
 test.each(['granted', 'unclaimed', 'challenged'] as const)(
   'an error to a buyer who has paid keeps its status and says that money may have moved, and what a proof that is %s is worth',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { priceMsat } from '../../../../../src/payment/rails/lightning/quote.ts';
+import { priceMsat } from '../../../../../src/payment/lightning/offers.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 
 const RUNS = 2000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRecentBuyers } from '../../../../../src/payment/rails/lightning/recent-buyers.ts';
+import { createRecentBuyers } from '../../../../../src/payment/lightning/issuance.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRecentHashes } from '../../../../../src/payment/rails/lightning/recent-hashes.ts';
+import { createRecentHashes } from '../../../../../src/payment/lightning/issuer.ts';
 
 test('a hash is new once, until as many others as are remembered have come', () => {
   const hashes = createRecentHashes(2);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../../src/errors.ts';
-import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createReplyQuota, type ReplyQuota } from '../../../../../src/payment/rails/lightning/reply-quota.ts';
+import { createReplyQuota, type ReplyQuota } from '../../../../../src/payment/lightning/kept-replies.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const LIFE_MS = 420_000;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Binding } from '../../../../../src/payment/lnbtc/binding.ts';
-import { openReply, sealReply } from '../../../../../src/payment/rails/lightning/seal.ts';
+import type { Binding } from '../../../../../src/payment/lightning/binding.ts';
+import { openReply, sealReply } from '../../../../../src/payment/lightning/kept-replies.ts';
 
 const bindingOf = (canonical: string): Binding => ({
   canonical,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../../src/errors.ts';
-import { openReply, sealReply } from '../../../../../src/payment/rails/lightning/seal.ts';
+import { openReply, sealReply } from '../../../../../src/payment/lightning/kept-replies.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 
 let bench: RailBench;

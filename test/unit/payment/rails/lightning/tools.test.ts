@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../../../src/errors.ts';
 import type { QuotedTools, ToolOrder } from '../../../../../src/payment/counter.ts';
-import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import type { LightningOrder } from '../../../../../src/payment/lightning/offers.ts';
+import { createLightningTools } from '../../../../../src/payment/lightning/rail.ts';
+import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
-import type { LightningOrder } from '../../../../../src/payment/rails/lightning/order.ts';
-import { createLightningTools } from '../../../../../src/payment/rails/lightning/tools.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
-import { decodeInvoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
-import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { decodeInvoice } from '../../../../../src/payment/lightning/bolt11.ts';
+import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts';
 import type { Credential, QuotedInvoice } from '../../../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';

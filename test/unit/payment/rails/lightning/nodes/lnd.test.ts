@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../../src/lib/clock.ts';
-import { decodeInvoice } from '../../../../../../src/payment/lnbtc/bolt11.ts';
+import { decodeInvoice } from '../../../../../../src/payment/lightning/bolt11.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../../../support/lightning/lightning-node-servers.ts';
 import { macaroonOf } from '../../../../../support/lightning/macaroon.ts';
 import { articleOrder, openReceiver, type ReceiverBench } from '../../../../../support/lightning/receiver-bench.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { decodeInvoice } from '../../../../../../src/payment/lnbtc/bolt11.ts';
-import { openNwcSession } from '../../../../../../src/payment/rails/lightning/nodes/nwc-session.ts';
-import { TooMuchPower } from '../../../../../../src/payment/rails/lightning/nodes/receiver.ts';
+import { decodeInvoice } from '../../../../../../src/payment/lightning/bolt11.ts';
+import { openNwcSession } from '../../../../../../src/payment/lightning/nodes/nwc.ts';
+import { TooMuchPower } from '../../../../../../src/payment/lightning/nodes/receiver.ts';
 import {
   type NostrRelay,
   type NostrWallet,

@@ -1,0 +1,186 @@
+import { randomBytes } from 'node:crypto';
+import { Unavailable, UpstreamFailed } from '../../errors.ts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import { withinDeadline } from '../../upstream/client/deadline.ts';
+import { ExchangeFailed } from '../../upstream/client/failure.ts';
+import { clientGone } from '../run-endpoint.ts';
+import type { Binding } from './binding.ts';
+import { decodeInvoice, type Invoice } from './bolt11.ts';
+import { createNodeWatch, type NodeLog } from './node-watch.ts';
+import type { Receiver } from './nodes/receiver.ts';
+import { type LightningNetwork, SKEW_SECONDS } from './terms.ts';
+
+interface IssuerOptions {
+  readonly receiver: Receiver;
+  readonly network: LightningNetwork;
+  /** The key that the node must have, 66 hex characters. Null accepts the first key that the node reports. */
+  readonly expectedKey: string | null;
+  readonly expirySeconds: number;
+  /** For one request to the node. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: NodeLog;
+}
+
+interface Order {
+  readonly amountMsat: bigint;
+  readonly binding: Binding;
+}
+
+/** An invoice that may be offered, as text and decoded. */
+interface Issued {
+  readonly text: string;
+  readonly invoice: Invoice;
+}
+
+/** Gets invoices from one node. It checks every invoice before it returns it. After a failure it sends the node no requests for a while. */
+export interface Issuer {
+  /** The key that invoices are signed with, 66 hex characters; null while it is unknown. */
+  payTo(): string | null;
+  /** Throws Unavailable (`lightning_unavailable`) when `issue` would throw it without a request to the node. */
+  checkAvailable(): void;
+  /** Returns a new invoice for exactly this amount and request. Throws Unavailable with the time to try again. */
+  issue(order: Order, signal: AbortSignal): Promise<Issued>;
+  /** Whether the node has received the payment. Throws Unavailable when the node cannot be asked. */
+  isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
+  status(): { ok: boolean; detail?: string };
+  /** Rejects with TooMuchPower; then the service must not run. A node that is away is retried in the background. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** More invoices than the default limits allow within the lifetime of an invoice. */
+const REMEMBERED = 20_000;
+
+function cannotAsk(): Unavailable {
+  const detail = 'The Lightning node cannot be asked whether this was paid; present the same payment again.';
+  return new Unavailable('lightning_unavailable', detail);
+}
+
+function lostConnection(error: unknown): boolean {
+  return error instanceof UpstreamFailed && error.cause instanceof ExchangeFailed && error.cause.connectionLost;
+}
+
+/**
+ * Orders an invoice, and once more when the connection is lost. A lost connection is no outage yet: a node closes idle connections, and one may close
+ * as it is used again. An invoice that the node made for the first order costs nothing, because no client has seen it. Each order has its own label,
+ * so the two differ.
+ */
+async function orderInvoice(
+  { receiver, expirySeconds }: IssuerOptions,
+  { amountMsat, binding }: Order,
+  signal: AbortSignal,
+): Promise<string> {
+  const once = () => {
+    const label = `percall-${randomBytes(12).toString('hex')}`;
+    const { canonical, hash } = binding;
+    return receiver.createInvoice({ amountMsat, binding: canonical, requestHash: hash, expirySeconds, label }, signal);
+  };
+  return once().catch((error: unknown) => {
+    if (!lostConnection(error) || signal.aborted) throw error;
+    return once();
+  });
+}
+
+/**
+ * The node's answers are untrusted: the node may be broken, or not ours. An invoice that fails the scheme's checks is never offered and counts as an
+ * outage.
+ */
+export function createIssuer(options: IssuerOptions): Issuer {
+  const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
+  const watch = createNodeWatch(options);
+  const hashes = createRecentHashes(REMEMBERED);
+
+  function faultOf(invoice: Invoice | null, amountMsat: bigint, binding: Binding): string | null {
+    if (!invoice) return 'it cannot be decoded';
+    const payTo = watch.key() ?? '';
+    const ordered = { currency: network.currency, amountMsat, requestHash: binding.hash, expirySeconds, payTo };
+    const fault = issuedFault(invoice, ordered, nowSeconds(clock));
+    return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');
+  }
+
+  /** Sends a request to the node. A departure of the caller, a full queue of ours and a bug of ours do not count as failures of the node. */
+  function ask<T>(
+    signal: AbortSignal,
+    question: (within: AbortSignal) => Promise<T>,
+    nodeFailed: (error: unknown) => Unavailable,
+  ): Promise<T> {
+    return withinDeadline(timeoutMs, signal, question).catch((error: unknown) => {
+      if (signal.aborted) throw clientGone();
+      throw error instanceof UpstreamFailed || error instanceof ExchangeFailed ? nodeFailed(error) : error;
+    });
+  }
+
+  return {
+    payTo: watch.key,
+    checkAvailable: watch.check,
+    async issue({ amountMsat, binding }, signal) {
+      watch.check();
+      const text = await ask(signal, (within) => orderInvoice(options, { amountMsat, binding }, within), watch.failed);
+      const invoice = decodeInvoice(text);
+      const fault = faultOf(invoice, amountMsat, binding);
+      if (fault !== null || !invoice) {
+        log.error({ receiver: receiver.kind, fault }, 'the Lightning node made an invoice that must not be offered');
+        throw watch.failed(new Error(`it made an invoice that must not be offered: ${fault}`));
+      }
+      // Another request may have shown meanwhile that this node must not be used at all.
+      if (!watch.isOurs()) throw watch.unavailable();
+      watch.succeeded();
+      return { text, invoice };
+    },
+    async isPaid(paymentHash, signal) {
+      if (!watch.isOurs()) throw watch.unavailable();
+      return ask(signal, (within) => receiver.isPaid(paymentHash, within), cannotAsk);
+    },
+    status: watch.status,
+    start: watch.start,
+    stop: async () => {
+      await watch.stop();
+      await receiver.close();
+    },
+  };
+}
+
+/** The terms of the invoice that the node was asked for. */
+interface Ordered {
+  readonly currency: Invoice['currency'];
+  readonly amountMsat: bigint;
+  /** 32 bytes. */
+  readonly requestHash: Uint8Array;
+  readonly expirySeconds: number;
+  /** 66 hex characters. */
+  readonly payTo: string;
+}
+
+/**
+ * Why an invoice must not be offered, or null. These are the scheme's checks before a challenge is sent. A value equal to a bound is valid. `now` is
+ * Unix seconds.
+ */
+export function issuedFault(invoice: Invoice, ordered: Ordered, now: number): string | null {
+  const [hash, ...others] = invoice.descriptionHashes;
+  if (invoice.currency !== ordered.currency) return 'it is of another network';
+  if (invoice.amountMsat !== ordered.amountMsat) return 'its amount is another';
+  if (invoice.hasDescription) return 'it has an inline description';
+  if (hash === undefined || others.length > 0) return 'it does not have exactly one description hash';
+  if (Buffer.compare(hash, ordered.requestHash) !== 0) return 'its description hash is another';
+  if (Buffer.from(invoice.payee).toString('hex') !== ordered.payTo) return 'it is signed by another key';
+  if (invoice.expirySeconds !== ordered.expirySeconds) return 'its expiry is another';
+  if (invoice.createdAt > now + SKEW_SECONDS) return 'it was created in the future';
+  if (invoice.createdAt + invoice.expirySeconds < now) return 'it has expired';
+  return null;
+}
+
+/** Remembers the newest `max` payment hashes. `add` returns whether a hash is new. After a restart, the ledger's key still refuses a used hash. */
+export function createRecentHashes(max: number) {
+  const seen = new Set<string>();
+  return {
+    add(hash: Uint8Array): boolean {
+      const key = Buffer.from(hash).toString('base64');
+      if (seen.has(key)) return false;
+      seen.add(key);
+      const oldest = seen.size > max ? seen.values().next().value : undefined;
+      if (oldest !== undefined) seen.delete(oldest);
+      return true;
+    },
+  };
+}

@@ -1,0 +1,224 @@
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { parseDecimal } from '../../lib/decimal.ts';
+import { type ClientTurns, TurnRefused } from '../../lib/limits/client-turns.ts';
+import { setNewest } from '../../lib/set-newest.ts';
+import { MSAT_PER_SAT } from '../../lib/units.ts';
+import type { LightningStore } from '../../store/ports/proofs.ts';
+import type { RateSource } from '../../upstream/rates/exchanges.ts';
+import type { Quote } from '../protocol.ts';
+import { clientGone, runEndpoint } from '../run-endpoint.ts';
+import type { RequestBinding } from './binding.ts';
+import type { Applicant, Issuance, Newcomers, OfferClient, RecentBuyers } from './issuance.ts';
+import type { Issuer } from './issuer.ts';
+import { type ReplyQuota, SEAL_BYTES, sealReply } from './kept-replies.ts';
+import { type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
+
+/**
+ * Seconds that a record is kept after the last moment at which a proof of the invoice can be valid. So the record exists whenever a proof is
+ * presented.
+ */
+const FORGET_MARGIN_SECONDS = 60;
+/** Most handlers take a second or less. */
+const BUSY_RETRY_SECONDS = 2;
+const BUSY = 'offers_busy';
+
+interface OffersOptions<S> {
+  store: LightningStore;
+  /** Null where no node is configured. */
+  issuer: Issuer | null;
+  rates: RateSource;
+  issuance: Issuance;
+  quota: ReplyQuota;
+  buyers: Pick<RecentBuyers, 'has'>;
+  newcomers: Newcomers;
+  /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
+  turns: ClientTurns;
+  sources: S;
+  /** The sources for offers that use a reserve. They read the chain at rank `offer`, before the other offers. */
+  sourcesAtRankOffer: S;
+  network: LightningNetwork;
+  clock: Clock;
+  handlerTimeoutMs: number;
+}
+
+/**
+ * Makes the offer for an order: a new invoice for an answer that already exists. With `mayReuse`, a client that asks twice within some seconds gets its
+ * open offer again.
+ */
+export type Offers<S> = (order: LightningOrder<S>, mayReuse?: boolean) => Promise<Quote>;
+
+/** An answer that is ready, and the rate of its offer. */
+interface Answer {
+  readonly body: Buffer;
+  readonly rate: string;
+}
+
+/**
+ * Makes offers. The handler runs before the invoice is made, because a Lightning payment cannot be returned. The client has nothing at stake yet, so
+ * every step is bounded. Runs steps 2 to 10 of the offer table in README.md, cheap ones first. The counter did step 1, and the gate does step 11:
+ * 2. A node is configured and answers.
+ * 3. The reply store has space.
+ * 4. The issuance limits allow another invoice.
+ * 5. The rate is known.
+ * 6. The client's turn comes, or it is refused at once.
+ * 7. The handler runs.
+ * 8. Its reply takes its space.
+ * 9. The node makes an invoice, which is checked.
+ * 10. The invoice's record and the sealed reply are on disk.
+ * 11. The 402 is sent.
+ */
+export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
+  const { store, issuer, quota, buyers, newcomers, network, clock } = options;
+  const open = createOpenQuotes(store, network.id, clock);
+
+  /** Steps 8 to 10. */
+  async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
+    const { binding, signal } = order;
+    const held = quota.take(asker, answer.body.length + SEAL_BYTES);
+    try {
+      const { text, invoice } = await from.issue({ amountMsat, binding }, signal);
+      const { paymentHash, payee, createdAt, expirySeconds } = invoice;
+      const sealed = sealReply(answer.body, binding, paymentHash);
+      const forgetAt = (createdAt + expirySeconds + SKEW_SECONDS + FORGET_MARGIN_SECONDS) * 1000;
+      const record = { network: network.id, paymentHash, requestHash: binding.hash, amountMsat, payTo: payee };
+      await store.recordInvoice({ ...record, issuedAt: clock.nowMs(), forgetAt }, sealed);
+      held.keep(paymentHash, forgetAt);
+      const payTo = Buffer.from(payee).toString('hex');
+      const requirement = lightningRequirement({ network: network.id, amountMsat, payTo, binding, invoice: text });
+      return { requirement, invoice: { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds } };
+    } catch (error) {
+      held.release();
+      throw error;
+    }
+  }
+
+  async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
+    quota.check(applicant);
+    const answer = await answerOf(options, order, applicant);
+    return { answer, ...(await offer(order, applicant, answer, priceMsat(units, answer.rate), from)) };
+  }
+
+  return async (order, mayReuse = false) => {
+    const { endpoint, client } = order;
+    const { price } = endpoint;
+    if (!price) throw new Error(`${endpoint.path} has no price`);
+    if (!issuer)
+      throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
+    issuer.checkAvailable();
+    const known = mayReuse ? await open.find(order) : null;
+    if (known) return known;
+    const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
+    const { answer, requirement, invoice } = await make(order, asker, price.units, issuer).catch((error) => {
+      if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
+      throw error;
+    });
+    newcomers.offered(client);
+    const terms = { ...requirement, network: network.id };
+    const quote = { requirement: terms, priceUsd: price.usd, btcUsd: answer.rate, invoice };
+    open.keep(order, quote);
+    return quote;
+  };
+}
+
+/** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
+async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
+  const { rates, turns, handlerTimeoutMs: timeoutMs } = options;
+  const { endpoint, params, signal } = order;
+  const { hasReserve, takeBack } = await options.issuance(asker);
+  let hasBegun = false;
+  const run = (): Promise<Buffer> => {
+    hasBegun = true;
+    const sources = hasReserve ? options.sourcesAtRankOffer : options.sources;
+    return runEndpoint(endpoint, params, { sources, timeoutMs, signal });
+  };
+  try {
+    const { rate } = await rates.current();
+    const body = await turns.run(asker.client, signal, run, hasReserve);
+    return { body, rate };
+  } catch (error) {
+    if (!hasBegun) await takeBack();
+    // A handler that ran without an answer uses up a newcomer's turn, as an offer does. A failure of ours does not.
+    else if (!(error instanceof Unavailable)) options.newcomers.offered(asker.client);
+    if (signal.aborted) throw clientGone();
+    throw error instanceof TurnRefused ? busy() : error;
+  }
+}
+
+function busy(): Unavailable {
+  const detail = 'Too many offers are being made now; nothing was charged. Try again shortly.';
+  return new Unavailable(BUSY, detail, BUSY_RETRY_SECONDS);
+}
+
+/** Some clients ask twice before they pay, within a second. */
+const REUSE_MS = 5000;
+/** More quotes than the default limits allow within REUSE_MS. */
+const MOST = 1000;
+
+/** The quotes of the last seconds. */
+interface OpenQuotes {
+  /** Returns the client's open quote for the same request, unless it has been paid; null without one. */
+  find(order: Asked): Promise<Quote | null>;
+  keep(order: Asked, quote: Quote): void;
+}
+
+type Asked = Pick<LightningOrder<never>, 'identity' | 'binding'>;
+
+/**
+ * Keeps each quote for some seconds in this process, so that a client that asks twice gets one invoice and causes one run. A client is its identity, as
+ * on redelivery. The clients behind a proxy that is not trusted share an address, and each of their requests has an identity of its own.
+ */
+export function createOpenQuotes(store: Pick<LightningStore, 'findClaim'>, network: string, clock: Clock): OpenQuotes {
+  const quotes = new Map<string, { quote: Quote; until: number }>();
+  return {
+    find: async (order) => {
+      const kept = quotes.get(keyOf(order));
+      if (!kept || kept.until <= clock.nowMs()) return null;
+      // A claim may be made by another process. A buyer who asks again after it has paid wants another answer.
+      return (await store.findClaim({ network, paymentHash: kept.quote.invoice.paymentHash })) ? null : kept.quote;
+    },
+    keep: (order, quote) => {
+      if (order.identity !== null) setNewest(quotes, keyOf(order), { quote, until: clock.nowMs() + REUSE_MS }, MOST);
+    },
+  };
+}
+
+function keyOf({ identity, binding }: Asked): string {
+  return `${identity} ${Buffer.from(binding.hash).toString('base64')}`;
+}
+
+/** Satoshis per bitcoin (10^8) divided by millionths per dollar (10^6). */
+const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
+
+/**
+ * The price of a call in millisatoshis: USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits` are millionths of a dollar, `btcUsd` is
+ * a decimal string. Exact, in integers. Throws RangeError for a rate that is not a positive decimal and for a negative price, because neither may
+ * become an invoice.
+ */
+export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
+  const rate = parseDecimal(btcUsd);
+  if (rate === null || rate.digits === 0n) throw new RangeError('a BTC/USD rate that is no positive decimal');
+  if (usdUnits < 0n) throw new RangeError('a negative price');
+  const dividend = usdUnits * SATS_PER_BTC_BY_UNITS_PER_USD * 10n ** BigInt(rate.scale);
+  const sats = (dividend + rate.digits - 1n) / rate.digits;
+  return (sats > 0n ? sats : 1n) * MSAT_PER_SAT;
+}
+
+/** A request for a priced endpoint on this rail, with parsed parameters. */
+export interface LightningOrder<S> {
+  readonly endpoint: Endpoint<S>;
+  readonly params: unknown;
+  /** The resource URL in the challenge: an HTTP request's bound URL (the configured origin and the raw target), or a tool's address. */
+  readonly url: string;
+  readonly binding: RequestBinding;
+  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
+  readonly client: string;
+  /**
+   * Identifies the client that asks for an offer: its address, or a random value where only a proxy's address is known. Null for a tool call, whose offer
+   * is never given out twice.
+   */
+  readonly identity: string | null;
+  /** Aborts when the buyer's connection closes. */
+  readonly signal: AbortSignal;
+}

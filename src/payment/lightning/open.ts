@@ -1,0 +1,174 @@
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { entriesOn, pathOn } from '../../catalogue/paths.ts';
+import type { Config } from '../../config.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createClientTurns } from '../../lib/limits/client-turns.ts';
+import type { OpenWindows } from '../../lib/limits/minute-windows.ts';
+import type { LightningStore } from '../../store/ports/proofs.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
+import { createRateSource, type RateSource, type WatchedRates } from '../../upstream/rates/exchanges.ts';
+import type { QuotedProtocol } from '../protocol.ts';
+import type { RefusalWords } from '../refusal.ts';
+import { createIssuance, createNewcomers, createRecentBuyers } from './issuance.ts';
+import { createIssuer, type Issuer } from './issuer.ts';
+import { createReplyQuota } from './kept-replies.ts';
+import type { NodeLog } from './node-watch.ts';
+import { createReceiver } from './nodes/create-receiver.ts';
+import { createOffers } from './offers.ts';
+import { createLightningCounter, createLightningTools } from './rail.ts';
+import { createProofVerifier, createRedeem } from './redeem.ts';
+import { createServeGranted } from './serve-granted.ts';
+import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
+
+/** Milliseconds between two deletions of expired records. */
+const PRUNE_MS = 60_000;
+/**
+ * Unpaid offers run at most 20 handlers at once, 4 of them for applicants that may use the reserves. 160 more may wait, of which 32 places are for
+ * the same applicants; each client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once.
+ * A paid retry does not queue.
+ */
+const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
+
+interface LightningOptions<S> {
+  config: Config;
+  store: LightningStore;
+  upstreams: Upstreams;
+  sources: S;
+  /** The sources for handlers of ordinary unpaid offers. Their chain requests have rank `admit`, and only those of free routes come after them. */
+  sourcesAtRankAdmit: S;
+  /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
+  sourcesAtRankOffer: S;
+  protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
+  words: RefusalWords;
+  clock: Clock;
+  bootId: string;
+  /** Whether this process deletes expired records. One process does that for all. True by default. */
+  runsMaintenance?(): boolean;
+  /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
+  isAlone?: boolean;
+  /** How many processes keep replies in the same store now; 1 by default. */
+  sharedBy?: () => number;
+  /** Opens the counters of new invoices by their name; in this process's memory by default. */
+  windows?: OpenWindows | undefined;
+  log: NodeLog;
+}
+
+/** Composes the Lightning rail: its counters, start, maintenance and stop. */
+export function createLightning<S>(options: LightningOptions<S>) {
+  const {
+    config,
+    store,
+    upstreams,
+    sources,
+    sourcesAtRankAdmit,
+    clock,
+    bootId,
+    runsMaintenance = () => true,
+    isAlone = true,
+    log,
+  } = options;
+  const { handlerTimeoutMs, publicOrigin, replies } = config;
+  const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
+  const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
+  const receiver = createReceiver(config.lightning, upstreams);
+  const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
+  const issuer = receiver && createIssuer({ receiver, ...node });
+  const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
+  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: options.sharedBy });
+  const buyers = createRecentBuyers(clock);
+  const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
+  const keepMs = replies.keepSeconds * 1000;
+  const serve = createServeGranted<S>({ store, quota, sources, clock, handlerTimeoutMs, keepMs, log });
+  const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
+  const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const offers = createOffers<S>({
+    ...{ store, issuer, rates, sources: sourcesAtRankAdmit, network, clock, handlerTimeoutMs },
+    ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
+  });
+  const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
+  const selling = { ...options, offers, redeem, network: network.id, publicOrigin, chain: config.network };
+  let timer: NodeJS.Timeout | null = null;
+  let pruning: Promise<void> | null = null;
+
+  function prune(): Promise<void> {
+    pruning ??= (runsMaintenance() ? store.prune(clock.nowMs()) : Promise.resolve())
+      .then(async () => quota.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
+      .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
+      .finally(() => {
+        pruning = null;
+      });
+    return pruning;
+  }
+
+  return {
+    /** Sells an endpoint over HTTP. */
+    counterOf: (endpoint: Endpoint<S>) => createLightningCounter(endpoint, selling),
+    /** Sells tool calls. */
+    tools: createLightningTools<S>(selling),
+    network,
+    /** The node's key; null while it is unknown. */
+    payTo: (): string | null => issuer?.payTo() ?? null,
+    rates,
+    start: async (): Promise<void> => {
+      const left = isAlone ? await store.releaseLeasesExcept(bootId) : 0;
+      if (left > 0) log.warn({ leases: left }, 'released the leases of a process that died');
+      await prune();
+      timer = setInterval(prune, PRUNE_MS);
+      // Rejects only when the node's connection may do more than it should. Then the service must not run.
+      await issuer?.start();
+    },
+    /** Whether this rail makes offers, and why not. Only shown: USDC is sold meanwhile. */
+    status: () => statusOf(issuer, rates),
+    stop: async (): Promise<void> => {
+      if (timer) clearInterval(timer);
+      await issuer?.stop();
+      await pruning;
+    },
+  };
+}
+
+function statusOf(issuer: Issuer | null, rates: WatchedRates): { ok: boolean; detail?: string } {
+  if (!issuer) return { ok: true, detail: 'no node configured' };
+  const node = issuer.status();
+  const fault = rates.fault();
+  return node.ok && fault !== null ? { ok: false, detail: fault } : node;
+}
+
+export type Lightning<S> = ReturnType<typeof createLightning<S>>;
+
+interface DescriptorOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly network: LightningNetwork;
+  readonly payTo: () => string | null;
+  readonly rates: RateSource;
+  readonly clock: Clock;
+}
+
+const PRICING = `each route's USD price converted to sats at the median BTC/USD of three exchanges, rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
+
+/** The answer of `GET /v1/lightning`: how and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
+export function createLightningDescriptor({ catalogue, network, payTo, rates, clock }: DescriptorOptions) {
+  const routes = entriesOn(catalogue, 'lightning').map((endpoint) => ({
+    route: `GET ${pathOn(endpoint, 'lightning')}`,
+    priceUsd: endpoint.price?.usd ?? null,
+  }));
+  return async () => {
+    // The rate of a quote made now. While there is none every route answers 503, so an older one would promise a price that nobody gets.
+    const rate = await rates.current().catch(() => null);
+    return {
+      scheme: 'exact',
+      network: network.id,
+      asset: 'BTC',
+      payTo: payTo(),
+      spec: LNBTC_SPEC_URL,
+      pricing: PRICING,
+      btcUsd: rate?.rate ?? null,
+      rate: rate && {
+        exchanges: rate.exchanges,
+        retrievedAt: Math.floor(rate.retrievedAtMs / 1000),
+        ageSeconds: Math.max(0, Math.round((clock.nowMs() - rate.retrievedAtMs) / 1000)),
+      },
+      routes,
+    };
+  };
+}

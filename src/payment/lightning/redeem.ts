@@ -1,0 +1,295 @@
+import { randomUUID } from 'node:crypto';
+import { pathOn } from '../../catalogue/paths.ts';
+import { AppError, Unavailable } from '../../errors.ts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import { own } from '../../lib/own-property.ts';
+import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/proofs.ts';
+import type { RateSource } from '../../upstream/rates/exchanges.ts';
+import type { Sold } from '../counter.ts';
+import type { AnsweredChallenge, Credential, ProtocolName, QuotedInvoice, Receipt } from '../protocol.ts';
+import { PaymentRefused } from '../refusal.ts';
+import { decodeInvoice, type Invoice } from './bolt11.ts';
+import type { RecentBuyers } from './issuance.ts';
+import type { Issuer } from './issuer.ts';
+import { type LightningOrder, priceMsat } from './offers.ts';
+import { checkProof, type Proof } from './proof.ts';
+import { afterPayment, type ServeGranted } from './serve-granted.ts';
+import { LIGHTNING_NETWORKS, type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
+
+const DAY_MS = 86_400_000;
+/** How long a granted claim can be redeemed. */
+const REDEEM_MS = 7 * DAY_MS;
+/** The scheme requires a claim to be kept for an hour after its proof has expired. Our own sales are kept like every other payment. */
+const KEEP_MS = 3650 * DAY_MS;
+
+interface RedeemOptions<S> {
+  store: LightningStore;
+  issuer: Issuer | null;
+  verifyProof: VerifyProof;
+  serve: ServeGranted<S>;
+  /** Notes each client whose proof is claimed. */
+  buyers: Pick<RecentBuyers, 'add'>;
+  shared: boolean;
+  clock: Clock;
+  /** Names this process in leases. */
+  bootId: string;
+}
+
+/** A granted claim of the order. `doubt`: why a shared node cannot confirm the payment now; null when it need not or has. */
+interface Taken {
+  readonly key: ProofKey;
+  readonly claim: Claim;
+  readonly doubt: AppError | null;
+}
+
+/** Sells the answer of an order for a presented proof. Throws PaymentRefused (402), or an AppError that says that the proof can still be used. */
+export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<Sold>;
+
+/**
+ * Serves a paid request on this rail, in this order:
+ * 1. The header is decoded.
+ * 2. The proof is checked against our own record.
+ * 3. The proof is claimed, once for ever. The claim grants the request.
+ * 4. Under a lease, the answer is made and stored.
+ * 5. The answer is sent.
+ * A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other use is refused.
+ */
+export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
+  const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
+
+  /**
+   * On a shared node a third party may hold the preimage of an invoice that was never paid. So the node's records decide. Throws when they deny the
+   * payment. Returns null when they confirm it, otherwise why they cannot be read.
+   */
+  async function doubtOf({ key, claim: known }: VerifiedProof, signal: AbortSignal): Promise<AppError | null> {
+    if (!shared || known?.grant?.answered) return null;
+    if (!issuer)
+      return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
+    try {
+      if (await issuer.isPaid(key.paymentHash, signal)) return null;
+    } catch (error) {
+      if (error instanceof AppError) return error;
+      throw error;
+    }
+    throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+  }
+
+  /** Returns the claim if it grants this order and has not expired. Throws PaymentRefused otherwise. */
+  function granted(found: Claim | null): Claim {
+    if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
+    return found;
+  }
+
+  /**
+   * Steps 2 and 3. A proof must not expire because the node is away. So the proof is claimed anyway, and served once the node has confirmed the
+   * payment.
+   */
+  async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
+    const verified = await verifyProof(order, credential);
+    const doubt = await doubtOf(verified, order.signal);
+    const { key } = verified;
+    // A request that loses the race is served as a later presentation, if the row grants it.
+    const claim = (): NewClaim => claimOf(order, verified, credential.protocol, clock.nowMs());
+    const isNew = !verified.claim && (await store.claim(claim())) === 'claimed';
+    // While the node has not confirmed the payment, it may not have been made.
+    if (isNew && !doubt) buyers.add(order.client);
+    return { key, claim: granted(verified.claim ?? (await store.findClaim(key))), doubt };
+  }
+
+  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<Sold> {
+    if (doubt) throw doubt;
+    const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
+    return { body, receipt: receiptOf(key), at: current.claimedAt, onSent: () => serve.delivered(key) };
+  }
+
+  return async (order, credential) => {
+    const taken = await take(order, credential).catch(passOn(credential.answered ? 'challenged' : 'unclaimed'));
+    return deliver(order, taken).catch(passOn('granted'));
+  };
+}
+
+/** The claim that grants an order. `now` in Unix milliseconds. */
+function claimOf(
+  { endpoint }: LightningOrder<never>,
+  { key, proof: { payTo, amountMsat, requestHash } }: VerifiedProof,
+  protocol: ProtocolName,
+  now: number,
+): NewClaim {
+  const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning'), protocol };
+  return { ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null };
+}
+
+function receiptOf({ paymentHash, network }: ProofKey): Receipt {
+  const transaction = Buffer.from(paymentHash).toString('hex');
+  return { success: true, transaction, network: network as Receipt['network'] };
+}
+
+/** Rethrows an error for a buyer whose sats are already paid. Only a refusal of the proof itself says that the proof cannot be used here. */
+function passOn(worth: Parameters<typeof afterPayment>[1]) {
+  return (error: unknown): never => {
+    throw error instanceof PaymentRefused ? error : afterPayment(error, worth);
+  };
+}
+
+interface ProofVerifierOptions {
+  store: LightningStore;
+  issuer: Issuer | null;
+  rates: RateSource;
+  network: LightningNetwork;
+  /** Whether other parties make invoices with the node's key too. */
+  shared: boolean;
+  clock: Clock;
+}
+
+const NO_HASH = new Uint8Array();
+/** On a shared node an invoice of a signed challenge must be half of today's price or more. The rate may fall by half before that refuses a buyer. */
+const LEAST_PART = 2n;
+
+/** A valid proof for the order, with its claim if it has one. */
+interface VerifiedProof {
+  readonly key: ProofKey;
+  readonly proof: Proof;
+  readonly claim: Claim | null;
+}
+
+/** Checks a presented proof for an order. Throws PaymentRefused with the scheme's reason. Makes no claim. */
+type VerifyProof = (order: LightningOrder<never>, credential: Credential) => Promise<VerifiedProof>;
+
+/** The network, amount and recipient that our own records require. */
+interface Terms {
+  readonly network: string;
+  readonly amountMsat: bigint;
+  readonly payTo: string;
+}
+
+/**
+ * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
+ * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
+ *
+ * A proof may come with the challenge that asked for the invoice. Such a proof may come late, when the record is deleted. Then our own node's signature
+ * on the invoice shows that we issued it. Ours on the challenge does not: the key that made it may have leaked. Where other parties use the node's key
+ * too, both signatures are needed. The preimage shows that the invoice was paid in time.
+ */
+export function createProofVerifier({
+  store,
+  issuer,
+  rates,
+  network,
+  shared,
+  clock,
+}: ProofVerifierOptions): VerifyProof {
+  async function termsOf(
+    order: LightningOrder<never>,
+    key: ProofKey,
+    claim: Claim | null,
+    { amountMsat }: Invoice,
+    answered: AnsweredChallenge | undefined,
+  ): Promise<Terms> {
+    const known = claim ?? (await store.findInvoice(key));
+    if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
+    // Under a shared key, only our own records and challenges separate our invoices from those of other parties.
+    if (shared && !answered?.isSigned) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+    const payTo = issuer?.payTo();
+    // The buyer of an invoice that we may have issued must not pay again because our node is away.
+    if (!payTo && answered?.isSigned) throw nodeUnknown();
+    if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
+    // From here on the invoice must be of today's network: coins of another may have no value.
+    // Our node has signed the amount and the request, and no other party makes invoices with its key.
+    if (answered && !shared) return { network: network.id, amountMsat, payTo };
+    // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
+    const { rate } = await rates.current();
+    const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
+    // A challenge that we signed may be older than today's price. Below half of it, the signature is of a key that leaked.
+    const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
+    return { network: network.id, amountMsat: isOurs ? amountMsat : price, payTo };
+  }
+
+  return async (order, credential) => {
+    const { accepted, payload, answered } = credential;
+    const invoice = accepted ? own(own(accepted, 'extra'), 'invoice') : own(payload, 'invoice');
+    const decoded = decodeInvoice(invoice);
+    // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
+    if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(order, credential, network));
+    if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, order);
+    // The network of the invoice that the node signed. So a sale on one network that is claimed or recorded is honoured after a change to the other.
+    const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
+    const key = { network: sold.id, paymentHash: decoded.paymentHash };
+    const found = await store.findClaim(key);
+    const claim = found && isOfInvoice(found, decoded) ? found : null;
+    if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
+    const terms = await termsOf(order, key, claim, decoded, answered);
+    const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice: String(invoice) });
+    const verdict = checkProof({ accepted: accepted ?? requirement, payload }, requirement, {
+      now: claim ? decoded.createdAt : asOf(decoded, answered, nowSeconds(clock)),
+      skewSeconds: SKEW_SECONDS,
+    });
+    if (!verdict.ok) throw new PaymentRefused(verdict.reason);
+    return { key, proof: verdict.proof, claim };
+  };
+}
+
+/**
+ * Throws PaymentRefused unless a challenge that we have not signed asks for exactly this invoice, and the invoice is for this request. These checks are
+ * pure, because any client can make such a challenge up. What shows that the invoice is ours is checked afterwards.
+ */
+function checkAnswered(
+  { isSigned, isFor }: AnsweredChallenge,
+  invoice: QuotedInvoice,
+  { descriptionHashes }: Invoice,
+  { binding }: LightningOrder<never>,
+): void {
+  if (isSigned) return;
+  const [requestHash = NO_HASH] = descriptionHashes;
+  if (Buffer.compare(requestHash, binding.hash) !== 0 || !isFor(invoice)) throw new PaymentRefused('invalid_challenge');
+}
+
+/** 503: an invoice without a record cannot be told from another party's while the node's key is unknown. */
+function nodeUnknown(): Unavailable {
+  const detail = 'The Lightning node cannot be asked whether it made this invoice.';
+  return new Unavailable('lightning_unavailable', detail, 60);
+}
+
+/** An invoice as a challenge names it. */
+function quotedInvoice(text: string, { paymentHash, amountMsat, payee, createdAt, expirySeconds }: Invoice) {
+  const payTo = Buffer.from(payee).toString('hex');
+  return { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds };
+}
+
+/**
+ * The time, in Unix seconds, at which a proof that is not claimed is judged. A proof with a challenge may come late: it is judged as of its invoice's
+ * expiry, because the node took the payment before.
+ */
+function asOf({ createdAt, expirySeconds }: Invoice, answered: AnsweredChallenge | undefined, now: number): number {
+  const expiresAt = createdAt + expirySeconds;
+  return answered && now <= expiresAt + answered.lateSeconds ? Math.min(now, expiresAt) : now;
+}
+
+/**
+ * Whether a claim is for this invoice. A facilitator's claim for another node was for another invoice with the same hash; the store replaces it with
+ * ours.
+ */
+function isOfInvoice({ grant, payTo }: Claim, { payee }: Invoice): boolean {
+  return grant !== null || Buffer.compare(payTo, payee) === 0;
+}
+
+/** Whether a claim grants the order. A claim through the facilitator grants nothing here. One of ours grants exactly its request. */
+function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
+  return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
+}
+
+/**
+ * The reason for refusing a payment with an unreadable invoice. Amount and recipient are taken from the payment, because there is no record to
+ * compare with. No time is checked: the invoice is read before its time.
+ */
+function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
+  const { amount, payTo } = credential.accepted ?? {};
+  const requirement = lightningRequirement({
+    amountMsat: typeof amount === 'string' && /^[1-9][0-9]{0,17}$/.test(amount) ? BigInt(amount) : 1000n,
+    payTo: typeof payTo === 'string' ? payTo : '',
+    network: network.id,
+    binding,
+    invoice: 'x',
+  });
+  const verdict = checkProof(credential, requirement, { now: 0 });
+  return verdict.ok ? 'invalid_exact_lnbtc_invoice_decode_failed' : verdict.reason;
+}
