@@ -19,7 +19,7 @@ const CONFIG_TYPES = ['config:types'];
 /** The payment core: files directly below payment/. */
 const CORE = ['payment/:files'];
 const RAIL = [
-  ...[...CORE, 'payment/evm/', 'payment/lnbtc/', 'payment/settlers/', 'catalogue/:declarations', 'chain/', 'upstream/'],
+  ...[...CORE, 'payment/evm/', 'payment/settlers/', 'catalogue/:declarations', 'chain/', 'upstream/'],
   ...['store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
 ];
 const SETTLER = [
@@ -37,6 +37,11 @@ const SETTLER = [
     'errors.ts',
     ...CONFIG_TYPES,
   ],
+];
+/** The Lightning scheme, without a node and without a sale. The facilitator uses it too. */
+const KIT = [
+  ...['payment/lightning/binding.ts', 'payment/lightning/bolt11.ts', 'payment/lightning/terms.ts'],
+  ...['payment/lightning/proof.ts', 'lib/', 'errors.ts'],
 ];
 const MAY_IMPORT: Record<string, readonly string[]> = {
   'server.ts': ['app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
@@ -59,7 +64,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'mcp/': ['catalogue/', ...CORE, 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
   'facilitator/': [
     'catalogue/:declarations',
-    'payment/lnbtc/',
+    'payment/lightning/proof.ts',
+    'payment/lightning/terms.ts',
     'chain/',
     'upstream/',
     'store/ports/',
@@ -88,7 +94,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ],
     ...['payment/protocol.ts:types', 'store/ports/sales.ts:types', 'chain/', 'lib/', 'errors.ts'],
   ],
-  'payment/lnbtc/': ['lib/', 'errors.ts'],
+  'payment/lightning/': [...[...CORE, ...KIT, 'catalogue/:declarations', 'upstream/', 'store/ports/'], ...CONFIG_TYPES],
+  'payment/lightning/binding.ts': KIT,
+  'payment/lightning/bolt11.ts': KIT,
+  'payment/lightning/terms.ts': KIT,
+  'payment/lightning/proof.ts': KIT,
   'instances/': [...CORE, 'store/ports/', 'lib/'],
   // The self-test is a buyer: it sees money through the chain alone, not through the payment code.
   'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],
@@ -322,12 +332,13 @@ describe('the checker', () => {
     ['src/app.ts', "import { start } from './embedded/network.ts';"],
     ['src/server.ts', "import { start } from './embedded/network.ts';"],
     ['src/payment/x.ts', "import { open } from './open-rails.ts';"],
-    ['src/payment/x.ts', "import { read } from './rails/lightning/counter.ts';"],
+    ['src/payment/x.ts', "import { read } from './lightning/rail.ts';"],
     ['src/payment/x.ts', "import { read } from './protocols/x402/http.ts';"],
-    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../lightning/counter.ts';"],
+    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../../lightning/rail.ts';"],
     ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../../protocols/x402/http.ts';"],
-    ['src/payment/protocols/x402/x.ts', "import { read } from '../../rails/lightning/counter.ts';"],
-    ['src/routes/x.ts', "import { read } from '../payment/rails/lightning/counter.ts';"],
+    ['src/payment/protocols/x402/x.ts', "import { read } from '../../lightning/rail.ts';"],
+    ['src/payment/lightning/proof.ts', "import { read } from './rail.ts';"],
+    ['src/routes/x.ts', "import { read } from '../payment/lightning/rail.ts';"],
     ['src/mcp/x.ts', "import { open } from '../payment/open-rails.ts';"],
     ['src/store/sqlite/x.ts', "import { open } from '../postgres/pool.ts';"],
     ['src/misplaced.ts', ''],

@@ -4,11 +4,11 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 921,
-  lines: 69_994,
+  files: 889,
+  lines: 69_905,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 270,
-  'of these below 40 lines': 73,
+  'files whose only importer is in their folder, in a thousand': 267,
+  'of these below 40 lines': 65,
   'spreads of a literal': 179,
   'lines wider than 120': 2214,
   'functions with more than 60 lines of their own': 1,
