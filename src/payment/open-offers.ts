@@ -9,8 +9,8 @@ import { wordsOfRefusal } from './open-refusal-words.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import type { Place, PreparedProtocol } from './protocol.ts';
 import type { RailInfo } from './rail.ts';
-import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
 import type { RailProbes } from './settling.ts';
+import { exactRequirement, type PayTo } from './usdc/exact.ts';
 
 /** The chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin that an offer names. */
 export interface Terms extends PayTo, Place {

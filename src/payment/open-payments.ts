@@ -4,10 +4,6 @@ import type { BookStore } from '../store/ports/books.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import type { CountedSurplus } from './books.ts';
-import { createChainCheck } from './evm/chain-check.ts';
-import { createEvidence } from './evm/evidence.ts';
-import { createContractBudget } from './evm/signature.ts';
-import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
@@ -30,6 +26,9 @@ import {
   sharersOf,
 } from './settling.ts';
 import { createUnknownPayments } from './unknown-payments.ts';
+import { createChainCheck, createContractBudget } from './usdc/checks.ts';
+import { createEvidence } from './usdc/evidence.ts';
+import { createTokenWatch } from './usdc/token-watch.ts';
 
 interface PaymentsOptions<S>
   extends Pick<

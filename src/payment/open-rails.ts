@@ -8,21 +8,18 @@ import type { SettledReads } from '../store/ports/settled.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
-import type { ChainCheck } from './evm/chain-check.ts';
-import type { Evidence } from './evm/evidence.ts';
-import type { ContractBudget } from './evm/signature.ts';
-import type { TokenWatch } from './evm/token-watch.ts';
 import type { Ledger } from './ledger.ts';
 import type { OpenRail, RailInfo, RailName } from './rail.ts';
 import { channelsInfo } from './rails/usdc-channels/describe.ts';
 import { openChannels } from './rails/usdc-channels/open.ts';
-import { exactInfo } from './rails/usdc-exact/describe.ts';
-import { openExact } from './rails/usdc-exact/open.ts';
-import { gatewayInfo } from './rails/usdc-gateway/describe.ts';
-import { openGatewayRail } from './rails/usdc-gateway/open.ts';
 import type { RelayerMetrics } from './settlers/relayer/metrics.ts';
 import type { Wallet } from './settlers/relayer/wallet.ts';
 import type { RailStatus } from './settling.ts';
+import type { ChainCheck, ContractBudget } from './usdc/checks.ts';
+import type { Evidence } from './usdc/evidence.ts';
+import { exactInfo, openExact } from './usdc/exact.ts';
+import { gatewayInfo, openGatewayRail } from './usdc/gateway.ts';
+import type { TokenWatch } from './usdc/token-watch.ts';
 
 /** Everything that a rail may need. Each rail declares which part it needs. */
 export interface RailKit {

@@ -2,13 +2,12 @@ import type { ProviderStatus } from '../chain/rpc/agreed-head.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import { domainSeparator } from './evm/eip712.ts';
-import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './evm/token.ts';
 import type { Ledger } from './ledger.ts';
 import { type RailList, railsUnder } from './open-rails.ts';
 import type { RailInfo } from './rail.ts';
 import type { RailProbe } from './settler.ts';
 import type { Settling } from './settling.ts';
+import { DOMAIN_SEPARATOR_CALLDATA, domainSeparator, USDC_DOMAIN } from './usdc/token.ts';
 
 interface ReadinessOptions {
   config: Pick<Config, 'network' | 'rails'>;

@@ -1,8 +1,8 @@
-import { EVM_REFUSALS } from './evm/refusal-sentences.ts';
 import { LNBTC_REFUSALS } from './lightning/proof.ts';
 import { RAILS } from './open-rails.ts';
 import { type RefusalWords, refusalWords } from './refusal.ts';
 import { OWN_REFUSALS } from './refusal-sentences.ts';
+import { EVM_REFUSALS } from './usdc/authorization.ts';
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
 

@@ -100,7 +100,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   const { demoBuyerKey: privateKey } = site;
   if (privateKey === null) return null;
   return async (to: string, value: string) => {
-    const { createTransferSigner } = await import('../payment/evm/transfer-signer.ts');
+    const { createTransferSigner } = await import('../payment/usdc/transfer-signer.ts');
     return createTransferSigner({ privateKey, chainId, usdc, clock })(to, value);
   };
 }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { AUTHORIZATION_USED } from '../../src/payment/evm/token.ts';
+import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
 import { type KillProxy, type Standing, startKillProxy } from '../support/chain/kill-proxy.ts';
 import { ask, rowsLeft, watchRise } from '../support/ledger/kill-ledger.ts';
 import { seed, seededRandom, shuffled } from '../support/random.ts';

@@ -2,7 +2,7 @@ import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { neededValidity } from '../../src/payment/evm/eip3009.ts';
+import { neededValidity } from '../../src/payment/usdc/authorization.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';

@@ -4,13 +4,12 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/n
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import type { Authorization } from '../../src/payment/authorization.ts';
-import { createEvidence } from '../../src/payment/evm/evidence.ts';
-import { createGatewayClient } from '../../src/payment/rails/usdc-gateway/client.ts';
-import { createGatewayEvidence } from '../../src/payment/rails/usdc-gateway/evidence.ts';
-import { gatewayExtra } from '../../src/payment/rails/usdc-gateway/requirement.ts';
 import { ALREADY_USED, REVERTED } from '../../src/payment/settler.ts';
-import { createHttpFacilitator } from '../../src/payment/settlers/facilitator/client.ts';
-import { createRemoteSettler } from '../../src/payment/settlers/facilitator/remote-settler.ts';
+import { createEvidence } from '../../src/payment/usdc/evidence.ts';
+import { createHttpFacilitator } from '../../src/payment/usdc/facilitator.ts';
+import { createRemoteSettler } from '../../src/payment/usdc/facilitator-settler.ts';
+import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
+import { createGatewayClient, createGatewayEvidence } from '../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { countRunningTime } from '../support/running-time.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
-import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
+import { authorizationDigest } from '../../../src/payment/usdc/authorization.ts';
+import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 import type { Challenge } from './ask.ts';
 
 /** One way to pay in USDC, as a 402 offers it. */

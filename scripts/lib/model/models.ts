@@ -74,7 +74,7 @@ const AUTHORIZATION: Model = {
     { name: 'OWN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-moves.ts', bounds: PAUSE },
     { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/serve.ts' },
     { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/doubt.ts' },
-    { name: 'EVIDENCE_IN_LOGS', breaks: 'FULL_PRICE', code: 'src/payment/evm/evidence.ts' },
+    { name: 'EVIDENCE_IN_LOGS', breaks: 'FULL_PRICE', code: 'src/payment/usdc/evidence.ts' },
     {
       name: 'NOTE_BEFORE_SEND',
       breaks: 'PAID_IS_SERVED',
@@ -114,7 +114,7 @@ const CHANNEL: Model = {
     { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel-book.ts` },
     { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawal-watch.ts` },
     { name: 'SIGNED', breaks: 'NO_MORE_THAN_SIGNED', code: `${RAIL}/voucher.ts` },
-    { name: 'PASSED_ON', breaks: 'ESCROW_COVERS', code: 'src/payment/evm/evidence.ts' },
+    { name: 'PASSED_ON', breaks: 'ESCROW_COVERS', code: 'src/payment/usdc/evidence.ts' },
   ],
 };
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
-import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
+import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
+import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Service, startService } from '../../support/service/service.ts';

@@ -4,13 +4,16 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
-import { createGatewayCheck, createGatewaySignatureCheck } from '../../../src/payment/rails/usdc-gateway/checks.ts';
-import { createGatewayClient } from '../../../src/payment/rails/usdc-gateway/client.ts';
-import { createGatewayEvidence } from '../../../src/payment/rails/usdc-gateway/evidence.ts';
-import { gatewayExtra, gatewayRequirement } from '../../../src/payment/rails/usdc-gateway/requirement.ts';
-import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { transactionText } from '../../../src/payment/transaction-id.ts';
+import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';
+import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
+import {
+  createGatewayCheck,
+  createGatewaySignatureCheck,
+  gatewayExtra,
+  gatewayRequirement,
+} from '../../../src/payment/usdc/gateway.ts';
+import { createGatewayClient, createGatewayEvidence } from '../../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { newKey, plainRequirement, USDC } from '../../support/usdc/payments.ts';

@@ -4,7 +4,7 @@ import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { createPayerReader } from '../../../src/payment/evm/payer-reader.ts';
+import { createPayerReader } from '../../../src/payment/usdc/payer-reads.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { newBuyer } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';

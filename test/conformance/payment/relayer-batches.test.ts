@@ -7,13 +7,13 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
-import { createEvidence } from '../../../src/payment/evm/evidence.ts';
-import { createTokenWatch } from '../../../src/payment/evm/token-watch.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';
 import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
 import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
+import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
+import { createTokenWatch } from '../../../src/payment/usdc/token-watch.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/chain/fault-proxy.ts';
 import { createStillClock } from '../../support/still-clock.ts';

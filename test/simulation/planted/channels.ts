@@ -65,7 +65,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a deposit counts that stays with the collector',
-    file: 'src/payment/evm/evidence.ts',
+    file: 'src/payment/usdc/evidence.ts',
     find: 'if (passedTo === undefined) return value;',
     replace: 'if (passedTo !== null) return value;',
     breaks: ['no answer without its full price', 'no deposit is made twice', 'the escrow covers what is charged'],

@@ -28,17 +28,17 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '2: a facilitator’s rail can be shut',
-    file: 'src/payment/settlers/facilitator/remote-settler.ts',
+    file: 'src/payment/usdc/facilitator-settler.ts',
     find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
     replace: "const isHeard = reply.kind !== 'unclear';",
     and: [
       {
-        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: 'return { outcome, isHeard: isHeard || isContract };',
         replace: 'return { outcome, isHeard };',
       },
       {
-        file: 'src/payment/settlers/facilitator/queue.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: 'if (!intent.broadcast && !intent.hasCode) judge(ended);',
         replace: 'judge(ended);',
       },
@@ -47,17 +47,17 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '3: one penniless client exhausts the providers',
-    file: 'src/payment/evm/signature.ts',
+    file: 'src/payment/usdc/checks.ts',
     find: 'const seen = await check.admit(authorization, asker, false);',
     replace: 'const seen = { used: false, balance: authorization.value, hasCode: true, block: 0 };',
     and: [
       {
-        file: 'src/payment/evm/signature.ts',
-        find: 'if (waitSeconds > 0)',
-        replace: 'if (waitSeconds < 0)',
+        file: 'src/payment/usdc/checks.ts',
+        find: 'if (waitSeconds > 0)\n      throw new TooMany(',
+        replace: 'if (waitSeconds < 0)\n      throw new TooMany(',
       },
       {
-        file: 'src/payment/evm/chain-check.ts',
+        file: 'src/payment/usdc/checks.ts',
         find: "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'admit' });",
         replace:
           "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'settle' });",
@@ -72,7 +72,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: "return job.hasCode || seen.hasCode ? 'no' : 'ask';",
     and: [
       {
-        file: 'src/payment/evm/chain-check.ts',
+        file: 'src/payment/usdc/checks.ts',
         find: 'await tryOut({ ...call, gasPrice: gasPriceNow }).catch(',
         replace: 'await tryOut(call).catch(',
       },
@@ -88,14 +88,14 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: a token that is shut is not noticed',
-    file: 'src/payment/evm/token-watch.ts',
+    file: 'src/payment/usdc/token-watch.ts',
     find: '    isShut = shut;',
     replace: '    isShut = shut && triedMs < 0;',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: '5: what has run out is sent',
-    file: 'src/payment/evm/eip3009.ts',
+    file: 'src/payment/usdc/authorization.ts',
     find: 'if (left < BigInt(least) ||',
     replace: 'if (left < 6n ||',
     and: [
@@ -109,22 +109,22 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '6: one payment at two ledgers',
-    file: 'src/payment/rails/usdc-gateway/rail.ts',
+    file: 'src/payment/usdc/gateway.ts',
     find: 'if (await gateway.evidence.isUsed(authorization)) throw',
     replace: 'if (await gateway.evidence.isUsed({ ...authorization, nonce: authorization.to })) throw',
     and: [
       {
-        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: 'const used = broadcast || !usedBefore ? null : await usedBefore(intent);',
         replace: 'const used = broadcast || usedBefore ? null : ALREADY_USED.slice(99) || null;',
       },
       {
-        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: "if (reply.kind === 'used' && usedBefore && broadcast === false)",
         replace: "if (reply.kind === 'used' && !usedBefore)",
       },
       {
-        file: 'src/payment/settlers/facilitator/service-settling.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: 'ownOnly: settler.usedBefore !== null,',
         replace: 'ownOnly: false,',
       },
@@ -133,12 +133,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '7: the Gateway’s rail works for nothing',
-    file: 'src/payment/rails/usdc-gateway/rail.ts',
+    file: 'src/payment/usdc/gateway.ts',
     find: 'if (balance < authorization.value) throw',
     replace: 'if (balance < 0n) throw',
     and: [
       {
-        file: 'src/payment/rails/usdc-gateway/rail.ts',
+        file: 'src/payment/usdc/gateway.ts',
         find: 'if (balance < authorization.value + promised) throw',
         replace: 'if (balance < 0n) throw',
       },
@@ -147,12 +147,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '7: nonces spent elsewhere close the Gateway’s rail',
-    file: 'src/payment/settlers/facilitator/remote-settler.ts',
+    file: 'src/payment/usdc/facilitator-settler.ts',
     find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
     replace: "const isHeard = reply.kind !== 'unclear' && reply.kind !== 'used';",
     and: [
       {
-        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        file: 'src/payment/usdc/facilitator-settler.ts',
         find: "return { outcome: { kind: 'failed', reason: used }, isHeard: true };",
         replace: "return { outcome: { kind: 'failed', reason: used }, isHeard: false };",
       },

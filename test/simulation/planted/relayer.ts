@@ -4,19 +4,19 @@ import type { Plant } from './plant.ts';
 export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'recipient not compared',
-    file: 'src/payment/evm/eip3009.ts',
+    file: 'src/payment/usdc/authorization.ts',
     find: 'if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {',
     replace: 'if (authorization.to.length !== 20) {',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'balance not compared',
-    file: 'src/payment/evm/authorization-checks.ts',
+    file: 'src/payment/usdc/checks.ts',
     find: 'if (seen.balance < authorization.value) throw',
     replace: 'if (seen.balance < 0n) throw',
     and: [
       {
-        file: 'src/payment/evm/authorization-checks.ts',
+        file: 'src/payment/usdc/checks.ts',
         find: 'if (balance < authorization.value + promised) throw',
         replace: 'if (balance < 0n) throw',
       },
@@ -25,21 +25,21 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'used authorization not refused',
-    file: 'src/payment/evm/authorization-checks.ts',
+    file: 'src/payment/usdc/checks.ts',
     find: 'if (seen.used) throw new PaymentRefused(reasons.used);',
     replace: '',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: 'payee of a transfer not compared',
-    file: 'src/payment/evm/evidence.ts',
+    file: 'src/payment/usdc/evidence.ts',
     find: 'return topics[1] === topicOf(from) && topics[2] === topicOf(to);',
     replace: 'return topics[1] === topicOf(from) || topics[2] === topicOf(to);',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'a use is a payment',
-    file: 'src/payment/evm/evidence.ts',
+    file: 'src/payment/usdc/evidence.ts',
     find: 'const paid = paymentsIn(receipt, usdc)(authorization);',
     replace:
       "const paid = paymentsIn(receipt, usdc)(authorization) ?? (receipt.status === '0x1' ? authorization.value : null);",
@@ -91,7 +91,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a signature is not checked',
-    file: 'src/payment/evm/signature.ts',
+    file: 'src/payment/usdc/checks.ts',
     find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return null;',
     replace: 'if (signer) return null;',
     breaks: ['the relayer keeps its bounds', 'nothing is done for who cannot pay', 'honest buyers are served'],

@@ -3,11 +3,17 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../../../src/payment/evm/eip712.ts';
-import { USDC_DOMAIN } from '../../../src/payment/evm/token.ts';
 import { depositCalldata } from '../../../src/payment/rails/usdc-channels/calldata.ts';
 import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
+import {
+  addressWord,
+  domainSeparator,
+  typedDigest,
+  typeHash,
+  USDC_DOMAIN,
+  word,
+} from '../../../src/payment/usdc/token.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { newKey } from '../usdc/payments.ts';
 import { randomIntent } from '../usdc/token-node.ts';

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { type Authorization, paymentKey } from '../../../src/payment/authorization.ts';
-import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import type { RailKit, RailModule } from '../../../src/payment/open-rails.ts';
 import type { Accepted } from '../../../src/payment/protocol.ts';
 import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
@@ -16,6 +15,7 @@ import {
   type SettlingTerms,
 } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
+import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);

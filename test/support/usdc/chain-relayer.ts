@@ -3,11 +3,11 @@ import { createHeads } from '../../../src/chain/rpc/heads.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
-import { createEvidence } from '../../../src/payment/evm/evidence.ts';
 import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
 import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
+import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 
 const YEAR_MS = 31_536_000_000;
 

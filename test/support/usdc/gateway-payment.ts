@@ -1,8 +1,8 @@
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
-import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
+import { authorizationDigest } from '../../../src/payment/usdc/authorization.ts';
+import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 import { type Requirement, signAuthorization } from './payments.ts';
 
 /** An authorization signed for the Gateway Wallet. A test compares it with the official client's. */

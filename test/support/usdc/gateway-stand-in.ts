@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
-import { createGatewaySignatureCheck } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';
+import { createGatewaySignatureCheck } from '../../../src/payment/usdc/gateway.ts';
 import { createHold } from '../hold.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { USDC } from './payments.ts';

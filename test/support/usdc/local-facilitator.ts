@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { createSdkFacilitator } from '../../../scripts/bench/sdk-facilitator.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
-import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';
+import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { newKey } from './payments.ts';
 

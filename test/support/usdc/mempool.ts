@@ -1,9 +1,9 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import type { Receipt } from '../../../src/payment/evm/evidence.ts';
-import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';
+import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';
 
 /** One transaction as it was sent to the node. */

@@ -3,9 +3,14 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { addressWord, domainSeparator, typedDigest, typeHash } from '../../../src/payment/evm/eip712.ts';
-import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import {
+  addressWord,
+  domainSeparator,
+  transferCalldata,
+  typedDigest,
+  typeHash,
+} from '../../../src/payment/usdc/token.ts';
 import { newKey } from './payments.ts';
 
 /** A third party with gas, who can send any transaction. */

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
-import { authorizationDigest, hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import type { SignedPayment } from '../../../src/payment/rail.ts';
+import { authorizationDigest, hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
+import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 
 /** A new key of a buyer. */
 export function newKey(): { privateKey: Buffer; address: `0x${string}` } {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { keccak256, parseTransaction } from 'viem';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { transferCalldata } from '../../../src/payment/evm/token.ts';
+import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import type { Fate, ProxiedCall } from '../chain/fault-proxy.ts';
 import { cancelCalldata, newOutsider } from './outsider.ts';
 import { newKey, signAuthorization } from './payments.ts';

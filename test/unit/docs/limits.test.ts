@@ -18,7 +18,7 @@ test('what a payer may have open has the default of its key', () => {
 });
 
 test('the Gateway’s queue has its places, its wait, and as many payers in a request', () => {
-  const file = 'src/payment/rails/usdc-gateway/rail.ts';
+  const file = 'src/payment/usdc/gateway.ts';
   const seconds = Number(constant(file, 'WAIT_MS')) / 1000;
   const row = rowAbout("Circle's Gateway");
   expect(row).toContain(`${constant(file, 'MOST_DEPOSITORS')} payers share a request`);
@@ -26,7 +26,7 @@ test('the Gateway’s queue has its places, its wait, and as many payers in a re
 });
 
 test('the checks of signatures by contracts have the budget that all rails share', () => {
-  const file = 'src/payment/evm/signature.ts';
+  const file = 'src/payment/usdc/checks.ts';
   const [all, one, more] = ['CONTRACTS_PER_MINUTE', 'MOST_OF_CLIENT', 'CUSTOMERS_PER_MINUTE'].map((name) =>
     constant(file, name),
   );

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { paymentKey } from '../../../src/payment/authorization.ts';
-import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import {
   isSameAuthorization,
   isSameBuyer,
@@ -10,6 +9,7 @@ import {
 } from '../../../src/payment/known-payment.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
+import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32 } from '../../support/ledger/ledger-rows.ts';
 import { randomAuthorization } from '../../support/usdc/token-node.ts';

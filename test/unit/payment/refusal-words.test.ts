@@ -1,13 +1,13 @@
 import { posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { EVM_REFUSALS } from '../../../src/payment/evm/refusal-sentences.ts';
 import { LNBTC_REASONS, LNBTC_REFUSALS } from '../../../src/payment/lightning/proof.ts';
 import { RAILS } from '../../../src/payment/open-rails.ts';
 import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
 import { reason } from '../../../src/payment/rails/usdc-channels/payload.ts';
 import { PaymentRefused, refusalWords } from '../../../src/payment/refusal.ts';
 import { OWN_REFUSALS } from '../../../src/payment/refusal-sentences.ts';
+import { EVM_REFUSALS } from '../../../src/payment/usdc/authorization.ts';
 import { parseSource, readSources } from '../../support/sources.ts';
 
 /**
@@ -15,16 +15,16 @@ import { parseSource, readSources } from '../../support/sources.ts';
  * settler wrote, or a third party's own words.
  */
 const COMPUTED: Readonly<Record<string, string>> = {
-  'payment/evm/authorization-checks.ts: reasons.used': 'named',
-  'payment/evm/authorization-checks.ts: reasons.insufficient': 'named',
-  'payment/evm/authorization-checks.ts: reasons.simulation': 'named',
+  'payment/usdc/checks.ts: reasons.used': 'named',
+  'payment/usdc/checks.ts: reasons.insufficient': 'named',
+  'payment/usdc/checks.ts: reasons.simulation': 'named',
   'payment/rails/usdc-channels/payload.ts: why': 'named',
   'payment/rails/usdc-channels/corrections.ts: stale.code': 'named',
-  'payment/rails/usdc-gateway/rail.ts: reason': 'the Gateway’s own words',
+  'payment/usdc/gateway.ts: reason': 'the Gateway’s own words',
   'payment/receipt.ts: reason': 'a row',
   'payment/lightning/redeem.ts: verdict.reason': 'the scheme’s list',
   'payment/lightning/redeem.ts: unreadable(order, credential, network)': 'the scheme’s list',
-  'payment/settlers/facilitator/remote-settler.ts: used': 'ALREADY_USED, from the Gateway’s settling',
+  'payment/usdc/facilitator-settler.ts: used': 'ALREADY_USED, from the Gateway’s settling',
 };
 /** Members whose values become reasons. */
 const MEMBERS = /^(insufficient|used|simulation|code)$/;

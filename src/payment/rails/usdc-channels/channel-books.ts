@@ -1,11 +1,10 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import { topicOf } from '../../evm/abi-words.ts';
-import { forBooks, type ReceiptRead, readReceipts } from '../../evm/books.ts';
-import type { Receipt } from '../../evm/evidence.ts';
-import { TRANSFER } from '../../evm/token.ts';
 import type { BookVerdict, RailBooks } from '../../settler.ts';
+import { forBooks, type ReceiptRead, readReceipts } from '../../usdc/books.ts';
+import type { Receipt } from '../../usdc/evidence.ts';
+import { TRANSFER, topicOf } from '../../usdc/token.ts';
 import { channelEvents } from './channel-events.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';

@@ -8,8 +8,8 @@ import { data, parseAnswer, type RpcOutcome, resultOf, toQuantity } from '../../
 import { Unconfirmed } from '../../../chain/rpc/witnesses.ts';
 import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
-import { word } from '../../evm/abi-words.ts';
 import { MULTICALL3 } from '../../settlers/relayer/multicall.ts';
+import { hexWord } from '../../usdc/token.ts';
 import { SETTLEMENT } from './scheme.ts';
 
 const views = parseAbi([
@@ -122,7 +122,7 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
 export type ChannelReader = ReturnType<typeof createChannelReader>;
 
 function callOf(ids: readonly Uint8Array[], tag: string): RpcCall {
-  const asked = ids.flatMap((id) => VIEWS.map((selector): Hex => `${selector}${word(id)}`));
+  const asked = ids.flatMap((id) => VIEWS.map((selector): Hex => `${selector}${hexWord(id)}`));
   // One channel that cannot be read must not hide the others.
   const args = [[BLOCK, ...asked.map((callData) => ({ target: SETTLEMENT, allowFailure: true, callData }))]] as const;
   const call = { to: MULTICALL3, data: encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args }) };

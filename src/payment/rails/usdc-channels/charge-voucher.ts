@@ -4,9 +4,9 @@ import { keccak256 } from '../../../lib/secp256k1.ts';
 import type { VoucherSale } from '../../../store/ports/channels.ts';
 import type { Payment } from '../../../store/ports/sales.ts';
 import { settlementUnknown } from '../../doubt.ts';
-import { word } from '../../evm/eip712.ts';
 import { hashClient, type Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
+import { word } from '../../usdc/token.ts';
 import type { ChannelPayload } from './payload.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 

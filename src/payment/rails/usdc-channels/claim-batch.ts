@@ -4,7 +4,7 @@ import { UpstreamFailed } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { signRecoverable } from '../../../lib/secp256k1.ts';
 import type { Channel } from '../../../store/ports/channels.ts';
-import { isRevert } from '../../evm/is-revert.ts';
+import { isRevert } from '../../usdc/payer-reads.ts';
 import { type ClaimRow, claimCalldata, multicallCalldata, settleCalldata } from './calldata.ts';
 import { claimGas } from './claim-operations.ts';
 import { type Scheme, SETTLEMENT } from './scheme.ts';

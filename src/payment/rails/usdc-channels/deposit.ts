@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
-import { hashAuthorization } from '../../evm/eip3009.ts';
 import type { SignedPayment } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { EXPIRED, NONCE_USED, REVERTED } from '../../settler.ts';
+import { hashAuthorization } from '../../usdc/authorization.ts';
 import { depositCalldata } from './calldata.ts';
 import type { ChannelPayload } from './payload.ts';
 import { reason } from './payload.ts';

@@ -2,8 +2,8 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { ChannelsConfig } from '../../../config/rails.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { addressOf } from '../../../lib/secp256k1.ts';
-import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
+import { USDC_DOMAIN } from '../../usdc/token.ts';
 import { CHANNEL_REFUSALS } from './refusal-sentences.ts';
 import { SETTLEMENT } from './scheme.ts';
 

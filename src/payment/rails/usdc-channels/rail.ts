@@ -1,12 +1,11 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { checkAccepted } from '../../evm/accepted.ts';
-import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
-import type { ChainCheck } from '../../evm/chain-check.ts';
-import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { Accepted } from '../../protocol.ts';
 import type { Asker, Look, PaidProof, PaymentCommand, Presenter, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import { checkAccepted } from '../../usdc/authorization.ts';
+import { type ChainCheck, createAuthorizationChecks } from '../../usdc/checks.ts';
+import type { Evidence } from '../../usdc/evidence.ts';
 import { channelReceipt } from './channel-answers.ts';
 import { type DepositPayment, depositPayment, depositReason } from './deposit.ts';
 import { createDepositSale, type DepositSaleOptions } from './deposit-sale.ts';

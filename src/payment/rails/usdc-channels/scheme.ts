@@ -2,7 +2,7 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
 import { setNewest } from '../../../lib/set-newest.ts';
 import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
-import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../../evm/eip712.ts';
+import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../../usdc/token.ts';
 
 /** The scheme's settlement contract. Its address is compiled into every client, so it is the same on all chains. */
 export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';

@@ -3,7 +3,7 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
-import { createSharedReads, PAYER_READ_TIMES } from '../../evm/shared-reads.ts';
+import { createSharedReads, PAYER_READ_TIMES } from '../../usdc/shared-reads.ts';
 import type { ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
 

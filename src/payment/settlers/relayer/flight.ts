@@ -1,5 +1,5 @@
 import { bytesToHex } from '../../../lib/hex.ts';
-import { type SettleCall, settleCall } from '../../evm/settle-call.ts';
+import { type SettleCall, settleCall } from '../../usdc/checks.ts';
 import type { Price, Prices } from './fees.ts';
 import type { GasModel, Load } from './gas-model.ts';
 import type { Job, OperationJob } from './job.ts';

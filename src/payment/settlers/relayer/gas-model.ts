@@ -1,5 +1,5 @@
-import { CALL_GAS, LONE_CALL_GAS } from '../../evm/settle-call.ts';
-import { SETTLE_GAS } from '../../evm/token.ts';
+import { CALL_GAS, LONE_CALL_GAS } from '../../usdc/checks.ts';
+import { SETTLE_GAS } from '../../usdc/token.ts';
 
 /** Gas of a batch apart from its payments: the transaction, the loop and its arrays. */
 const BATCH_BASE = 60_000n;

@@ -2,7 +2,7 @@ import type { RpcCall } from '../../../chain/rpc/call.ts';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { quantity, type RpcOutcome, readOutcome } from '../../../chain/rpc/wire.ts';
 import { formatNative } from '../../../lib/units.ts';
-import { SETTLE_GAS } from '../../evm/token.ts';
+import { SETTLE_GAS } from '../../usdc/token.ts';
 
 /**
  * Settlements that the relayer must be able to pay before another call is sold. They are counted at twice the gas price, because that is what a

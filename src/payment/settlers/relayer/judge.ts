@@ -1,7 +1,7 @@
 import { hexToBytes } from '../../../lib/hex.ts';
-import { paymentsIn, type Receipt } from '../../evm/evidence.ts';
 import type { Found } from '../../settler.ts';
 import { type Outcome, REVERTED } from '../../settler.ts';
+import { paymentsIn, type Receipt } from '../../usdc/evidence.ts';
 import type { Transaction } from './flight.ts';
 import type { Job } from './job.ts';
 

@@ -1,4 +1,4 @@
-import type { Receipt } from '../../evm/evidence.ts';
+import type { Receipt } from '../../usdc/evidence.ts';
 import type { Transaction } from './flight.ts';
 import type { Job } from './job.ts';
 

@@ -1,7 +1,7 @@
 import { decodeFunctionResult, encodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
 import { hexToBytes } from '../../../lib/hex.ts';
-import { bytesWords, word } from '../../evm/abi-words.ts';
-import type { SettleCall } from '../../evm/settle-call.ts';
+import type { SettleCall } from '../../usdc/checks.ts';
+import { bytesWords, hexWord } from '../../usdc/token.ts';
 
 const abi = parseAbi([
   'struct Call3 { address target; bool allowFailure; bytes callData; }',
@@ -12,22 +12,22 @@ const abi = parseAbi([
 /** Multicall3. It has the same address on Arc as on other chains. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
-const MAY_FAIL_AND_OFFSET = word(1n) + word(3n * 32n);
+const MAY_FAIL_AND_OFFSET = hexWord(1n) + hexWord(3n * 32n);
 const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
 
 /** Makes one call that settles many payments. A failed one does not fail the others. */
 export function batchCalldata(settling: readonly Pick<SettleCall, 'to' | 'data'>[]): `0x${string}` {
   // Each call has the target, the permission to fail, and the offset of its calldata.
   const calls = settling.map(
-    ({ to, data }) => word(hexToBytes(to)) + MAY_FAIL_AND_OFFSET + bytesWords(hexToBytes(data)),
+    ({ to, data }) => hexWord(hexToBytes(to)) + MAY_FAIL_AND_OFFSET + bytesWords(hexToBytes(data)),
   );
   let offset = 32 * calls.length;
   const offsets = calls.map((call) => {
-    const own = word(BigInt(offset));
+    const own = hexWord(BigInt(offset));
     offset += call.length / 2;
     return own;
   });
-  const list = [word(32n), word(BigInt(calls.length)), ...offsets, ...calls];
+  const list = [hexWord(32n), hexWord(BigInt(calls.length)), ...offsets, ...calls];
   return `${AGGREGATE3}${list.join('')}`;
 }
 

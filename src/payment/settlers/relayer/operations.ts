@@ -1,7 +1,7 @@
 import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
-import type { Receipt } from '../../evm/evidence.ts';
-import { isRevert } from '../../evm/is-revert.ts';
 import type { OperationDone, OperationFailed } from '../../operation.ts';
+import type { Receipt } from '../../usdc/evidence.ts';
+import { isRevert } from '../../usdc/payer-reads.ts';
 import type { Turn } from './events.ts';
 import { type Flight, newest } from './flight.ts';
 import type { Doubt, OperationJob } from './job.ts';

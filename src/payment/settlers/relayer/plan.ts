@@ -1,6 +1,6 @@
 import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
-import type { ChainCheck } from '../../evm/chain-check.ts';
-import { isRevert } from '../../evm/is-revert.ts';
+import type { ChainCheck } from '../../usdc/checks.ts';
+import { isRevert } from '../../usdc/payer-reads.ts';
 import { cutGroups, splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { batchOutcomes } from './multicall.ts';

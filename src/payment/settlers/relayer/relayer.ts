@@ -1,11 +1,11 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { ChainCheck } from '../../evm/chain-check.ts';
-import type { Evidence } from '../../evm/evidence.ts';
-import { bannedPayers, isBanned } from '../../evm/payer-bans.ts';
-import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Relaying, Settler } from '../../settler.ts';
+import type { ChainCheck } from '../../usdc/checks.ts';
+import type { Evidence } from '../../usdc/evidence.ts';
+import { bannedPayers, isBanned } from '../../usdc/payer-reads.ts';
+import type { TokenWatch } from '../../usdc/token-watch.ts';
 import { createDriver } from './driver.ts';
 import { createEffects } from './effects.ts';
 import type { Moment } from './events.ts';

@@ -1,7 +1,7 @@
 import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import { isBanned } from '../../evm/payer-bans.ts';
 import { REVERTED } from '../../settler.ts';
+import { isBanned } from '../../usdc/payer-reads.ts';
 import { startExpiry, startSorting } from './doubts.ts';
 import type { Turn } from './events.ts';
 import { type Flight, newest } from './flight.ts';

@@ -1,4 +1,4 @@
-import type { Bans } from '../../evm/payer-bans.ts';
+import type { Bans } from '../../usdc/payer-reads.ts';
 import { createFlights, type Flight, type Flights } from './flight.ts';
 import { createGasModel, type GasModel } from './gas-model.ts';
 import type { Job, OperationJob } from './job.ts';

@@ -1,7 +1,7 @@
 import { bytesToHex } from '../../../lib/hex.ts';
-import { ban } from '../../evm/payer-bans.ts';
 import type { OperationOutcome } from '../../operation.ts';
 import type { Outcome } from '../../settler.ts';
+import { ban } from '../../usdc/payer-reads.ts';
 import type { Turn } from './events.ts';
 import type { Job, OperationJob } from './job.ts';
 import { judgeUnresolved, type Ruling } from './judge.ts';

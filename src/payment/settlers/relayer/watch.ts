@@ -1,5 +1,5 @@
 import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
-import { type Receipt, readReceipt } from '../../evm/evidence.ts';
+import { type Receipt, readReceipt } from '../../usdc/evidence.ts';
 import { reopen, startSorting } from './doubts.ts';
 import type { Sent, Turn } from './events.ts';
 import { type Flight, jobsOf, loadOf, newest, type Transaction } from './flight.ts';

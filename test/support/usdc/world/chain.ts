@@ -1,9 +1,9 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
-import type { Receipt } from '../../../../src/payment/evm/evidence.ts';
-import { AUTHORIZATION_CANCELED } from '../../../../src/payment/evm/token.ts';
 import type { Intent } from '../../../../src/payment/settler.ts';
+import type { Receipt } from '../../../../src/payment/usdc/evidence.ts';
+import { AUTHORIZATION_CANCELED } from '../../../../src/payment/usdc/token.ts';
 import { USDC } from '../payments.ts';
 import { paidReceipt } from '../token-node.ts';
 import type { Dice } from './dice.ts';

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
-import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
-import { createEvidence } from '../../../../src/payment/evm/evidence.ts';
-import { createTokenWatch } from '../../../../src/payment/evm/token-watch.ts';
 import type { Outcome } from '../../../../src/payment/settler.ts';
 import type { Relayer, RelayerOptions } from '../../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../../src/payment/settlers/relayer/wallet.ts';
+import { createChainCheck } from '../../../../src/payment/usdc/checks.ts';
+import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
+import { createTokenWatch } from '../../../../src/payment/usdc/token-watch.ts';
 import { USDC } from '../payments.ts';
 import { BLOCK_MS, createWorldChain } from './chain.ts';
 import { createDice } from './dice.ts';

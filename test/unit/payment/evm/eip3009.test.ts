@@ -5,18 +5,18 @@ import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../src/lib/secp256k1.ts';
 import { type Authorization, paymentKey } from '../../../../src/payment/authorization.ts';
-import { checkAccepted } from '../../../../src/payment/evm/accepted.ts';
-import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
+import { PaymentRefused } from '../../../../src/payment/refusal.ts';
 import {
   authorizationDigest,
+  checkAccepted,
   checkAuthorization,
+  decodeEip3009,
   hashAuthorization,
   MOST_VALIDITY_SECONDS,
   neededValidity,
   type ValidityBounds,
-} from '../../../../src/payment/evm/eip3009.ts';
-import { decodeEip3009 } from '../../../../src/payment/evm/eip3009-payload.ts';
-import { PaymentRefused } from '../../../../src/payment/refusal.ts';
+} from '../../../../src/payment/usdc/authorization.ts';
+import { domainSeparator } from '../../../../src/payment/usdc/token.ts';
 import { newKey, payloadOf, plainRequirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
 
 const requirement = plainRequirement('0x00000000000000000000000000000000000000Aa');

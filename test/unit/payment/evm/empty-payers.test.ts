@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEmptyPayers } from '../../../../src/payment/evm/empty-payers.ts';
+import { createEmptyPayers } from '../../../../src/payment/usdc/payer-reads.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 function open() {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
-import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
-import { createEvidence } from '../../../../src/payment/evm/evidence.ts';
+import { createChainCheck } from '../../../../src/payment/usdc/checks.ts';
+import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
 import { RpcFault } from '../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../support/usdc/token-node.ts';

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
-import { paymentsIn, type Receipt, readReceipt } from '../../../../src/payment/evm/evidence.ts';
-import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../../src/payment/evm/token.ts';
+import { paymentsIn, type Receipt, readReceipt } from '../../../../src/payment/usdc/evidence.ts';
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
 
 /** keccak256 of `Approval(address,address,uint256)`. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../src/chain/rpc/wire.ts';
-import { isRevert } from '../../../../src/payment/evm/is-revert.ts';
+import { isRevert } from '../../../../src/payment/usdc/payer-reads.ts';
 
 describe('an error of a node says that the contract ended the call', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPayerBans } from '../../../../src/payment/evm/payer-bans.ts';
+import { createPayerBans } from '../../../../src/payment/usdc/payer-reads.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 const DAY_MS = 86_400_000;

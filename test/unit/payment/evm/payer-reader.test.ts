@@ -10,7 +10,7 @@ import {
   createPayerReader,
   PAYER_READER_CODE,
   payerReaderCall,
-} from '../../../../src/payment/evm/payer-reader.ts';
+} from '../../../../src/payment/usdc/payer-reads.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';

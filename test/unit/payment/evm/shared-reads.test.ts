@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { createSharedReads } from '../../../../src/payment/evm/shared-reads.ts';
+import { createSharedReads } from '../../../../src/payment/usdc/shared-reads.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 

@@ -2,11 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
-import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
-import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
-import { authorizationDigest } from '../../../../src/payment/evm/eip3009.ts';
-import { checkCodeTaken, createContractBudget, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
+import { authorizationDigest } from '../../../../src/payment/usdc/authorization.ts';
+import {
+  checkCodeTaken,
+  createChainCheck,
+  createContractBudget,
+  createSignatureCheck,
+} from '../../../../src/payment/usdc/checks.ts';
+import { domainSeparator } from '../../../../src/payment/usdc/token.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 import { newKey, plainRequirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';

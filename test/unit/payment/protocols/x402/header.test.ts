@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { decodeEip3009 } from '../../../../../src/payment/evm/eip3009-payload.ts';
 import { decodePayment, encodeHeader } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
+import { decodeEip3009 } from '../../../../../src/payment/usdc/authorization.ts';
 import { seededRandom } from '../../../../support/random.ts';
 import { headerOf, newKey, payloadOf, plainRequirement, signAuthorization } from '../../../../support/usdc/payments.ts';
 

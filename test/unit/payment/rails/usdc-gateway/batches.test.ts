@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gateway/batches.ts';
-import type { GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
 import { transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { createGatewayBatches, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
 import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/transfers.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 

@@ -2,18 +2,22 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gateway/batches.ts';
+import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
+import { transactionText, transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
+import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import {
   createGatewayCheck,
   createGatewaySignatureCheck,
-} from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
-import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
-import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
-import { gatewayExtra, gatewayRequirement } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
-import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
-import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
-import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
-import { transactionText, transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+  gatewayExtra,
+  gatewayRequirement,
+} from '../../../../../src/payment/usdc/gateway.ts';
+import {
+  createGatewayBatches,
+  createGatewayClient,
+  createGatewayEvidence,
+  type GatewayTransfer,
+} from '../../../../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
-import { createGatewayClient } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
-import { gatewayExtra } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
-import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
+import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
+import { gatewayExtra } from '../../../../../src/payment/usdc/gateway.ts';
+import { createGatewayClient } from '../../../../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
-import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
 import { transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { createGatewayEvidence, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { randomAuthorization } from '../../../../support/usdc/token-node.ts';
 

@@ -2,11 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import type { PurchaseRail, Verified } from '../../../../../src/payment/rail.ts';
-import { createGatewayRail } from '../../../../../src/payment/rails/usdc-gateway/rail.ts';
-import { type OpenGateway, openGateway } from '../../../../../src/payment/rails/usdc-gateway/service.ts';
-import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
+import { hashAuthorization } from '../../../../../src/payment/usdc/authorization.ts';
+import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
+import { createGatewayRail, type OpenGateway, openGateway } from '../../../../../src/payment/usdc/gateway.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gatewayRequirement, isGatewayAccepted } from '../../../../../src/payment/rails/usdc-gateway/requirement.ts';
+import { gatewayRequirement, isGatewayAccepted } from '../../../../../src/payment/usdc/gateway.ts';
 import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const WALLET = `0x${'77'.repeat(20)}` as const;

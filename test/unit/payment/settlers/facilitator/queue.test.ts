@@ -4,7 +4,7 @@ import {
   type Attempt,
   type AttemptContext,
   createRemoteQueue,
-} from '../../../../../src/payment/settlers/facilitator/queue.ts';
+} from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { randomIntent } from '../../../../support/usdc/token-node.ts';
 

@@ -2,15 +2,15 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import { settleCall } from '../../../../../src/payment/evm/settle-call.ts';
+import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+import { settleCall } from '../../../../../src/payment/usdc/checks.ts';
 import {
   authorizationStateCalldata,
   balanceOfCalldata,
   isValidSignatureCalldata,
   transferCalldata,
   zeroTransferCalldata,
-} from '../../../../../src/payment/evm/token.ts';
-import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+} from '../../../../../src/payment/usdc/token.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Receipt } from '../../../../../src/payment/evm/evidence.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
+import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { openRelayerBench } from '../../../../support/usdc/relayer-bench.ts';
 import { paidReceipt, randomAuthorization, randomJob } from '../../../../support/usdc/token-node.ts';

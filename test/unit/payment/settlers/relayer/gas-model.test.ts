@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { settleCall } from '../../../../../src/payment/evm/settle-call.ts';
-import { SETTLE_GAS } from '../../../../../src/payment/evm/token.ts';
 import { createGasModel } from '../../../../../src/payment/settlers/relayer/gas-model.ts';
 import { batchCalldata } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+import { settleCall } from '../../../../../src/payment/usdc/checks.ts';
+import { SETTLE_GAS } from '../../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomAuthorization } from '../../../../support/usdc/token-node.ts';
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Receipt } from '../../../../../src/payment/evm/evidence.ts';
 import type { Transaction } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
 import {
@@ -10,6 +9,7 @@ import {
   judgeRefused,
   judgeUnresolved,
 } from '../../../../../src/payment/settlers/relayer/judge.ts';
+import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 

@@ -2,11 +2,11 @@ import { encodeFunctionResult, parseAbi } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { ban } from '../../../../../src/payment/evm/payer-bans.ts';
 import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
 import type { State } from '../../../../../src/payment/settlers/relayer/state.ts';
+import { ban } from '../../../../../src/payment/usdc/payer-reads.ts';
 import { feedAt, freshState, of } from '../../../../support/usdc/relayer-machine.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { chainBusy } from '../../../../../src/chain/rpc/allowed.ts';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
-import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import { createEffects } from '../../../../../src/payment/settlers/relayer/effects.ts';
 import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
+import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';

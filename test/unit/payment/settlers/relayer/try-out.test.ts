@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
 import { batchAnswer, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
 import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/settlers/relayer/plan.ts';
 import { tryOut } from '../../../../../src/payment/settlers/relayer/try-out.ts';
+import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';

@@ -9,8 +9,7 @@ import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import { EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
-import { topicOf } from './abi-words.ts';
-import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER, topicOf } from './token.ts';
 
 interface Log {
   readonly address: string;

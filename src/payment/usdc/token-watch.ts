@@ -3,7 +3,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
-import { isRevert } from './is-revert.ts';
+import { isRevert } from './payer-reads.ts';
 import { zeroTransferCalldata } from './token.ts';
 
 interface TokenWatchOptions {

@@ -7,6 +7,7 @@ import { data, quantity, RpcError, type RpcOutcome, readOutcome } from '../../ch
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
@@ -182,4 +183,73 @@ export function payerReaderCall(usdc: `0x${string}`, payers: readonly Payer[]): 
   const address = (hex: string): string => hex.slice(2).toLowerCase().padStart(64, '0');
   const questions = payers.map(({ from, nonce }) => address(bytesToHex(from)) + bytesToHex(nonce).slice(2));
   return `${PAYER_READER_CODE}${address(usdc)}${number(64)}${number(payers.length)}${questions.join('')}`;
+}
+
+/** In milliseconds: six blocks on Arc. A payer that receives money waits no longer than this. */
+const EMPTY_MS = 3000;
+/** Payers remembered at once. Beyond that the oldest is forgotten, which costs one place in a shared read. */
+const MAX_PAYERS = 10_000;
+
+/** Remembers payers' balances. A payer whose balance is too low is not read again for some seconds. */
+export function createEmptyPayers(clock: Clock) {
+  // Oldest entry first.
+  const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
+
+  return {
+    /** Seconds for which a payer is not read again, because its balance was just below `amount` (USDC base units). 0 when it may be read. */
+    secondsBelow(payer: string, amount: bigint): number {
+      const last = seen.get(payer);
+      if (!last || last.balance >= amount) return 0;
+      return Math.max(0, Math.ceil((last.untilMs - clock.nowMs()) / 1000));
+    },
+    note(payer: string, balance: bigint): void {
+      setNewest(seen, payer, { balance, untilMs: clock.nowMs() + EMPTY_MS }, MAX_PAYERS);
+    },
+  };
+}
+
+const DAY_MS = 86_400_000;
+/** More bans than gas griefers can afford. Beyond that the oldest ban is dropped. */
+const MAX_BANS = 10_000;
+
+/** When each payer's ban ends, in Unix milliseconds. The newest ban is last. */
+export type Bans = Map<string, number>;
+
+/** Refuses a payer for a day from now on. */
+export function ban(bans: Bans, payer: string, nowMs: number): void {
+  setNewest(bans, payer, nowMs + DAY_MS, MAX_BANS);
+}
+
+export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
+  return (bans.get(payer) ?? 0) > nowMs;
+}
+
+/** The payers that are refused now, the newest ban last. */
+export function bannedPayers(bans: Bans, nowMs: number): string[] {
+  return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
+}
+
+/**
+ * Bans payers for a day whose settlements moved nothing or used most of their gas limit. Kept in memory: a restart drops the bans, which costs one
+ * transaction for each payer.
+ */
+export function createPayerBans(clock: Clock) {
+  const bans: Bans = new Map();
+  return {
+    add: (payer: string): void => ban(bans, payer, clock.nowMs()),
+    has: (payer: string): boolean => isBanned(bans, payer, clock.nowMs()),
+    all: (): string[] => bannedPayers(bans, clock.nowMs()),
+  };
+}
+
+/** Nodes' error messages for a call that the contract itself ended: geth's, then those of revm, which reth and anvil run. */
+const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;
+const REVM = /OutOfGas|InvalidFEOpcode|OpcodeNotFound|InvalidJump|OutOfOffset|StateChangeDuringStaticCall|InsideStatic/;
+
+/**
+ * Whether a contract ended a call: the error has code 3, as geth and reth answer a revert, or one of the messages that nodes use for it. Any other
+ * error says nothing about the call.
+ */
+export function isRevert(error: unknown): boolean {
+  return error instanceof RpcError && (error.code === 3 || GETH.test(error.message) || REVM.test(error.message));
 }

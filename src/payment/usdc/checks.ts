@@ -1,0 +1,317 @@
+import { chainBusy } from '../../chain/rpc/allowed.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { ranked } from '../../chain/rpc/ranked.ts';
+import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
+import { TooMany, Unavailable, UpstreamFailed } from '../../errors.ts';
+import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import { createFairMinute } from '../../lib/limits/fair-minute.ts';
+import { recoverAddress } from '../../lib/secp256k1.ts';
+import type { PaymentKey } from '../../store/ports/sales.ts';
+import { type Authorization, paymentKey } from '../authorization.ts';
+import { settlementUnknown } from '../doubt.ts';
+import type { Asker, Look, PurchaseRail } from '../rail.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { Intent } from '../settler.ts';
+import type { Evidence } from './evidence.ts';
+import {
+  createAdmissionReader,
+  createEmptyPayers,
+  createPayerReader,
+  isRevert,
+  type PayerReading,
+  WITHOUT_FAILURE,
+} from './payer-reads.ts';
+import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
+
+interface AuthorizationChecksOptions {
+  /** Sums a payer's open payments under these contracts that were reserved before this one. */
+  ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
+  check: Pick<ChainCheck, 'admit' | 'simulate'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  status: PurchaseRail['status'];
+  network: string;
+  /** The contract in the ledger's key of the rail's payments. */
+  contract: Uint8Array;
+  /** The contracts of all payments that share the payer's balance, this rail's included. */
+  balanceContracts: readonly Uint8Array[];
+  /** The rail's own codes. `simulation` is by default the exact scheme's. */
+  reasons: { readonly insufficient: string; readonly used: string; readonly simulation?: string };
+  clock: Clock;
+}
+
+/** The checks of an authorization of the token itself, whichever call settles it. The chain decides about it. */
+export function createAuthorizationChecks(
+  options: AuthorizationChecksOptions,
+): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
+  const { ledger, check, evidence, status, network, contract, balanceContracts, reasons, clock } = options;
+  const empty = createEmptyPayers(clock);
+
+  return {
+    /**
+     * Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. They are read with rank `collect`: this payer is
+     * not verified now, so it must not use what is kept for verified buyers (R1).
+     */
+    review: async ({ authorization }, { checkedBlock }, { asker, mayLookUp }) => {
+      const { used, block } = await check.admit(authorization, asker, true);
+      if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
+      if (!mayLookUp()) return { kind: 'unknown' };
+      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
+    },
+    /** Refuses a used authorization, and a balance below its amount. */
+    look: async ({ authorization }, asker, { signed, isAgain }) => {
+      const payer = bytesToHex(authorization.from);
+      const waitSeconds = empty.secondsBelow(payer, authorization.value);
+      if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
+      const seen = signed ?? (await check.admit(authorization, asker, true));
+      // A third party has sent it since the review. The next review will show whom it paid.
+      if (seen.used && isAgain) throw settlementUnknown();
+      if (seen.used) throw new PaymentRefused(reasons.used);
+      empty.note(payer, seen.balance);
+      if (seen.balance < authorization.value) throw new PaymentRefused(reasons.insufficient);
+      return seen;
+    },
+    /**
+     * 1. The balance must also cover the payer's earlier open payments, on every rail that takes from it.
+     * 2. A payment of an account with code must pass a simulation.
+     */
+    verify: async (id, { authorization, call = null }, { balance, hasCode, block }, { asker }) => {
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id, balanceContracts);
+      if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
+      if (hasCode) {
+        checkCodeTaken(status);
+        await check.simulate({ authorization, call }, asker.signal).catch((error) => {
+          const isRenamed = error instanceof PaymentRefused && reasons.simulation !== undefined;
+          throw isRenamed ? new PaymentRefused(reasons.simulation) : error;
+        });
+      }
+      return { checkedBlock: block, hasCode };
+    },
+  };
+}
+
+/** A refusal from memory. The payer may have received money since, so the error does not say that it lacks any. */
+function shortOfFunds(waitSeconds: number): TooMany {
+  const detail = 'the balance of this payer was too low a moment ago; present the payment again';
+  return new TooMany('payer_short_of_funds', detail, waitSeconds);
+}
+
+const GAS = toQuantity(SETTLE_GAS);
+/** ERC-1271's value for a valid signature: the selector of isValidSignature, padded to a word. */
+const ERC1271_MAGIC = '0x1626ba7e';
+/**
+ * The head and the state may come from providers of different heights. So the search for a payment starts ten minutes earlier (half-second blocks).
+ * That costs nothing, because one log query spans 10,000 blocks.
+ */
+const HEAD_SLACK_BLOCKS = 1200;
+/** Nodes' error message for a sender that cannot pay for the gas. */
+const CANNOT_PAY = /insufficient (funds|balance)/i;
+/** How long a gas price is used for simulations, in milliseconds. It moves by at most 2 % per block on Arc and need not be exact. */
+const GAS_PRICE_MS = 10_000;
+
+/**
+ * The checks of a payment that need the chain: one read that concurrent payers share, and one more call for accounts with code. `sender` returns the
+ * address that will send the settlement, as far as it is known.
+ */
+export function createChainCheck(
+  chain: ChainClient,
+  usdc: `0x${string}`,
+  sender: () => `0x${string}`,
+  clock: Clock = systemClock,
+) {
+  const readPayer = createPayerReader(ranked(chain, 'settle'), usdc, clock);
+  const admitPayer = createAdmissionReader(chain, usdc, clock);
+  let price: { readonly text: string; readonly untilMs: number } | null = null;
+
+  async function gasPrice(signal: AbortSignal): Promise<string> {
+    if (price && price.untilMs > clock.nowMs()) return price.text;
+    const wei = parseAnswer(quantity, await chain.request('eth_gasPrice', [], { signal }), 'gas price');
+    price = { text: toQuantity(wei), untilMs: clock.nowMs() + GAS_PRICE_MS };
+    return price.text;
+  }
+
+  /** Asks the payer's own contract whether it signed (ERC-1271). An account without code gives no answer, which counts as no. */
+  async function contractSigned(
+    authorization: Authorization,
+    digest: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const data = isValidSignatureCalldata(digest, authorization.signature);
+    const call = { to: bytesToHex(authorization.from), data, gas: GAS };
+    try {
+      const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'admit' });
+      return answer.length === 66 && answer.startsWith(ERC1271_MAGIC);
+    } catch (error) {
+      if (isRevert(error)) return false;
+      throw unreadable(error);
+    }
+  }
+
+  /**
+   * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
+   * contract could detect the simulation.
+   */
+  async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
+    const call = { from: sender(), ...simulatedCall(usdc, payment) };
+    const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
+    const gasPriceNow = await gasPrice(signal);
+    try {
+      // Where we do not know the settlement's sender, our own address may hold no gas. Then the price is left out.
+      await tryOut({ ...call, gasPrice: gasPriceNow }).catch((error) => {
+        if (error instanceof RpcError && CANNOT_PAY.test(error.message)) return tryOut(call);
+        throw error;
+      });
+    } catch (error) {
+      if (isRevert(error)) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
+      throw unreadable(error);
+    }
+  }
+
+  return {
+    /** Reads the payer of a payment that we owe a settlement. It does not wait for other clients' turns. */
+    read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
+      withSlack(chain, await readPayer(authorization, signal)),
+    /** Reads the payer of an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
+    admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
+      withSlack(chain, await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
+    /** The balance of an account at the end of a block, in USDC base units. */
+    balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
+      const call = { to: usdc, data: balanceOfCalldata(account) };
+      const answer = await chain.request('eth_call', [call, toQuantity(block)], { signal, rank: 'settle' });
+      return parseAnswer(quantity, answer, 'balance');
+    },
+    contractSigned,
+    simulate,
+  };
+}
+
+/**
+ * The block at which a search for the payment would begin. Where two providers agree on a head, it is theirs: a reading
+ * is one provider's word, and a
+ * search from its block could find nothing, or take thousands of requests.
+ */
+function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
+  const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
+  if (head === null) throw chainBusy();
+  return { ...reading, block: Math.max(0, head - HEAD_SLACK_BLOCKS) };
+}
+
+function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization' | 'call'>) {
+  const { to, data, gas } = settleCall(usdc, payment);
+  return { to, data, gas: toQuantity(gas) };
+}
+
+export type ChainCheck = ReturnType<typeof createChainCheck>;
+
+/** Clients without a failed call in this minute come first. Among equal clients, payments whose signature is already checked come first. */
+function precedenceOf({ hasFailed }: Asker, isSigned: boolean): number {
+  return (hasFailed ? 0 : WITHOUT_FAILURE) + (isSigned ? 1 : 0);
+}
+
+/** A node's own failure counts as an upstream failure, not as the buyer's. */
+function unreadable(error: unknown): unknown {
+  return error instanceof RpcError ? new UpstreamFailed('chain', 'a node refused the call', error) : error;
+}
+
+/** Contract signatures that are checked per minute for all clients together. Each costs one request: unlike payer reads, they cannot share one. */
+const CONTRACTS_PER_MINUTE = 120;
+/** For one client: a fifteenth of the total. A new wallet needs one check, and counts as a customer after its first payment. */
+const MOST_OF_CLIENT = 8;
+/** Further checks per minute, for payers that have paid here before. */
+const CUSTOMERS_PER_MINUTE = 60;
+/** Of these for one client: anyone can name such a payer, since the signature is not proven yet. */
+const MOST_CUSTOMERS_OF_CLIENT = 4;
+
+/** Limits how many contracts are asked for their signature. */
+export interface ContractBudget {
+  /** Counts a check for a client and returns 0. Or counts nothing and returns the seconds until it may be tried again. */
+  take(asker: Pick<Asker, 'client' | 'hasFailed'>, hasPaid: boolean): number;
+}
+
+/**
+ * The budget of a process. All rails share one, so that a second way to pay does not double what a client may cause. A payer that has paid before is
+ * checked out of what is kept for such payers, then out of the rest. After an uncharged failure, as of a wrong signature, its client gets nothing of
+ * what is kept in this minute.
+ */
+export function createContractBudget(clock: Clock): ContractBudget {
+  const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
+  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock, MOST_CUSTOMERS_OF_CLIENT);
+  return {
+    take({ client, hasFailed }, hasPaid) {
+      const isKeptFor = hasPaid && !hasFailed && customers.take(client) === 0;
+      return isKeptFor ? 0 : newcomers.take(client);
+    },
+  };
+}
+
+interface SignatureCheckOptions {
+  check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
+  /** The digest that the payer signed. */
+  digestOf(authorization: Authorization): Uint8Array;
+  status: Pick<PurchaseRail['status'], 'refusesCode'>;
+  /** Whether a payment of this payer has ever settled here. */
+  hasPaid(authorization: Authorization): Promise<boolean>;
+  contracts: ContractBudget;
+}
+
+/**
+ * Checks that the payer signed. The cheapest step comes first:
+ * 1. Recover the signer natively. The payer's own key ends the check.
+ * 2. Read whether the payer has code, in a request that payers share. Refuse a payer without code.
+ * 3. Refuse while accounts with code are not settled.
+ * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
+ */
+export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
+  return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
+    const digest = digestOf(authorization);
+    const signer = recoverAddress(digest, authorization.signature);
+    if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
+    const seen = await check.admit(authorization, asker, false);
+    if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
+    checkCodeTaken(status);
+    const waitSeconds = contracts.take(asker, await hasPaid(authorization));
+    if (waitSeconds > 0)
+      throw new TooMany(
+        'contract_signatures',
+        'too many signatures of contracts were checked this minute',
+        waitSeconds,
+      );
+    if (await check.contractSigned(authorization, digest, asker.signal)) return seen;
+    throw new PaymentRefused('invalid_exact_evm_signature');
+  };
+}
+
+/** Throws 503 while accounts with code are not settled. */
+export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode'>): void {
+  const reason = status.refusesCode?.();
+  if (!reason) return;
+  const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;
+  throw new Unavailable('settlement_unavailable', detail, 3600);
+}
+
+/**
+ * Gas that a call of a rail's own contract gets in a batch. A deposit into a new payment channel uses 97,504 on the embedded network, and the first
+ * one of all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected there.
+ */
+export const CALL_GAS = 200_000n;
+/**
+ * Gas limit of such a call alone. It is twice what is expected, because a payer whose lone transaction uses 60 % of its limit is banned
+ * (settlers/relayer/judge.ts).
+ */
+export const LONE_CALL_GAS = 2n * CALL_GAS;
+
+/** A call that settles one payment, and the gas limit of a transaction that holds nothing else. */
+export interface SettleCall {
+  readonly to: `0x${string}`;
+  readonly data: `0x${string}`;
+  readonly gas: bigint;
+}
+
+/** The call that moves the money of a payment: the intent's own, or the token's transfer. `usdc` is the token. */
+export function settleCall(
+  usdc: `0x${string}`,
+  { authorization, call }: Pick<Intent, 'authorization' | 'call'>,
+): SettleCall {
+  if (!call) return { to: usdc, data: transferCalldata(authorization), gas: SETTLE_GAS };
+  return { to: bytesToHex(call.to), data: bytesToHex(call.data), gas: LONE_CALL_GAS };
+}

@@ -1,0 +1,226 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import type { RemoteFacilitatorConfig } from '../../config/rails.ts';
+import type { Config } from '../../config.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { hexToBytes } from '../../lib/hex.ts';
+import { USDC_DECIMALS } from '../../lib/units.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
+import { type Authorization, paymentKey } from '../authorization.ts';
+import type { Ledger } from '../ledger.ts';
+import type { Asker, Look, OpenRail, PurchaseRail, RailInfo } from '../rail.ts';
+import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
+import { NONCE_USED, type RailSettling, type SettlingTerms } from '../settler.ts';
+import type { RailStatus } from '../settling.ts';
+import {
+  authorizationDigest,
+  checkAccepted,
+  checkAuthorization,
+  MAX_TIMEOUT_SECONDS,
+  MOST_VALIDITY_SECONDS,
+  neededValidity,
+  readSigned,
+  type ValidityBounds,
+} from './authorization.ts';
+import { createTransferBooks } from './books.ts';
+import { type ChainCheck, type ContractBudget, createAuthorizationChecks, createSignatureCheck } from './checks.ts';
+import type { Evidence } from './evidence.ts';
+import { createHttpFacilitator, type FacilitatorClient, probeSupported, REMOTE_BOUNDS } from './facilitator.ts';
+import { createCircleFacilitator, createSellerProof } from './facilitator-auth.ts';
+import { createServiceSettling } from './facilitator-settler.ts';
+import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
+import type { TokenWatch } from './token-watch.ts';
+
+/** `extra` of this rail's requirements, as a facilitator gets them. */
+const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
+
+/** The chain, token and recipient of a payment. */
+export interface PayTo {
+  readonly network: `eip155:${number}`;
+  readonly usdc: `0x${string}`;
+  readonly payTo: `0x${string}`;
+}
+
+/** Makes this rail's entry in a challenge: an authorization of the token itself. `units` in USDC base units. */
+export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network,
+    amount: units.toString(),
+    asset: usdc,
+    payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    // Some clients cannot show an amount without it, and do not pay.
+    extra: { ...EXACT_EXTRA, decimals: USDC_DECIMALS },
+  };
+}
+
+/** Gas of a lone payment, as it was seen on Arc (docs/benchmarks.md, "What a call costs the seller"). */
+const LONE_PAYMENT_GAS = 112_519n;
+
+/**
+ * The plain rail. It is always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on.
+ * Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on.
+ */
+export const exactInfo: RailInfo = {
+  name: 'usdc-exact',
+  isOn: () => true,
+  contract: ({ network }) => network.usdc,
+  takesFromBalance: true,
+  entry: (plain) => plain,
+  sells: (price, { exactFrom }) => exactFrom !== null && price >= exactFrom,
+  gasOfCall: ({ remote }) => (remote ? 0n : LONE_PAYMENT_GAS),
+  service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
+};
+
+interface ExactNeeds extends FacilitatedNeeds {
+  config: Config;
+  ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
+  check: ChainCheck;
+  contracts: ContractBudget;
+  evidence: Evidence;
+  token: TokenWatch;
+  chain: ChainClient;
+  balanceContracts: readonly Uint8Array[];
+}
+
+/** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
+export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
+  const { rails, network } = needs.config;
+  const { remote } = rails;
+  const books = createTransferBooks({ chain: needs.chain, evidence: needs.evidence, usdc: network.usdc });
+  return {
+    info: exactInfo,
+    // This rail checks every payment that no other rail recognises.
+    recognises: () => true,
+    purchase: openPurchase(needs, status),
+    openSettling: (terms) => ({
+      ...(remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
+      books,
+    }),
+  };
+}
+
+function openPurchase(needs: ExactNeeds, status: RailStatus): PurchaseRail {
+  const { config, ledger, check, contracts, evidence, balanceContracts, clock } = needs;
+  const { usdc, chainId, caip2: network } = config.network;
+  const contract = hexToBytes(usdc);
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
+  const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
+  const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
+  const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
+  const parts = { ledger, balanceContracts, check, evidence, status, checkSignature };
+  const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;
+  return createExactRail({ ...parts, isSoldAt, validity, network, usdc, clock });
+}
+
+interface ExactRailOptions {
+  ledger: Pick<Ledger, 'openBefore'>;
+  check: Pick<ChainCheck, 'admit' | 'simulate'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  status: PurchaseRail['status'];
+  checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
+  validity: ValidityBounds;
+  /** Whether a 402 lists this rail for a route of this price, in USDC base units. */
+  isSoldAt(price: bigint): boolean;
+  balanceContracts: readonly Uint8Array[];
+  network: string;
+  usdc: `0x${string}`;
+  clock: Clock;
+}
+
+/** x402's codes for this rail. */
+const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
+
+const OTHER_RAILS =
+  'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
+
+/** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
+export function createExactRail(options: ExactRailOptions): PurchaseRail {
+  const { status, checkSignature, validity, isSoldAt } = options;
+  const contract = hexToBytes(options.usdc);
+
+  return {
+    contract,
+    status,
+    read: (payload) => readSigned(payload, contract),
+    checkAccepted: (accepted, requirement) => {
+      checkAccepted(accepted, requirement);
+      if (!isSoldAt(BigInt(requirement.amount))) throw new PaymentRefused(NOT_OFFERED, { detail: OTHER_RAILS });
+    },
+    requirement: (plain) => plain,
+    check: ({ authorization }, requirement, now) => checkAuthorization(authorization, requirement, now, validity),
+    checkSignature: ({ authorization }, asker) => checkSignature(authorization, asker),
+    ...createAuthorizationChecks({ ...options, contract, reasons: REASONS }),
+  };
+}
+
+/** The plain rail, settled by our relayer. Throws when no relayer is configured. */
+function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlingTerms): RailSettling {
+  return { settler: relaying(exactInfo.name).settler, evidence, ownOnly: false };
+}
+
+/** What settlement through a facilitator needs besides its terms. */
+interface FacilitatedNeeds {
+  config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  /** Reads payers; concurrent calls share a request. */
+  check: Pick<ChainCheck, 'read'>;
+  token: Pick<TokenWatch, 'check' | 'refusal'>;
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
+  clock: Clock;
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** Never aborts: a shared read continues for the other callers. The settler's watch checks its own signal. */
+const NEVER = new AbortController().signal;
+
+/** The plain rail, settled by a facilitator. Nothing is sold over it while the token refuses transfers to the seller. */
+function openFacilitated(
+  remote: RemoteFacilitatorConfig,
+  needs: FacilitatedNeeds,
+  { noteBroadcast }: SettlingTerms,
+): RailSettling {
+  const { config, evidence, check, token, clock, log } = needs;
+  const client = openFacilitator(remote, needs);
+  const isUsed = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).used;
+  const hasCode = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).hasCode;
+  const settling = createServiceSettling({
+    ...{ client, evidence, isUsed, hasCode, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
+    ...{ config, token, clock, log },
+  });
+  const { settler } = settling;
+  return {
+    ...settling,
+    settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() },
+    // The Gateway's kind has the same scheme and network, but this rail does not sell for it.
+    probe: () => probeSupported(client, config.network.caip2, (extra) => extra?.name !== GATEWAY_DOMAIN.name),
+  };
+}
+
+interface FacilitatorOptions {
+  config: Pick<Config, 'network' | 'seller' | 'settleWaitMs'>;
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
+  clock: Clock;
+}
+
+/**
+ * Opens the client of the configured facilitator. Throws when the key for seller proofs is not the seller's, because the facilitator would then
+ * settle no payment.
+ */
+function openFacilitator(
+  { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
+  { config, outgoing, clock }: FacilitatorOptions,
+): FacilitatorClient {
+  const network = config.network.caip2;
+  if (mode === 'x402') return createHttpFacilitator({ url, token, timeoutMs, network, userAgent: outgoing.userAgent });
+  const proof = sellerKey && createSellerProof({ key: sellerKey, network, clock });
+  if (proof && proof.payTo !== config.seller.toLowerCase())
+    throw new Error('REMOTE_FACILITATOR_SELLER_KEY is not the key of SELLER_ADDRESS');
+  const auth = proof ? { proof } : { token: token ?? '' };
+  const upstream = outgoing.upstreams.open({ name: 'facilitator', timeoutMs, ...REMOTE_BOUNDS });
+  return createCircleFacilitator({ upstream, url, auth, network, clock, pendingMs: config.settleWaitMs });
+}

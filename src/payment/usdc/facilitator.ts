@@ -1,0 +1,271 @@
+import type { FacilitatorConfig } from '@x402/core/http';
+import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
+import { z } from 'zod';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Upstream } from '../../upstream/client/http.ts';
+import type { Authorization } from '../authorization.ts';
+import type { RailProbe } from '../settler.ts';
+import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
+
+/** Limits of the requests to a remote settler. Its answers are short. Only `/supported` of a facilitator with many networks has several KiB. */
+export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
+
+/** One kind of payment that a facilitator settles, from its `/supported`. */
+export interface SupportedKind {
+  readonly x402Version: number;
+  readonly scheme: string;
+  readonly network: string;
+  readonly extra?: Record<string, unknown> | undefined;
+}
+
+/** What a facilitator's `/supported` says. */
+interface Supported {
+  readonly kinds: readonly SupportedKind[];
+  /** The addresses that send settlements, by network or by a pattern such as `eip155:*`. */
+  readonly signers: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A facilitator: a third party that settles x402 payments. */
+export interface FacilitatorClient {
+  /** Sends one request and returns its result. Never rejects. `id` names the attempt to sell; a repeated request of one attempt has the same id. */
+  settle(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply>;
+  /** Rejects when the facilitator gives no readable answer. */
+  supported(): Promise<Supported>;
+}
+
+interface HttpFacilitatorOptions {
+  readonly url: string;
+  readonly token: string | null;
+  readonly timeoutMs: number;
+  readonly network: string;
+  readonly userAgent: string;
+}
+
+/**
+ * Any x402 facilitator, through the SDK's own client. The SDK's error messages are dropped: they quote the answer, which may repeat our token.
+ * The SDK is loaded here, because it and its copy of zod take 2 MB, and most services settle without it. A failure ends the process, as it would at its
+ * start.
+ */
+export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
+  const { url, token, timeoutMs, network, userAgent } = options;
+  const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };
+  // One entry per path, because the SDK refuses a flat object.
+  const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
+  const loading = loadSdk({ url, timeoutMs, createAuthHeaders });
+
+  return {
+    settle: async ({ paymentPayload, paymentRequirements }) => {
+      const { client, SettleError } = await loading;
+      try {
+        return readReply(200, await client.settle(paymentPayload, paymentRequirements), network);
+      } catch (error) {
+        if (!(error instanceof SettleError)) return UNHEARD;
+        const { statusCode, transaction, errorReason } = error;
+        return readReply(statusCode, { success: false, transaction, errorReason, network: error.network }, network);
+      }
+    },
+    supported: async () => {
+      const { client } = await loading;
+      const { kinds, signers } = await client.getSupported().catch(() => {
+        throw new Error('/supported gave no readable answer');
+      });
+      return { kinds, signers: signers ?? {} };
+    },
+  };
+}
+
+async function loadSdk(config: FacilitatorConfig) {
+  const [{ HTTPFacilitatorClient }, { SettleError }] = await Promise.all([
+    import('@x402/core/http'),
+    import('@x402/core/types'),
+  ]);
+  return { client: new HTTPFacilitatorClient(config), SettleError };
+}
+
+/**
+ * Asks a service's `/supported` whether the service settles our kind of payment, and from which address: version 2, scheme `exact`, this network, and
+ * an `extra` that `fitsExtra` accepts. Never rejects.
+ */
+export async function probeSupported(
+  client: Pick<FacilitatorClient, 'supported'>,
+  network: string,
+  fitsExtra: (extra: SupportedKind['extra']) => boolean,
+): Promise<RailProbe> {
+  const isOurs = (kind: SupportedKind): boolean =>
+    kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network && fitsExtra(kind.extra);
+  try {
+    const { kinds, signers } = await client.supported();
+    if (!kinds.some(isOurs)) return { ok: false, detail: '/supported does not list this network' };
+    const sender = signersOf(signers, network).find((one) => ADDRESS.test(one));
+    return { ok: true, ...(sender && { sender: sender.toLowerCase() as `0x${string}` }) };
+  } catch (error) {
+    return { ok: false, detail: error instanceof Error ? error.message : 'failed' };
+  }
+}
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+/** The signers of the network itself, then those of all networks of its kind. */
+function signersOf(signers: Supported['signers'], network: string): readonly string[] {
+  return [network, `${network.split(':')[0]}:*`].flatMap((name) =>
+    Object.hasOwn(signers, name) ? (signers[name] ?? []) : [],
+  );
+}
+
+/**
+ * A facilitator's reply to one settlement request. No reply proves a payment. After `accepted`, the evidence is read. After `refused`, the payment
+ * fails, if it was never sent before.
+ */
+export type SettleReply =
+  | { readonly kind: 'accepted'; readonly transaction: string }
+  | { readonly kind: 'pending'; readonly paymentId: string | null }
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** The Gateway has a transfer with this nonce already. */
+  | { readonly kind: 'used' }
+  | {
+      readonly kind: 'unclear';
+      readonly detail: string;
+      /** There was no answer, or the answer says nothing about this payment. The connection to the facilitator is at fault, not the payer. */
+      readonly isTransport: boolean;
+    };
+
+/** There was no readable answer. */
+export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
+
+/**
+ * Error codes with which facilitators refuse a payment during verification, before any transaction: x402's, the EVM scheme's and Circle's. An
+ * unlisted code may come after a broadcast.
+ */
+const BEFORE_BROADCAST = new Set([
+  ...['insufficient_funds', 'invalid_payload', 'invalid_network', 'invalid_scheme', 'invalid_x402_version'],
+  ...['invalid_payment_requirements', 'unsupported_scheme', 'unsupported_payload_type', 'asset_not_deployed_contract'],
+  ...['eip6492_factory_not_allowed', 'unsupported_network', 'unsupported_asset', 'unsupported_domain'],
+  ...['address_mismatch', 'amount_mismatch', 'invalid_signature', 'authorization_not_yet_valid'],
+  ...['authorization_expired', 'authorization_validity_too_short', 'self_transfer', 'insufficient_balance'],
+  'wallet_not_found',
+  ...[
+    ...['scheme', 'network_mismatch', 'missing_eip712_domain', 'recipient_mismatch', 'signature', 'payload_signature'],
+    ...['payload_authorization_valid_before', 'payload_authorization_valid_after', 'payload_authorization_value'],
+    ...['payload_authorization_value_mismatch', 'payload_recipient_mismatch', 'token_name_mismatch'],
+    ...['token_version_mismatch', 'eip3009_not_supported', 'insufficient_balance', 'failed_to_parse_signature'],
+    'transaction_simulation_failed',
+  ].map((word) => `invalid_exact_evm_${word}`),
+]);
+
+const optional = z.string().nullish().catch(null);
+
+/** Circle omits members without a value. The SDK's own schema refuses that. */
+const reply = z.object({
+  success: z.boolean(),
+  transaction: optional,
+  network: optional,
+  errorReason: optional,
+  extensions: z
+    .object({ 'settlement-status': z.object({ paymentId: optional }).nullish().catch(null) })
+    .nullish()
+    .catch(null),
+});
+
+/**
+ * Reads an answer to `/settle`. An answer is `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any
+ * broadcast. Unclear are other statuses than 200 to 499, another shape, another network and an unknown error code.
+ */
+export function readReply(status: number, body: unknown, network: string): SettleReply {
+  if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
+  const parsed = reply.safeParse(body);
+  if (!parsed.success)
+    return { kind: 'unclear', detail: `HTTP ${status} without a settlement's answer`, isTransport: true };
+  const { success, transaction, errorReason, extensions } = parsed.data;
+  if (parsed.data.network && parsed.data.network !== network)
+    return { kind: 'unclear', detail: 'another network', isTransport: true };
+  if (success) return { kind: 'accepted', transaction: transaction ?? '' };
+  if (errorReason === 'settlement_pending') {
+    return { kind: 'pending', paymentId: extensions?.['settlement-status']?.paymentId ?? null };
+  }
+  if (errorReason === 'nonce_already_used') return { kind: 'used' };
+  if (errorReason && !transaction && BEFORE_BROADCAST.has(errorReason)) return { kind: 'refused', reason: errorReason };
+  return { kind: 'unclear', detail: describe(errorReason), isTransport: false };
+}
+
+/** The facilitator's error code for our log. It is logged only when it looks like a code, because an answer may repeat what we sent, even a token. */
+function describe(reason: string | null | undefined): string {
+  return reason && /^[a-z][a-z0-9_]{2,63}$/.test(reason) ? reason : 'a refusal in no known words';
+}
+
+/** What every request to a facilitator contains besides the authorization. */
+export interface RequestTerms {
+  readonly network: `eip155:${number}`;
+  readonly usdc: `0x${string}`;
+  /** Names the EIP-712 domain that the payer signed under. */
+  readonly extra: Readonly<Record<string, unknown>>;
+  readonly publicOrigin: string;
+}
+
+/** A settlement request in x402's form. */
+export interface SettleRequest {
+  readonly paymentPayload: PaymentPayload;
+  readonly paymentRequirements: PaymentRequirements;
+}
+
+/**
+ * Makes the request that settles an authorization, from the authorization and `terms` alone. So it is the same before and after a restart, and does
+ * not show what was bought. Its resource is our price list, because Circle requires a resource.
+ */
+export function settleRequest(authorization: Authorization, terms: RequestTerms): SettleRequest {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
+  const paymentRequirements: PaymentRequirements = {
+    scheme: 'exact',
+    network: terms.network,
+    asset: terms.usdc,
+    amount: value.toString(),
+    payTo: bytesToHex(to),
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: { ...terms.extra },
+  };
+  const payload = {
+    signature: bytesToHex(signature),
+    authorization: {
+      from: bytesToHex(from),
+      to: bytesToHex(to),
+      value: value.toString(),
+      validAfter: validAfter.toString(),
+      validBefore: validBefore.toString(),
+      nonce: bytesToHex(nonce),
+    },
+  };
+  const resource = {
+    url: `${terms.publicOrigin}/v1/paid`,
+    description: 'Data by the call',
+    mimeType: 'application/json',
+  };
+  return {
+    paymentPayload: { x402Version: 2, resource, accepted: paymentRequirements, payload },
+    paymentRequirements,
+  };
+}
+
+const supported = z.object({
+  signers: z.record(z.string(), z.array(z.string())).nullish().catch(null),
+  kinds: z.array(
+    z.object({
+      x402Version: z.number(),
+      scheme: z.string(),
+      network: z.string(),
+      extra: z
+        .record(z.string(), z.unknown())
+        .nullish()
+        .transform((extra) => extra ?? undefined),
+    }),
+  ),
+});
+
+/** Returns the kinds and signers that `/supported` lists. Throws when it has no valid answer. No error message holds a secret, so `/readyz` may show it. */
+export async function supportedKinds(
+  upstream: Upstream,
+  url: string,
+  headers: Record<string, string>,
+): Promise<Supported> {
+  const answer = await upstream.json({ url, headers }, supported);
+  if (answer === null) throw new Error('/supported is not there');
+  return { kinds: answer.kinds, signers: answer.signers ?? {} };
+}

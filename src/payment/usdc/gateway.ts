@@ -1,0 +1,280 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import type { GatewayConfig } from '../../config/rails.ts';
+import type { Config } from '../../config.ts';
+import { Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { recoverAddress } from '../../lib/secp256k1.ts';
+import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
+import { type Authorization, paymentKey } from '../authorization.ts';
+import type { Ledger } from '../ledger.ts';
+import type { OpenRail, PurchaseRail, RailInfo, Verified } from '../rail.ts';
+import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
+import { ALREADY_USED, type Intent, type RailSettling, type SettlingTerms } from '../settler.ts';
+import type { RailStatus } from '../settling.ts';
+import {
+  authorizationDigest,
+  checkAccepted,
+  checkAuthorization,
+  MOST_VALIDITY_SECONDS,
+  readSigned,
+  type ServingTimes,
+} from './authorization.ts';
+import { probeSupported, REMOTE_BOUNDS, type SupportedKind, settleRequest } from './facilitator.ts';
+import { createServiceSettling } from './facilitator-settler.ts';
+import {
+  createGatewayBatches,
+  createGatewayBooks,
+  createGatewayClient,
+  createGatewayEvidence,
+} from './gateway-client.ts';
+import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
+import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
+import type { TokenWatch } from './token-watch.ts';
+
+interface GatewayNeeds {
+  config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
+  /** Reads the transactions of batches. */
+  chain: Pick<ChainClient, 'batch'>;
+  ledger: Pick<Ledger, 'openBefore' | 'get'>;
+  token: Pick<TokenWatch, 'check'>;
+  /** The transfers of payments over the Gateway. */
+  transfers: GatewayTransferStore;
+  outgoing: { readonly upstreams: Upstreams };
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Opens the Gateway's rail: authorizations of the Gateway Wallet, settled by the Gateway in batches. */
+export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRail {
+  const { config, ledger, outgoing, clock } = needs;
+  const { network, publicOrigin, rails } = config;
+  if (!rails.gateway) throw new Error('the Gateway is off');
+  const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
+  return {
+    info: gatewayInfo,
+    recognises: isGatewayAccepted,
+    purchase: createGatewayRail({
+      gateway,
+      status: { unavailable: status.unavailable },
+      ledger,
+      network: network.caip2,
+      times: config,
+      clock,
+    }),
+    openSettling: (terms) => openSettling(gateway, needs, terms),
+  };
+}
+
+function openSettling(
+  { client, evidence, extra, wallet }: OpenGateway,
+  { config, chain, ledger, token, transfers: store, clock, log }: GatewayNeeds,
+  { noteBroadcast }: SettlingTerms,
+): RailSettling {
+  const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
+    (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
+  const batches = createGatewayBatches({ client, store, clock, log });
+  return {
+    ...createServiceSettling({
+      ...{ client, evidence, isUsed: null, hasCode: null, usedBefore, extra, noteBroadcast },
+      ...{ config, token, clock, log },
+    }),
+    refresh: batches.round,
+    books: createGatewayBooks({ chain, transfers: store, ledger, usdc: config.network.usdc, wallet }),
+    probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),
+  };
+}
+
+/** Whether `extra` of a kind names the Gateway's domain, with the contract that our payers sign for. */
+function isGatewayExtra(extra: SupportedKind['extra'], wallet: string): boolean {
+  const named = extra?.name === GATEWAY_DOMAIN.name && extra.version === GATEWAY_DOMAIN.version;
+  const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
+  return named && contract === wallet;
+}
+
+/** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */
+const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
+/** Depositors in one request. The service publishes no limit, and this many fit into any request. */
+const MOST_DEPOSITORS = 20;
+/** Depositors that may wait, for twenty requests. A client without a place is refused at once. */
+const PLACES = 400;
+/** How long a depositor waits, in milliseconds. Then it is refused. */
+const WAIT_MS = 4000;
+/** The Gateway's own error code. */
+const INSUFFICIENT = 'insufficient_balance';
+
+interface GatewayRailOptions {
+  gateway: OpenGateway;
+  status: PurchaseRail['status'];
+  ledger: Pick<Ledger, 'openBefore'>;
+  network: string;
+  times: Pick<ServingTimes, 'handlerTimeoutMs'>;
+  clock: Clock;
+}
+
+/** The Gateway's rail: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds the payer's deposit. */
+export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
+  const { gateway, status, ledger, network, times, clock } = options;
+  const contract = hexToBytes(gateway.wallet);
+  const check = createGatewayCheck(times);
+  const readDeposit = createSharedReads<Uint8Array, bigint>({
+    ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
+    ...{ ...PAYER_READ_TIMES, most: MOST_DEPOSITORS, clock },
+    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
+  });
+
+  /** Throws PaymentRefused when the authorization is used. Used before its first presentation here, it paid another ledger or for something else. */
+  async function checkUnused(authorization: Authorization): Promise<void> {
+    if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
+  }
+
+  return {
+    contract,
+    status,
+    read: (payload) => readSigned(payload, contract),
+    checkAccepted,
+    requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
+    check: ({ authorization }, requirement, now) => check(authorization, requirement, now),
+    checkSignature: async ({ authorization }) => {
+      await gateway.checkSignature(authorization);
+      return null;
+    },
+    /** The Gateway may have taken a payment that was handed over before. Its transfers decide. */
+    review: async ({ authorization }, _known, { mayLookUp }) =>
+      mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
+    /** Refuses a deposit below the price. */
+    look: async ({ authorization }, { client, signal }) => {
+      const balance = await readDeposit(authorization.from, signal, client);
+      if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      return { used: false, balance, hasCode: false, block: 0 };
+    },
+    /**
+     * 1. The deposit must also cover the payer's earlier open payments.
+     * 2. The nonce must be unused, unless we handed the authorization over before.
+     * 3. The Gateway must find no fault in the form.
+     */
+    verify: async (id, { authorization }, { balance }, { asker: { signal }, isAgain }) => {
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
+      const [reason] = await Promise.all([
+        gateway.verify(authorization, signal),
+        isAgain ? undefined : checkUnused(authorization),
+      ]);
+      if (reason !== null) throw new PaymentRefused(reason);
+      return VERIFIED;
+    },
+  };
+}
+
+function busy(): Unavailable {
+  return new Unavailable(
+    'gateway_busy',
+    'Too many payments over the Gateway wait to be looked at; try again shortly.',
+    1,
+  );
+}
+
+/** The Gateway takes an authorization only while it is valid for this many seconds more: its `/supported` says so. */
+const MIN_VALIDITY_SECONDS = 604_800;
+/**
+ * Seconds added to the handler's time, for the steps before the authorization is handed over. Clients sign for 100 seconds more than the Gateway
+ * requires.
+ */
+const HANDING_OVER_SECONDS = 5;
+
+/** Makes the plain rail's cheap checks and two of the Gateway's own. Throws PaymentRefused with the reason of the first check that fails. */
+export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
+  const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
+  // `now` in Unix seconds.
+  return (authorization: Authorization, requirement: PaymentRequirements, now: number): void => {
+    checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
+    // 5. After the call is served, it is still valid for as long as the Gateway requires.
+    if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
+    // 6. The payer does not pay itself.
+    if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
+  };
+}
+
+/** Checks that the payer signed for the Gateway Wallet. Only a key can sign: the Gateway asks no contracts (ERC-1271). */
+export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string}`) {
+  const separator = domainSeparator(GATEWAY_DOMAIN.name, GATEWAY_DOMAIN.version, chainId, hexToBytes(wallet));
+  return async (authorization: Authorization): Promise<void> => {
+    const signer = recoverAddress(authorizationDigest(authorization, separator), authorization.signature);
+    if (signer && Buffer.compare(signer, authorization.from) === 0) return;
+    throw new PaymentRefused('invalid_exact_evm_signature');
+  };
+}
+
+/** The second entry of a challenge: the plain entry, to be signed for the Gateway Wallet. */
+export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
+  return { ...plain, extra: gatewayExtra(wallet) };
+}
+
+/** `extra` of the Gateway's requirements. */
+export function gatewayExtra(wallet: `0x${string}`) {
+  return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
+}
+
+/** Whether a payment's `accepted` names the Gateway's rail. Any other payment is checked as a plain payment. */
+export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
+  const { extra } = accepted;
+  return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
+}
+
+/** A sentence for each reason of the Gateway's own that this rail gives. The Gateway may give others. */
+const GATEWAY_REFUSALS: RefusalSentences = {
+  insufficient_balance:
+    'The payer’s deposit in the Gateway is too small for this call and its other open payments. Deposit more, or pay by another entry of accepts.',
+  authorization_validity_too_short:
+    'The authorization ends too soon for the Gateway. Sign it for the whole maxTimeoutSeconds of the entry.',
+  self_transfer: 'The payer is the seller. Pay from another wallet.',
+};
+
+/** Circle's Gateway. It is one of several ways to pay, so a fault of its service is only shown. */
+export const gatewayInfo: RailInfo = {
+  name: 'usdc-gateway',
+  isOn: ({ gateway }) => gateway !== null,
+  contract: ({ rails }) => rails.gateway?.wallet ?? null,
+  entry: (plain, { gateway }) => {
+    if (!gateway) throw new Error('the Gateway is off');
+    return gatewayRequirement(plain, gateway.wallet);
+  },
+  refusals: GATEWAY_REFUSALS,
+  service: ({ gateway }) => gateway && { name: 'gateway', isVital: false },
+};
+
+interface OpenGatewayOptions {
+  network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` };
+  publicOrigin: string;
+  upstreams: Upstreams;
+  clock: Clock;
+}
+
+/** Opens the Gateway for both parts of a sale: the serving process asks it before the handler runs, the settling process afterwards. */
+export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
+  const { network, publicOrigin, upstreams, clock } = options;
+  const { caip2, usdc } = network;
+  const upstream = upstreams.open({ name: 'gateway', timeoutMs, ...REMOTE_BOUNDS });
+  const client = createGatewayClient({ upstream, url, token, network: caip2 });
+  const extra = gatewayExtra(wallet);
+  const terms = { network: caip2, usdc, extra, publicOrigin };
+  return {
+    client,
+    wallet,
+    extra,
+    evidence: createGatewayEvidence(client, caip2, clock),
+    /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
+    checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
+    /** The Gateway's reason against a payment's form, or null. The balance is read separately. */
+    verify: (authorization: Authorization, signal: AbortSignal): Promise<string | null> =>
+      client.verify(settleRequest(authorization, terms), signal),
+  };
+}
+
+export type OpenGateway = ReturnType<typeof openGateway>;
