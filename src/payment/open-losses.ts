@@ -9,7 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import { formatCost, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import { RAILS, type RailList, railsSelling } from './open-rails.ts';
-import { pricesAt } from './settlers/relayer/fees.ts';
+import { pricesAt } from './relayer/gas.ts';
 
 // Which routes sell below the gas of their payment, so that selling at a loss is a choice:
 // 1. what the relayer spent yesterday and today says what a unit of gas costs; else the newest block's base fee does;

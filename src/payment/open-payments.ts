@@ -14,8 +14,8 @@ import { createPaymentsReadiness } from './open-readiness.ts';
 import { openSettling, type SettlingParts } from './open-settling.ts';
 import { createPurchase } from './purchase.ts';
 import type { OpenRail, RailFor, RailName } from './rail.ts';
+import { createWallet } from './relayer/transactions.ts';
 import { createServe } from './serve.ts';
-import { createWallet } from './settlers/relayer/wallet.ts';
 import {
   type MaintainedSettling,
   type RailProbes,

@@ -21,7 +21,7 @@ import { openProtocols } from '../payment/open-protocols.ts';
 import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
 import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
 import { createPaymentMetrics, publishMaintenance } from '../payment/payment-metrics.ts';
-import { createRelayerMetrics } from '../payment/settlers/relayer/metrics.ts';
+import { createRelayerMetrics } from '../payment/relayer/metrics.ts';
 import { sharersOf } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
 import { countSelfTests } from '../selftest/self-test-metrics.ts';

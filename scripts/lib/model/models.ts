@@ -78,12 +78,12 @@ const AUTHORIZATION: Model = {
     {
       name: 'NOTE_BEFORE_SEND',
       breaks: 'PAID_IS_SERVED',
-      code: 'src/payment/settlers/relayer/effects.ts',
+      code: 'src/payment/relayer/requests.ts',
       bounds: CRASH,
     },
     { name: 'NOTE_DECIDES', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
     { name: 'NOTE_IN_OPEN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-writes.ts', bounds: CRASH },
-    { name: 'WAIT_FOR_OWN', breaks: 'PAID_IS_SERVED', code: 'src/payment/settlers/relayer/judge.ts' },
+    { name: 'WAIT_FOR_OWN', breaks: 'PAID_IS_SERVED', code: 'src/payment/relayer/verdicts.ts' },
     { name: 'LAST_CHECK', breaks: 'FULL_PRICE', code: 'src/payment/receipt.ts', behind: 'SAME_CONTENT' },
   ],
 };

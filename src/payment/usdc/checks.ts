@@ -296,7 +296,7 @@ export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode
 export const CALL_GAS = 200_000n;
 /**
  * Gas limit of such a call alone. It is twice what is expected, because a payer whose lone transaction uses 60 % of its limit is banned
- * (settlers/relayer/judge.ts).
+ * (relayer/verdicts.ts).
  */
 export const LONE_CALL_GAS = 2n * CALL_GAS;
 

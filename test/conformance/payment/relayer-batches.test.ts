@@ -7,10 +7,10 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
+import type { MinedCost } from '../../../src/payment/relayer/gas.ts';
+import { createRelayer } from '../../../src/payment/relayer/relayer.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';
-import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
-import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import { createTokenWatch } from '../../../src/payment/usdc/token-watch.ts';

@@ -67,7 +67,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: wallets burn gas just under the ban',
-    file: 'src/payment/settlers/relayer/judge.ts',
+    file: 'src/payment/relayer/verdicts.ts',
     find: "return job.hasCode || seen.hasCode ? 'ban' : 'ask';",
     replace: "return job.hasCode || seen.hasCode ? 'no' : 'ask';",
     and: [
@@ -81,7 +81,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: what failures cost has no bound',
-    file: 'src/payment/settlers/relayer/gas-budget.ts',
+    file: 'src/payment/relayer/gas.ts',
     find: 'dailyFailuresWei !== null && today().failedWei >= dailyFailuresWei',
     replace: 'dailyFailuresWei !== null && today().failedWei < 0n',
     breaks: ['the relayer keeps its bounds'],
@@ -100,7 +100,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: 'if (left < 6n ||',
     and: [
       {
-        file: 'src/payment/settlers/relayer/round.ts',
+        file: 'src/payment/relayer/sending.ts',
         find: 'job.intent.authorization.validBefore <= lastSecond);',
         replace: 'job.intent.authorization.validBefore <= lastSecond - lastSecond);',
       },

@@ -76,7 +76,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'sent before it is noted',
-    file: 'src/payment/settlers/relayer/effects.ts',
+    file: 'src/payment/relayer/requests.ts',
     find: 'return { kind, effect, answer: await note(options, effect.flights) };',
     replace:
       'setTimeout(() => void note(options, effect.flights).catch(() => {}), 300);\n          return { kind, effect, answer: new Set(entriesOf(effect.flights).map(({ id }) => id)) };',
@@ -84,7 +84,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'the day’s gas is no bound',
-    file: 'src/payment/settlers/relayer/gas-budget.ts',
+    file: 'src/payment/relayer/gas.ts',
     find: 'return dailyWei !== null && today().wei + expectedWei >= dailyWei',
     replace: 'return dailyWei !== null && today().wei + expectedWei < 0n',
     breaks: ['the relayer keeps its bounds'],

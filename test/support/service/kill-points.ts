@@ -1,4 +1,4 @@
-import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';
+import { MULTICALL3 } from '../../../src/payment/relayer/transactions.ts';
 import type { Exchange, Stop } from '../chain/kill-proxy.ts';
 import type { LedgerRow } from '../ledger/kill-ledger.ts';
 

@@ -3,9 +3,9 @@ import { createHeads } from '../../../src/chain/rpc/heads.ts';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
-import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import type { MinedCost } from '../../../src/payment/relayer/gas.ts';
+import { createRelayer } from '../../../src/payment/relayer/relayer.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 

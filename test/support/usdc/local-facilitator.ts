@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createSdkFacilitator } from '../../../scripts/bench/sdk-facilitator.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';
 import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';

@@ -3,7 +3,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import {
   addressWord,
   domainSeparator,

@@ -3,15 +3,25 @@ import { encodeFunctionResult, parseAbi } from 'viem';
 import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { OperationOutcome } from '../../../src/payment/operation.ts';
+import { pricesAt } from '../../../src/payment/relayer/gas.ts';
+import { step } from '../../../src/payment/relayer/machine.ts';
+import { createEffects } from '../../../src/payment/relayer/requests.ts';
+import {
+  type Ask,
+  createState,
+  type Effect,
+  type Event,
+  type Moment,
+  type Sorting,
+} from '../../../src/payment/relayer/state.ts';
+import {
+  createWallet,
+  type Flight,
+  type Job,
+  newest,
+  type OperationJob,
+} from '../../../src/payment/relayer/transactions.ts';
 import type { Outcome } from '../../../src/payment/settler.ts';
-import { createEffects } from '../../../src/payment/settlers/relayer/effects.ts';
-import type { Ask, Effect, Event, Moment } from '../../../src/payment/settlers/relayer/events.ts';
-import { pricesAt } from '../../../src/payment/settlers/relayer/fees.ts';
-import { type Flight, newest } from '../../../src/payment/settlers/relayer/flight.ts';
-import type { Job, OperationJob } from '../../../src/payment/settlers/relayer/job.ts';
-import { step } from '../../../src/payment/settlers/relayer/machine.ts';
-import { createState, type Sorting } from '../../../src/payment/settlers/relayer/state.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { isBanned } from '../../../src/payment/usdc/payer-reads.ts';

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Effect, Event } from '../../../src/payment/settlers/relayer/events.ts';
-import { pricesAt } from '../../../src/payment/settlers/relayer/fees.ts';
-import { step } from '../../../src/payment/settlers/relayer/machine.ts';
-import { createState, type State } from '../../../src/payment/settlers/relayer/state.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { pricesAt } from '../../../src/payment/relayer/gas.ts';
+import { step } from '../../../src/payment/relayer/machine.ts';
+import { createState, type Effect, type Event, type State } from '../../../src/payment/relayer/state.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { USDC } from './payments.ts';
 
 // The relayer's machine alone: a test feeds it events and answers each effect itself.

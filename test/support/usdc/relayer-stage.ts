@@ -15,7 +15,7 @@ import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
 import { createPayments } from '../../../src/payment/open-payments.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';

@@ -8,7 +8,7 @@ import { data, parseAnswer, type RpcOutcome, resultOf, toQuantity } from '../../
 import { Unconfirmed } from '../../../chain/rpc/witnesses.ts';
 import { Unavailable, UpstreamFailed } from '../../../errors.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
-import { MULTICALL3 } from '../../settlers/relayer/multicall.ts';
+import { MULTICALL3 } from '../../relayer/transactions.ts';
 import { hexWord } from '../../usdc/token.ts';
 import { SETTLEMENT } from './scheme.ts';
 

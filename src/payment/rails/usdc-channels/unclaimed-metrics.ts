@@ -1,5 +1,5 @@
 import type { ChannelStore } from '../../../store/ports/channels.ts';
-import type { RelayerMetrics } from '../../settlers/relayer/metrics.ts';
+import type { RelayerMetrics } from '../../relayer/metrics.ts';
 import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
 
 const USDC_UNIT = 1_000_000;

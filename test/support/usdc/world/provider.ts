@@ -4,7 +4,7 @@ import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
 import type { ChainClient } from '../../../../src/chain/rpc/client.ts';
 import { RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
-import { MULTICALL3 } from '../../../../src/payment/settlers/relayer/multicall.ts';
+import { MULTICALL3 } from '../../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED } from '../../../../src/payment/usdc/token.ts';
 import { aloneAgreed } from '../../chain/alone-agreed.ts';
 import type { WorldChain } from './chain.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
+import type { Relayer, RelayerOptions } from '../../../../src/payment/relayer/relayer.ts';
+import { createWallet } from '../../../../src/payment/relayer/transactions.ts';
 import type { Outcome } from '../../../../src/payment/settler.ts';
-import type { Relayer, RelayerOptions } from '../../../../src/payment/settlers/relayer/relayer.ts';
-import { createWallet } from '../../../../src/payment/settlers/relayer/wallet.ts';
 import { createChainCheck } from '../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
 import { createTokenWatch } from '../../../../src/payment/usdc/token-watch.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
+import type { Job } from '../../../../../src/payment/relayer/transactions.ts';
 import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { openRelayerBench } from '../../../../support/usdc/relayer-bench.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RpcOptions } from '../../../../../src/chain/rpc/call.ts';
 import { type ChainClient, createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createEffects, type Effects } from '../../../../../src/payment/settlers/relayer/effects.ts';
-import type { Ask, Timer } from '../../../../../src/payment/settlers/relayer/events.ts';
-import type { Flight } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { createEffects, type Effects } from '../../../../../src/payment/relayer/requests.ts';
+import type { Ask, Timer } from '../../../../../src/payment/relayer/state.ts';
+import type { Flight } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';

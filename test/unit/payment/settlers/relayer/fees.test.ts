@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createFees } from '../../../../../src/payment/settlers/relayer/fees.ts';
+import { createFees } from '../../../../../src/payment/relayer/gas.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 

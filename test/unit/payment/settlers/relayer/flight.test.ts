@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { parseTransaction } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Price, Prices } from '../../../../../src/payment/settlers/relayer/fees.ts';
-import { createFlights, type Flight, newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
-import { createGasModel } from '../../../../../src/payment/settlers/relayer/gas-model.ts';
-import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
-import { createNonces } from '../../../../../src/payment/settlers/relayer/nonces.ts';
-import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
+import { createGasModel, type Price, type Prices } from '../../../../../src/payment/relayer/gas.ts';
+import {
+  createFlights,
+  createNonces,
+  createWallet,
+  type Flight,
+  MULTICALL3,
+  newest,
+} from '../../../../../src/payment/relayer/transactions.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob } from '../../../../support/usdc/token-node.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createGasBudget } from '../../../../../src/payment/settlers/relayer/gas-budget.ts';
+import { createGasBudget } from '../../../../../src/payment/relayer/gas.ts';
 import type { Sqlite } from '../../../../../src/store/sqlite/database.ts';
 import { createRelayerSpending } from '../../../../../src/store/sqlite/relayer-spending.ts';
 import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';

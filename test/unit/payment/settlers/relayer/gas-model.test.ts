@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createGasModel } from '../../../../../src/payment/settlers/relayer/gas-model.ts';
-import { batchCalldata } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+import { createGasModel } from '../../../../../src/payment/relayer/gas.ts';
+import { batchCalldata } from '../../../../../src/payment/relayer/transactions.ts';
 import { settleCall } from '../../../../../src/payment/usdc/checks.ts';
 import { SETTLE_GAS } from '../../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createGasWatch, type GasReading } from '../../../../../src/payment/settlers/relayer/gas-watch.ts';
+import { createGasWatch, type GasReading } from '../../../../../src/payment/relayer/gas.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 
 const RELAYER = `0x${'aa'.repeat(20)}` as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cutGroups, splitGroup } from '../../../../../src/payment/settlers/relayer/grouping.ts';
+import { cutGroups, splitGroup } from '../../../../../src/payment/relayer/sending.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 
 const MANY = Number.MAX_SAFE_INTEGER;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Transaction } from '../../../../../src/payment/settlers/relayer/flight.ts';
-import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
+import type { Job, Transaction } from '../../../../../src/payment/relayer/transactions.ts';
 import {
   isGriefer,
   judgeLookUp,
@@ -8,7 +7,7 @@ import {
   judgeReceipt,
   judgeRefused,
   judgeUnresolved,
-} from '../../../../../src/payment/settlers/relayer/judge.ts';
+} from '../../../../../src/payment/relayer/verdicts.ts';
 import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';

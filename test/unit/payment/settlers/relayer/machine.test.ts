@@ -3,19 +3,18 @@ import { encodeFunctionResult, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { RpcError, type RpcOutcome } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Found } from '../../../../../src/payment/settler.ts';
-import type { Ask, Effect, Event, Sent } from '../../../../../src/payment/settlers/relayer/events.ts';
-import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
-import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { pricesAt } from '../../../../../src/payment/relayer/gas.ts';
+import { step } from '../../../../../src/payment/relayer/machine.ts';
+import { type Ask, createState, type Effect, type Event, type Sent } from '../../../../../src/payment/relayer/state.ts';
 import {
+  createWallet,
   type Job,
+  newest,
   newJob,
   newOperationJob,
   type OperationJob,
-} from '../../../../../src/payment/settlers/relayer/job.ts';
-import { step } from '../../../../../src/payment/settlers/relayer/machine.ts';
-import { createState } from '../../../../../src/payment/settlers/relayer/state.ts';
-import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
+} from '../../../../../src/payment/relayer/transactions.ts';
+import type { Found } from '../../../../../src/payment/settler.ts';
 import { seed as runSeed, seededRandom } from '../../../../support/random.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomIntent, randomJob, randomOperation } from '../../../../support/usdc/token-node.ts';

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { createRelayerMetrics } from '../../../../../src/payment/settlers/relayer/metrics.ts';
+import { createRelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
 
 const GWEI = 10n ** 9n;
 

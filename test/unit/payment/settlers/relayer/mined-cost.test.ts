@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Transaction } from '../../../../../src/payment/settlers/relayer/flight.ts';
-import { newJob, newOperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { costOf, railCostsOf } from '../../../../../src/payment/settlers/relayer/mined-cost.ts';
+import {
+  costOf,
+  newJob,
+  newOperationJob,
+  railCostsOf,
+  type Transaction,
+} from '../../../../../src/payment/relayer/transactions.ts';
 import { paidReceipt, randomIntent } from '../../../../support/usdc/token-node.ts';
 
 const COST = { wei: 4000n, gasUsed: 400n };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createNonces } from '../../../../../src/payment/settlers/relayer/nonces.ts';
+import { createNonces } from '../../../../../src/payment/relayer/transactions.ts';
 
 const held = (...nonces: number[]) => new Set(nonces);
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
-import type { Effect, Turn } from '../../../../../src/payment/settlers/relayer/events.ts';
-import { type Doubt, newOperationJob, type OperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
+import type { Effect, Turn } from '../../../../../src/payment/relayer/state.ts';
+import { type Doubt, newOperationJob, type OperationJob } from '../../../../../src/payment/relayer/transactions.ts';
 import {
   doubtLost,
   endMined,
@@ -9,7 +9,7 @@ import {
   takeOperation,
   takeOperationFound,
   takeOperationTrial,
-} from '../../../../../src/payment/settlers/relayer/operations.ts';
+} from '../../../../../src/payment/relayer/watching.ts';
 import { freshState, prices } from '../../../../support/usdc/relayer-machine.ts';
 import { paidReceipt, randomJob, randomOperation } from '../../../../support/usdc/token-node.ts';
 

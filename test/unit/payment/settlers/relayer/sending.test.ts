@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { chainBusy } from '../../../../../src/chain/rpc/allowed.ts';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { createEffects } from '../../../../../src/payment/settlers/relayer/effects.ts';
-import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { createEffects } from '../../../../../src/payment/relayer/requests.ts';
+import { newest } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { newOperationJob } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { type TryOutOptions, tryOperation } from '../../../../../src/payment/settlers/relayer/try-out.ts';
+import { type TryOutOptions, tryOperation } from '../../../../../src/payment/relayer/requests.ts';
+import { newOperationJob } from '../../../../../src/payment/relayer/transactions.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { batchAnswer, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
-import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/settlers/relayer/plan.ts';
-import { tryOut } from '../../../../../src/payment/settlers/relayer/try-out.ts';
+import { tryOut } from '../../../../../src/payment/relayer/requests.ts';
+import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/relayer/sending.ts';
+import { batchAnswer, type Job, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';

@@ -3,7 +3,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { keccak256 } from '../../../../../src/lib/secp256k1.ts';
-import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
+import { createWallet } from '../../../../../src/payment/relayer/transactions.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 
 const random = seededRandom('wallet');

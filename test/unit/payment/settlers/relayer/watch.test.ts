@@ -1,9 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
-import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
-import { type Flight, newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
-import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
-import type { State } from '../../../../../src/payment/settlers/relayer/state.ts';
+import type { Ask, Effect, Event, State } from '../../../../../src/payment/relayer/state.ts';
+import { type Flight, type Job, newest } from '../../../../../src/payment/relayer/transactions.ts';
 import { feedAt, freshState, of, prices } from '../../../../support/usdc/relayer-machine.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 

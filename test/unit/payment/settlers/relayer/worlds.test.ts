@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { keccak256 } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { createRelayer } from '../../../../../src/payment/settlers/relayer/relayer.ts';
+import { createRelayer } from '../../../../../src/payment/relayer/relayer.ts';
 import { digestOf } from '../../../../support/usdc/world/digest.ts';
 import { type Journal, runWorld } from '../../../../support/usdc/world/run-world.ts';
 

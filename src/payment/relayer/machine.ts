@@ -1,13 +1,8 @@
-import type { Found } from '../../settler.ts';
-import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
-import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
-import { endExamined, examine } from './examination.ts';
-import type { Job, OperationJob } from './job.ts';
-import { dropNotes, takeNoted } from './notes.ts';
-import { mayOperate, resume, takeOperationFound, takeOperationTrial } from './operations.ts';
-import type { Reading } from './plan.ts';
+import type { Found } from '../settler.ts';
 import {
   closeRefused,
+  endExamined,
+  examine,
   examineRest,
   giveUpRound,
   openWindow,
@@ -17,23 +12,42 @@ import {
   startRound,
   takeSent,
   takeTrial,
-} from './round.ts';
-import type { Sorting, State } from './state.ts';
-import { banPayer, endRound, finish, finishOperation, requeue } from './verdicts.ts';
+} from './sending.ts';
+import type { Ask, Effect, Event, Moment, Reading, Sorting, State, Turn } from './state.ts';
+import type { Job, OperationJob } from './transactions.ts';
 import {
+  banPayer,
+  endMinedAlone,
+  endRound,
+  finish,
+  finishOperation,
+  reopen,
+  requeue,
+  sortByLogs,
+  sortByReadings,
+  suspectByBalance,
+  suspectByCode,
+} from './verdicts.ts';
+import {
+  dropNotes,
   fetchPast,
   giveBackLost,
   giveUpLook,
   look,
+  mayOperate,
   replace,
   resendLate,
   resendNoted,
+  resume,
   sentIn,
   startWatch,
   takeHead,
   takeLost,
+  takeNoted,
+  takeOperationFound,
+  takeOperationTrial,
   takeReceipts,
-} from './watch.ts';
+} from './watching.ts';
 
 /**
  * Makes every decision of the relayer: changes the state by one event and returns the effects to carry out. It has no clock and no promise. The same

@@ -1,11 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { GasBudget } from './gas-budget.ts';
-import type { GasReading } from './gas-watch.ts';
-import type { MinedCost, RailCost } from './mined-cost.ts';
+import type { GasBudget, GasReading, MinedCost, RailCost } from './gas.ts';
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;
-/** One transaction settles at most 250 payments (gas-model.ts). */
+/** One transaction settles at most 250 payments (gas.ts). */
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /** About 112,519 gas for a lone payment on Arc, less in a batch. The limit is 300,000. */
 const GAS_BOUNDS = [

@@ -1,15 +1,33 @@
-import type { RpcOutcome } from '../../../chain/rpc/wire.ts';
-import { type Receipt, readReceipt } from '../../usdc/evidence.ts';
-import { reopen, startSorting } from './doubts.ts';
-import type { Sent, Turn } from './events.ts';
-import { type Flight, jobsOf, loadOf, newest, type Transaction } from './flight.ts';
-import type { Job } from './job.ts';
-import { judgeReceipt, type Ruling } from './judge.ts';
-import { costOf, railCostsOf } from './mined-cost.ts';
-import { markSent, note } from './notes.ts';
-import { doubtLost, endMined } from './operations.ts';
-import type { Sorting } from './state.ts';
-import { apply } from './verdicts.ts';
+import type { RpcOutcome } from '../../chain/rpc/wire.ts';
+import type { OperationDone, OperationFailed } from '../operation.ts';
+import { type Receipt, readReceipt } from '../usdc/evidence.ts';
+import { isRevert } from '../usdc/payer-reads.ts';
+import type { Procedure, Sent, Sorting, State, Turn } from './state.ts';
+import {
+  costOf,
+  type Doubt,
+  type Flight,
+  type Job,
+  jobsOf,
+  loadOf,
+  newest,
+  type OperationJob,
+  railCostsOf,
+  type Transaction,
+} from './transactions.ts';
+import {
+  apply,
+  endRound,
+  finish,
+  finishOperation,
+  isPending,
+  judgeReceipt,
+  RETRY_MS,
+  type Ruling,
+  reopen,
+  startSorting,
+  UNRESOLVED_MS,
+} from './verdicts.ts';
 
 /** In milliseconds: six blocks on Arc. A transaction that has no receipt after that is looked up and sent to every provider. */
 const LATE_MS = 3000;
@@ -180,4 +198,165 @@ export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
 export function takeLost(turn: Turn, sorting: Sorting): void {
   reopen(turn, sorting);
   replaceStuck(turn);
+}
+
+/** Asks for the newest transactions of these flights to be written to disk. They must not be sent before. */
+export function note({ effects }: Turn, flights: readonly Flight[], procedure: Procedure): void {
+  effects.push({ kind: 'note', flights, for: procedure });
+}
+
+/**
+ * Returns the flights that may be sent: those whose jobs all still await settlement. If a job does not, its flight is signed again without it, all
+ * flights are noted again, and null is returned. The same holds for an operation that no longer awaits its end.
+ */
+export function takeNoted(
+  turn: Turn,
+  flights: readonly Flight[],
+  procedure: Procedure,
+  waiting: ReadonlySet<string>,
+): readonly Flight[] | null {
+  const changed = flights.filter((flight) => idsOf(flight).some((id) => !waiting.has(id)));
+  if (changed.length === 0) return flights;
+  const empty = changed.filter((flight) => !leaveOut(turn, flight, waiting));
+  const going = flights.filter((flight) => !empty.includes(flight));
+  note(turn, going, procedure);
+  return null;
+}
+
+function idsOf(flight: Flight): string[] {
+  const { jobs, operationJob } = newest(flight);
+  return [...jobs.map(({ intent }) => intent.id), ...(operationJob ? [operationJob.operation.id] : [])];
+}
+
+/** Signs a flight again without the jobs that no longer wait. False when no job is left and the transaction is removed. */
+function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boolean {
+  const { flights } = turn.state;
+  const { jobs, operationJob } = newest(flight);
+  if (operationJob) finishOperation(turn, operationJob, { kind: 'unknown' });
+  const left = jobs.filter(({ intent }) => waiting.has(intent.id));
+  for (const job of jobs) if (!left.includes(job)) finish(turn, job, { kind: 'unknown' });
+  if (left.length > 0) flights.replaceUnsent(flight, left);
+  else flights.dropUnsent(flight);
+  return left.length > 0;
+}
+
+/** Removes the newest transactions of these flights, because they could not be written to disk. */
+export function dropNotes({ state }: Turn, flights: readonly Flight[]): void {
+  for (const flight of flights) state.flights.dropUnsent(flight);
+}
+
+/** Marks these flights as sent. From then on a third party may hold their authorizations. Returns the raw transactions to send. */
+export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
+  for (const flight of flights) {
+    flight.sentMs = now.nowMs;
+    const { jobs, operationJob } = newest(flight);
+    for (const job of jobs) job.nonces.add(flight.nonce);
+    operationJob?.nonces.add(flight.nonce);
+  }
+  return flights.map((flight) => newest(flight).raw);
+}
+
+/** In milliseconds. An operation that is queued for longer goes before waiting payments. A steady stream of payments would hold it up for ever. */
+const OVERDUE_MS = 5000;
+const TRANSACTION_REVERTED = 'the transaction reverted';
+const NO_EVENT = 'the transaction was mined without the event';
+
+/** Whether an operation may go to the sender. One is in flight at a time, so that operations never fill a block before payments. */
+export function mayOperate({ operations, flights }: Pick<State, 'operations' | 'flights'>): boolean {
+  return operations.length > 0 && !flights.all().some((flight) => newest(flight).operationJob !== null);
+}
+
+/** Takes the next operation from its queue; null when there is none or payments go first. */
+export function takeOperation({ state, now }: Turn): OperationJob | null {
+  const [next] = state.operations;
+  if (!next || !mayOperate(state)) return null;
+  if (state.queue.length > 0 && now.nowMs - next.queuedMs <= OVERDUE_MS) return null;
+  state.operations.shift();
+  return next;
+}
+
+/** Asks for a simulation. An operation that only a mined transaction can end is sent without one. */
+export function tryOperation(turn: Turn, job: OperationJob): void {
+  if (job.mustSend) launch(turn, job);
+  else turn.effects.push({ kind: 'tryOperation', job, gasPrice: turn.now.prices.gasPrice });
+}
+
+/** Takes the simulation's answer; null when the chain gave none. An operation that no node has seen fails when the contract refuses it. */
+export function takeOperationTrial(turn: Turn, job: OperationJob, outcome: RpcOutcome | null): void {
+  if (outcome && 'result' in outcome) {
+    job.unresolvedMs = null;
+    return void launch(turn, job);
+  }
+  endRound(turn);
+  if (!outcome || !isRevert(outcome.error)) return void hold(turn, job, null);
+  const reason = outcome.error.message;
+  const isUnsent = job.nonces.size === 0 && !job.operation.broadcast;
+  if (isUnsent) finishOperation(turn, job, { kind: 'failed', reason });
+  else doubt(turn, job, { after: 'refused', reason });
+}
+
+function launch(turn: Turn, job: OperationJob): void {
+  note(turn, [turn.state.flights.openOperation(job, turn.now.prices)], 'round');
+}
+
+/** Ends an operation by the event in its mined transaction. Without the event, the chain is asked whether another transaction did the same. */
+export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void {
+  const done = job.operation.readReceipt(receipt);
+  if (done) finishOperation(turn, job, done);
+  else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
+}
+
+/** Looks up the operations of flights that were closed without a receipt. */
+export function doubtLost(turn: Turn, flights: readonly Flight[]): void {
+  for (const flight of flights) {
+    const { operationJob } = newest(flight);
+    if (operationJob) doubt(turn, operationJob, { after: 'lost' });
+  }
+}
+
+function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
+  if (!job.ended) effects.push({ kind: 'lookUpOperation', job, for: why });
+}
+
+/**
+ * Takes the chain's answer about an operation:
+ * 1. The chain shows its end: ended so, and never sent again.
+ * 2. The chain cannot be read: the operation waits and is looked up again.
+ * 3. Its flight was given back: queued.
+ * 4. Refused or mined in vain, and another transaction with it may still be mined: sent again, whatever a simulation says, until none can.
+ * 5. Otherwise failed.
+ */
+export function takeOperationFound(
+  turn: Turn,
+  job: OperationJob,
+  why: Doubt,
+  found: OperationDone | OperationFailed | null | 'unreadable',
+): void {
+  if (job.ended) return;
+  if (found === 'unreadable') return void hold(turn, job, why);
+  job.unresolvedMs = null;
+  if (found) return void finishOperation(turn, job, found);
+  const isOut = isPending(turn, job) || (why.after === 'refused' && job.operation.broadcast);
+  if (why.after !== 'lost' && !isOut) return void finishOperation(turn, job, { kind: 'failed', reason: why.reason });
+  if (why.after !== 'lost') job.mustSend = true;
+  queue(turn, job);
+}
+
+/** Goes on after a pause: looks the operation up again, or queues it. */
+export function resume(turn: Turn, job: OperationJob, why: Doubt | null): void {
+  if (job.ended || turn.state.stopping) return;
+  if (why) doubt(turn, job, why);
+  else queue(turn, job);
+}
+
+function queue({ state, now }: Turn, job: OperationJob): void {
+  job.queuedMs = now.nowMs;
+  state.operations.push(job);
+}
+
+/** Lets an operation wait while the chain cannot be read. After UNRESOLVED_MS it ends as unknown. */
+function hold(turn: Turn, job: OperationJob, why: Doubt | null): void {
+  job.unresolvedMs ??= turn.now.nowMs;
+  if (turn.now.nowMs - job.unresolvedMs > UNRESOLVED_MS) return void finishOperation(turn, job, { kind: 'unknown' });
+  turn.effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'operation', job, why } });
 }

@@ -1,0 +1,429 @@
+import { z } from 'zod';
+import type { RpcCall } from '../../chain/rpc/call.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { parseAnswer, quantity, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
+import type { DailyGas } from '../../config/relayer.ts';
+import { isoDate } from '../../lib/calendar.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { formatNative } from '../../lib/units.ts';
+import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
+import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
+import { SETTLE_GAS } from '../usdc/token.ts';
+
+/** Fees are read at most this often, in milliseconds. On Arc they move by at most 2 % per block. */
+const MAX_AGE_MS = 2000;
+/** In milliseconds. An offer of twice the base fee covers 35 full blocks in a row on Arc, 17 s. Until then no round waits for newer prices. */
+const GOOD_MS = 15_000;
+/** Enough to be mined at once. The base fee is nearly all of the price: this is 0.1 gwei, the base fee is 20 gwei on Arc. */
+const PRIORITY_FEE_WEI = 100_000_000n;
+/** A late transaction is never offered more than this many times today's offer. */
+const CEILING = 4n;
+
+/**
+ * A base fee of more than this many times the last one is asked of another provider. On Arc 35 full blocks in a row
+ * double it.
+ */
+const JUMP = 2n;
+
+/** What a transaction offers per unit of gas, in wei. */
+export interface Price {
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** The price of gas by one read of the newest block. The object never changes. */
+export interface Prices {
+  /** The newest block's gas limit. */
+  readonly blockGas: bigint;
+  /** The current price of one unit of gas, in wei; 0 before the first read. */
+  readonly gasPrice: bigint;
+  /** What a new transaction offers. */
+  readonly offer: Price;
+  /** Whether a waiting transaction covers the next block's base fee, which is at most 2 % higher. */
+  covers(price: Price): boolean;
+  /**
+   * The price of a replacement: a quarter more for both fees, because nodes require at least a tenth more of each, and never less than today's offer.
+   * Null above the ceiling.
+   */
+  above(waiting: Price): Price | null;
+}
+
+/** Computes the prices of a block from its base fee, in wei, and its gas limit. */
+export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
+  // The part of the maximum above the base fee is not charged.
+  const offer: Price = { maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI, maxPriorityFeePerGas: PRIORITY_FEE_WEI };
+  return {
+    ...{ blockGas, offer, gasPrice: baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI },
+    covers: ({ maxFeePerGas }) => maxFeePerGas * 50n >= baseFee * 51n,
+    above: (waiting) => {
+      const raised = {
+        maxFeePerGas: most(offer.maxFeePerGas, (waiting.maxFeePerGas * 5n) / 4n),
+        maxPriorityFeePerGas: most(offer.maxPriorityFeePerGas, (waiting.maxPriorityFeePerGas * 5n) / 4n),
+      };
+      return raised.maxFeePerGas > CEILING * offer.maxFeePerGas ? null : raised;
+    },
+  };
+}
+
+const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
+
+/** Reads what the relayer offers for gas, and a block's gas limit. */
+export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
+  let baseFee = 0n;
+  let prices = pricesAt(baseFee, 0n);
+  let atMs = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | null = null;
+
+  async function readFrom(turn: number): Promise<z.output<typeof newestBlock>> {
+    const raw = await chain.request('eth_getBlockByNumber', ['latest', false], { signal, turn });
+    return parseAnswer(newestBlock, raw, 'newest block');
+  }
+
+  /**
+   * A base fee that has doubled would stop sales by the day's budget, on one provider's word. So another is asked, and
+   * the lower one counts.
+   */
+  async function read(): Promise<void> {
+    const block = await readFrom(0);
+    const { baseFeePerGas: own, gasLimit } = block;
+    const isSudden = chain.agreed.witnesses > 1 && own > JUMP * baseFee;
+    const other = isSudden ? await readFrom(1).catch(() => block) : block;
+    baseFee = least(other.baseFeePerGas, own);
+    prices = pricesAt(baseFee, gasLimit);
+    atMs = clock.nowMs();
+  }
+
+  async function refresh(): Promise<void> {
+    if (clock.nowMs() - atMs <= MAX_AGE_MS) return;
+    reading ??= read().finally(() => {
+      reading = null;
+    });
+    await reading;
+  }
+
+  return {
+    refresh,
+    /**
+     * Resolves at once while the last prices are younger than GOOD_MS, and reads newer ones in the background. So a lone buyer does not wait for that
+     * read.
+     */
+    async ready(): Promise<void> {
+      if (clock.nowMs() - atMs > GOOD_MS) return refresh();
+      // The next call tries again.
+      void refresh().catch(() => {});
+    },
+    /** The last prices. All prices are 0 before the first read. */
+    prices: (): Prices => prices,
+  };
+}
+
+export type Fees = ReturnType<typeof createFees>;
+
+const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/** Gas of a batch apart from its payments: the transaction, the loop and its arrays. */
+const BATCH_BASE = 60_000n;
+/** Gas of one plain transfer in a batch before the first batch was seen. A lone transfer uses about 0.11M on Arc (facts of the live chain). */
+const FIRST_GUESS = 150_000n;
+const LEAST = 50_000n;
+/** A batch uses four fifths of its gas limit. So two batches fit into a block when each has at most five ninths of it as its limit. */
+const PAIR_NUMERATOR = 5n;
+const PAIR_DENOMINATOR = 9n;
+/**
+ * The highest gas limit of a transaction (EIP-7825, in force since Osaka, whose rules Arc has). A pool accepts at most 128 KiB per transaction (480
+ * bytes a payment).
+ */
+const MOST_GAS = 2n ** 24n;
+const MOST_PAYMENTS = 250;
+/** Even after many failed batches, this many payments still go together. Smaller batches would cost more than the gas that a griefer wastes. */
+const LEAST_TOGETHER = 8;
+
+/** The payments of a transaction: plain transfers, and payments with a call of their own. */
+export interface Load {
+  readonly transfers: number;
+  readonly calls: number;
+}
+
+/**
+ * Sets the gas limits of settlements. A lone settlement has a fixed limit. A batch has the sum of its payments' budgets. A transfer's budget is a
+ * quarter more than the highest gas per transfer of recent batches. A call's budget is fixed. `sharePercent` is the part of a block that one
+ * transaction may take.
+ */
+export function createGasModel(sharePercent: number) {
+  let each = FIRST_GUESS;
+  // Reduced while batches fail. A gas griefer can waste at most the gas limit of its batch.
+  let together = Number.POSITIVE_INFINITY;
+
+  const ceiling = (gas: bigint): bigint => (gas < MOST_GAS ? gas : MOST_GAS);
+
+  function within(gas: bigint): number {
+    const payments = Number((ceiling(gas) - BATCH_BASE) / each);
+    return Math.min(MOST_PAYMENTS, Math.max(1, payments));
+  }
+
+  return {
+    limit: ({ transfers, calls }: Load): bigint => {
+      if (transfers + calls === 1) return calls === 1 ? LONE_CALL_GAS : SETTLE_GAS;
+      return BATCH_BASE + BigInt(transfers) * each + BigInt(calls) * CALL_GAS;
+    },
+    /** How many transfers of a batch a call replaces: as many as have its budget together. */
+    callWeight: (): number => Number((CALL_GAS + each - 1n) / each),
+    /** The highest gas limit of one transaction. */
+    ceiling,
+    /** The expected gas of one transfer in a batch. */
+    expected: (): bigint => (each * 4n) / 5n,
+    /** The same for a call. */
+    expectedCall: (): bigint => (CALL_GAS * 4n) / 5n,
+    /**
+     * The most transfers that one transaction holds while `waiting` transfers wait. A call counts as `callWeight` transfers. When they need several
+     * transactions, two of them fit into a block.
+     */
+    most(blockGas: bigint, waiting: number): number {
+      const budget = (blockGas * BigInt(sharePercent)) / 100n;
+      const pair = (blockGas * PAIR_NUMERATOR) / PAIR_DENOMINATOR;
+      const one = within(budget);
+      return Math.min(together, waiting <= one ? one : within(budget < pair ? budget : pair));
+    },
+    /**
+     * Learns from a batch in which every payment was settled. Other batches use more or less gas than usual. A batch with calls shows nothing about
+     * the gas of a transfer.
+     */
+    learn(gasUsed: bigint, { transfers, calls }: Load): void {
+      together *= 2;
+      if (calls > 0) return;
+      const seen = (((gasUsed - 21_000n) / BigInt(transfers)) * 5n) / 4n;
+      // The budget rises at once and falls slowly, because a limit that is too high costs nothing.
+      each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
+    },
+    /** Learns from a batch that used up its gas. A payer wasted it, or the budgets were too small. */
+    failedBatch(payments: number): void {
+      together = Math.max(LEAST_TOGETHER, Math.floor(Math.min(together, payments) / 2));
+      each = bounded((each * 5n) / 4n);
+    },
+  };
+}
+
+export type GasModel = ReturnType<typeof createGasModel>;
+
+function bounded(gas: bigint): bigint {
+  if (gas < LEAST) return LEAST;
+  return gas > SETTLE_GAS ? SETTLE_GAS : gas;
+}
+
+/**
+ * Settlements that the relayer must be able to pay before another call is sold. They are counted at twice the gas price, because that is what a
+ * transaction offers.
+ */
+const RESERVE_SETTLEMENTS = 10n;
+
+/** The last read of the relayer's balance, in wei. */
+export interface GasReading {
+  readonly balanceWei: bigint;
+  /** Per unit of gas. */
+  readonly gasPriceWei: bigint;
+  /** Sales stop below this balance. */
+  readonly neededWei: bigint;
+  readonly relayer: `0x${string}`;
+}
+
+interface GasWatchOptions {
+  readonly chain: ChainClient;
+  readonly relayer: `0x${string}`;
+  readonly onReading?: ((reading: GasReading) => void) | undefined;
+  /** Is told when the relayer has become short of gas, at the first reading too, and when it has enough again. */
+  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** What the balance has above what is needed, in wei; below zero where it is too little. */
+const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
+
+/** Tells the log of each change between short and enough. It may name what the public detail may not. */
+function createTelling(log: GasWatchOptions['log']) {
+  let wasShort = false;
+  return (reading: GasReading, expectedWei: bigint): void => {
+    const isShort = slackOf(reading) < 2n * expectedWei;
+    if (isShort === wasShort) return;
+    wasShort = isShort;
+    const { relayer, balanceWei, neededWei } = reading;
+    const balanceUsdc = formatNative(balanceWei);
+    const detail = { relayer, balanceUsdc, neededUsdc: formatNative(neededWei + 2n * expectedWei) };
+    if (isShort) log.warn(detail, 'the relayer is short of gas, and sales stop: send USDC to its address');
+    else log.info(detail, 'the relayer has enough gas again');
+  };
+}
+
+/** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
+export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptions) {
+  let latest: GasReading | null = null;
+  const tell = createTelling(log);
+  const questions: readonly RpcCall[] = [
+    { method: 'eth_getBalance', params: [relayer, 'latest'] },
+    { method: 'eth_gasPrice', params: [] },
+  ];
+
+  function readingOf([balance, price]: readonly RpcOutcome[]): GasReading {
+    const balanceWei = readOutcome(balance, quantity, 'relayer’s balance');
+    const gasPriceWei = readOutcome(price, quantity, 'gas price');
+    return { balanceWei, gasPriceWei, neededWei: gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS, relayer };
+  }
+
+  /** The second lowest of the readings of all hosts, so that two must say that it is too little; a lone one's own. */
+  async function secondLowest(first: GasReading): Promise<GasReading> {
+    const heard = await chain.each(questions).catch(() => []);
+    const readings = heard.flatMap((outcomes) => {
+      try {
+        return [readingOf(outcomes)];
+      } catch {
+        return [];
+      }
+    });
+    const [lowest = first, second] = readings.sort((one, other) => (slackOf(one) < slackOf(other) ? -1 : 1));
+    return second ?? lowest;
+  }
+
+  return {
+    /**
+     * Reads the balance and the price. A reading that would stop sales counts once two providers give one, where two or
+     * more are configured. `expectedWei` is the expected cost of the open settlements. Rejects when the chain cannot be
+     * read; the last reading then stays.
+     */
+    async refresh(expectedWei = 0n): Promise<void> {
+      const first = readingOf(await chain.batch(questions));
+      const isShort = slackOf(first) < 2n * expectedWei;
+      latest = isShort && chain.agreed.witnesses > 1 ? await secondLowest(first) : first;
+      onReading?.(latest);
+      tell(latest, expectedWei);
+    },
+    /** Why nothing can be settled, or null. Null before the first reading too. `expectedWei` is the expected cost of the open settlements. */
+    shortage: (expectedWei = 0n): string | null =>
+      latest !== null && slackOf(latest) < 2n * expectedWei ? 'the relayer is short of gas' : null,
+    /**
+     * What everyone may see; null before the first reading. The address and the balance are in the metrics alone: they would tell a third party what it
+     * costs to stop the sales.
+     */
+    detail: (): string | null => latest && `gas for ${RESERVE_SETTLEMENTS} settlements is kept in reserve`,
+  };
+}
+
+/** Every UTC day has this length in Unix time. */
+const DAY_MS = 86_400_000;
+/** The token counts in millionths of a USDC, the chain's gas in units of 18 decimals. */
+const WEI_PER_UNIT = 10n ** 12n;
+
+interface GasBudgetOptions {
+  store: RelayerSpendingStore;
+  clock: Clock;
+  /** What may be spent on gas in a UTC day; null means no limit. */
+  daily: DailyGas | null;
+  /** Reads what the payments over the relayer brought in this UTC day, in USDC base units. */
+  incomeToday: () => Promise<bigint>;
+  /** What transactions that settled nothing may cost in a UTC day, in wei; null means no limit. */
+  dailyFailuresWei: bigint | null;
+  log: { error(detail: object, message: string): void };
+}
+
+/**
+ * Counts what the relayer spends on gas in a UTC day, across restarts. When the day's budget is used up, sales are refused before their handler runs.
+ * Calls that were sold before are still settled. Transactions that settled nothing have a budget of their own. When that is used up, accounts with
+ * code can no longer buy, because a contract can pass every simulation and fail in the block without a transaction of its own. A plain account must
+ * send a transaction each time.
+ * Both budgets are thresholds and no caps: what was sold or sent before one is used up is still settled, and is counted when it is mined.
+ */
+export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
+  let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
+
+  /** What this UTC day has cost. Every member asks it, because the day may be new. The date is formatted only then. */
+  function today() {
+    const nowMs = clock.nowMs();
+    const number = Math.floor(nowMs / DAY_MS);
+    if (number !== spent.number) spent = { day: isoDate(nowMs) ?? '', number, wei: 0n, failedWei: 0n };
+    return spent;
+  }
+
+  const allowance = createAllowance(terms, () => today().day);
+
+  return {
+    /** Loads what was spent today before this start. Must be awaited before the first sale. */
+    load: async (): Promise<void> => {
+      const on = today();
+      const { wei, failedWei } = await store.spentOn(on.day);
+      [on.wei, on.failedWei] = [wei, failedWei];
+      await allowance.refresh(wei);
+    },
+    /** Reads the day's income where it matters by now. Rejects when it cannot be read; what was read before stays. */
+    refresh: (expectedWei: bigint): Promise<void> => allowance.refresh(today().wei + expectedWei),
+    /** Counts a mined transaction. A failed write is logged, and the store then misses this transaction alone. */
+    note: ({ wei, failedWei, gasUsed, settled }: MinedCost): void => {
+      const on = today();
+      on.wei += wei;
+      on.failedWei += failedWei;
+      store
+        .add(on.day, { wei, failedWei, gas: gasUsed, transactions: 1, payments: settled })
+        .catch((error) => log.error({ err: error, wei: String(wei) }, 'the cost of a settlement was not stored'));
+    },
+    /** Spent in this UTC day, in wei. */
+    spentWei: (): bigint => today().wei,
+    /** Spent in this UTC day on transactions that settled nothing, in wei. */
+    failedWei: (): bigint => today().failedWei,
+    /** What may be spent in this UTC day, in wei, by the income that was read last. Null means no limit. */
+    dailyWei: allowance.wei,
+    dailyFailuresWei,
+    /** Why accounts with code cannot buy today, or null. */
+    refusesCode: (): string | null =>
+      dailyFailuresWei !== null && today().failedWei >= dailyFailuresWei
+        ? 'the day’s budget for settlements that fail is used up'
+        : null,
+    /** Why nothing more is sold today, or null. `expectedWei` is the expected cost of the open settlements. */
+    refusal: (expectedWei: bigint): string | null => {
+      const dailyWei = allowance.wei();
+      return dailyWei !== null && today().wei + expectedWei >= dailyWei ? 'the day’s gas budget is used up' : null;
+    },
+  };
+}
+
+/**
+ * What the day's gas may cost. The income is read from the ledger, because other processes earn it too. It is read only
+ * once half of what may be spent is spent: a relayer that earns its gas then reads it a few times a day.
+ */
+function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
+  let income = { day: '', wei: 0n };
+
+  function wei(): bigint | null {
+    if (daily === null) return null;
+    return daily.wei + (income.day === today() ? income.wei : 0n);
+  }
+
+  return {
+    wei,
+    refresh: async (spentWei: bigint): Promise<void> => {
+      if (!daily?.plusIncome || 2n * spentWei < (wei() ?? 0n)) return;
+      const day = today();
+      income = { day, wei: (await incomeToday()) * WEI_PER_UNIT };
+    },
+  };
+}
+
+export type GasBudget = ReturnType<typeof createGasBudget>;
+
+/** What one mined transaction of the relayer cost, and what it settled. */
+export interface MinedCost {
+  readonly wei: bigint;
+  readonly gasUsed: bigint;
+  /** The price that was paid per unit of gas, in wei. */
+  readonly gasPrice: bigint;
+  /** How many payments it contained, and how many of them it settled. 0 and 0 for an operation. */
+  readonly payments: number;
+  readonly settled: number;
+  /** The part of its cost for payments that it did not settle, in wei. */
+  readonly failedWei: bigint;
+}
+
+/** What one mined transaction cost one rail, and what it settled for that rail. */
+export interface RailCost {
+  readonly rail: string;
+  readonly wei: number;
+  readonly gasUsed: number;
+  /** How many payments of the rail it settled. 0 for an operation. */
+  readonly settled: number;
+}

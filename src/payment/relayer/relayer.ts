@@ -1,0 +1,253 @@
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { createHeads } from '../../chain/rpc/heads.ts';
+import type { Config } from '../../config.ts';
+import { allTried } from '../../lib/all-tried.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
+import type { Operation, OperationOutcome } from '../operation.ts';
+import type { Intent, Outcome, Relaying, Settler } from '../settler.ts';
+import type { ChainCheck } from '../usdc/checks.ts';
+import type { Evidence } from '../usdc/evidence.ts';
+import { bannedPayers, isBanned } from '../usdc/payer-reads.ts';
+import type { TokenWatch } from '../usdc/token-watch.ts';
+import { createFees, createGasBudget, createGasWatch, type MinedCost, type RailCost } from './gas.ts';
+import { hasStopped, step } from './machine.ts';
+import type { RelayerMetrics } from './metrics.ts';
+import { createEffects, type Effects } from './requests.ts';
+import { createState, type Effect, type Event, type Moment, type State } from './state.ts';
+import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';
+
+const BANNED = 'its payments cost gas and move nothing';
+
+/** The parts and settings of the relayer. */
+export interface RelayerOptions {
+  chain: ChainClient;
+  check: Pick<ChainCheck, 'read' | 'balanceAt'>;
+  usdc: `0x${string}`;
+  wallet: Wallet;
+  evidence: Pick<Evidence, 'lookup'>;
+  /** Checks whether the token would let any payment through. */
+  token: Pick<TokenWatch, 'check'>;
+  /** Whether failures have used up today's budget, so that each payment is simulated before it is sent. */
+  isCareful(): boolean;
+  clock: Clock;
+  /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes the next request come at once. */
+  pollMs: number;
+  /** The batch window, in milliseconds: while a transaction is in flight, a new job waits at most this long for others that share its transaction. */
+  batchWindowMs: number;
+  /** The part of a block that one transaction may take, in percent. */
+  blockSharePercent: number;
+  /** Milliseconds after which an open job stops further sales. */
+  stallMs: number;
+  /** Calls `listener` at each new block. Returns a function that stops it. */
+  onHead(listener: () => void): () => void;
+  /** Writes the transactions to disk before they are broadcast. Returns the ids that still await settlement. The others must not be sent. */
+  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  /** Called for each of our transactions that was mined, with the same cost by rail. It must not throw. */
+  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
+  log: { warn(detail: object, message: string): void };
+}
+
+/** Our own settler, its entrance for operations, and its expected cost. */
+export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
+  /** The expected cost of the open settlements and operations, in wei. */
+  expectedWei(): bigint;
+}
+
+/**
+ * Our own settler: one key, one queue, one sequence of nonces. When the sender is free, it sends all waiting jobs in as few transactions as the gas
+ * allows. It reads each outcome from the logs of mined transactions. A job ends when the chain shows its end. Sending an authorization twice wastes
+ * gas but no money, because its nonce moves money once.
+ */
+export function createRelayer(options: RelayerOptions): Relayer {
+  const { chain, wallet, clock, stallMs } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const fees = createFees(chain, clock, signal);
+  const state = createState(options);
+  const effects = createEffects({ ...options, fees, relayer: wallet.address, signal });
+  const moment = (): Moment => ({ nowMs: clock.nowMs(), prices: fees.prices(), isCareful: options.isCareful() });
+  const driver = createDriver({ ...options, state, effects, moment });
+
+  function isLate(): boolean {
+    const [oldest] = state.open;
+    return oldest !== undefined && clock.nowMs() - oldest.sinceMs > stallMs;
+  }
+
+  function expectedGas(): bigint {
+    const { open, openCalls, openOperations, gas } = state;
+    let expected = BigInt(open.size - openCalls) * gas.expected() + BigInt(openCalls) * gas.expectedCall();
+    for (const { operation } of openOperations) expected += operation.gas;
+    return expected;
+  }
+
+  return {
+    settle: driver.submit,
+    operate: driver.operate,
+    unavailable: () => {
+      if (state.stopping) return 'the service is stopping';
+      return isLate() ? 'earlier settlements are late' : null;
+    },
+    refuses: (payer) => (isBanned(state.bans, bytesToHex(payer), clock.nowMs()) ? BANNED : null),
+    refused: () => bannedPayers(state.bans, clock.nowMs()).map((payer) => [payer, BANNED]),
+    expectedWei: () => expectedGas() * fees.prices().gasPrice,
+    stop: () => driver.stop(() => stopping.abort()),
+  };
+}
+
+/** What our relayer is opened with. */
+interface RelayingOptions {
+  config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
+  token: TokenWatch;
+  chain: ChainClient;
+  wallet: Wallet;
+  check: ChainCheck;
+  evidence: Evidence;
+  noteBroadcast: RelayerOptions['noteBroadcast'];
+  /** What our relayer has spent, day by day. */
+  spending: RelayerSpendingStore;
+  /** Reads what the payments over the relayer brought in this UTC day, in USDC base units. */
+  incomeToday: () => Promise<bigint>;
+  metrics?: RelayerMetrics | undefined;
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Opens our relayer with its source of heads, its gas watch and its gas budget. Its settler may be stopped more than once. */
+export function createRelaying(options: RelayingOptions): Relaying {
+  const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
+  const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
+  const { dailyGas: daily, dailyFailuresWei } = config.relayer;
+  const { spending: store, incomeToday } = options;
+  const budget = createGasBudget({ store, clock, daily, incomeToday, dailyFailuresWei, log });
+  metrics?.watchBudget(budget);
+  const heads = createHeads(config.collector.wsUrls, log);
+  const relayer = createRelayer({
+    chain,
+    check,
+    usdc: config.network.usdc,
+    wallet,
+    evidence,
+    token,
+    isCareful: () => budget.refusesCode() !== null,
+    clock,
+    noteBroadcast,
+    log,
+    pollMs: config.receiptPollMs,
+    batchWindowMs: config.relayer.batchWindowMs,
+    blockSharePercent: config.relayer.blockSharePercent,
+    stallMs: config.settleWaitMs,
+    onHead: heads.listen,
+    onMined: (cost, rails) => {
+      budget.note(cost);
+      metrics?.mined(cost, rails);
+    },
+  });
+  const cannotSend = () => relayer.unavailable() ?? token.refusal() ?? gas.shortage(relayer.expectedWei());
+  let stopped: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    await relayer.stop();
+    heads.close();
+  };
+  const settler = {
+    ...relayer,
+    unavailable: () => cannotSend() ?? budget.refusal(relayer.expectedWei()),
+    cannotSend,
+    refusesCode: budget.refusesCode,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+  const refresh = () => allTried([gas.refresh(relayer.expectedWei()), budget.refresh(relayer.expectedWei())]);
+  return { settler, operate: relayer.operate, load: budget.load, refresh, detail: gas.detail };
+}
+
+interface DriverOptions {
+  readonly state: State;
+  readonly effects: Effects;
+  moment(): Moment;
+  onHead(listener: () => void): () => void;
+  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/** Runs the machine. Feeds it one event after the other, carries out its effects concurrently, and feeds each answer back as one event. */
+function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
+  const ends = createEnds<Job, Outcome>();
+  const operationEnds = createEnds<OperationJob, OperationOutcome>();
+  let stopListening = (): void => {};
+  let whenStopped = (): void => {};
+
+  function feed(event: Event): void {
+    for (const effect of step(state, event, moment())) carryOut(effect);
+    if (hasStopped(state)) whenStopped();
+  }
+
+  function carryOut(effect: Effect): void {
+    switch (effect.kind) {
+      case 'end':
+        return void ends.end(effect.job, effect.outcome);
+      case 'endOperation':
+        return void operationEnds.end(effect.job, effect.outcome);
+      case 'resendEverywhere':
+        return void effects.resendEverywhere(effect.raws);
+      case 'wake':
+        return void effects.wake(effect.timer);
+      case 'listen':
+        stopListening = onHead(() => feed({ kind: 'head' }));
+        return;
+      case 'stopListening':
+        return void stopListening();
+      case 'report':
+        return void onMined(effect.cost, effect.rails);
+      case 'warn':
+        return void log.warn(effect.detail, effect.message);
+      default:
+        effects.ask(effect).then(feed, (error) => feed({ kind: 'failed', effect, error }));
+    }
+  }
+
+  return {
+    /** Returns one promise of an outcome for each intent, in order. */
+    submit(intents: readonly Intent[]): Promise<Outcome>[] {
+      const jobs = intents.map((intent) => newJob(intent, moment().nowMs));
+      const outcomes = jobs.map(ends.of);
+      feed({ kind: 'submitted', jobs });
+      return outcomes;
+    },
+    /** Returns a promise of the operation's outcome. It never rejects. */
+    operate(operation: Operation): Promise<OperationOutcome> {
+      const job = newOperationJob(operation, moment().nowMs);
+      const outcome = operationEnds.of(job);
+      feed({ kind: 'operated', job });
+      return outcome;
+    },
+    /** Resolves once the running work has ended. Open jobs end as unknown. `abort` cuts waits and requests short. */
+    async stop(abort: () => void): Promise<void> {
+      const { promise: stopped, resolve } = Promise.withResolvers<void>();
+      whenStopped = resolve;
+      feed({ kind: 'stopped' });
+      abort();
+      await stopped;
+    },
+  };
+}
+
+/** The promises of jobs that have not ended. */
+function createEnds<J, O>() {
+  const ends = new Map<J, (outcome: O) => void>();
+
+  return {
+    of: (job: J): Promise<O> => new Promise((end) => void ends.set(job, end)),
+    end(job: J, outcome: O): void {
+      ends.get(job)?.(outcome);
+      ends.delete(job);
+    },
+  };
+}

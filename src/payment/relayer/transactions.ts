@@ -1,0 +1,375 @@
+import { decodeFunctionResult, encodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { rlpBytes, rlpInteger, rlpList } from '../../lib/rlp.ts';
+import { addressOf, keccak256, signDigest } from '../../lib/secp256k1.ts';
+import type { Operation } from '../operation.ts';
+import type { Intent } from '../settler.ts';
+import { type SettleCall, settleCall } from '../usdc/checks.ts';
+import type { Receipt } from '../usdc/evidence.ts';
+import { bytesWords, hexWord } from '../usdc/token.ts';
+import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
+
+/** One intent in the relayer. */
+export interface Job {
+  readonly intent: Intent;
+  /** When the intent was submitted, and when it last joined the queue, in Unix milliseconds. */
+  readonly sinceMs: number;
+  queuedMs: number;
+  ended: boolean;
+  /** How many payments its transaction may hold. Halved after a batch that did not settle it. 1 for payers with code. */
+  maxGroup: number;
+  /** The relayer's nonces under which it may have been sent to a node. */
+  readonly nonces: Set<number>;
+  /** Whether its payer was ever seen with code. */
+  hasCode: boolean;
+  /** Whether it was in a batch that used up its gas. */
+  wasInFailedBatch: boolean;
+  /** Whether only a mined transaction can show its end. It is then sent alone, even if a simulation refuses it. */
+  mustSend: boolean;
+  /** How often in a row the read of its payer failed. */
+  unread: number;
+  /** Since when the chain cannot show its end, in Unix milliseconds. Such a job is looked up before it is sent again. */
+  unresolvedMs: number | null;
+}
+
+/** Makes the job of a new intent. */
+export function newJob(intent: Intent, nowMs: number): Job {
+  return {
+    ...{ intent, sinceMs: nowMs, queuedMs: nowMs, ended: false },
+    // An account with code can fail the other payments of its batch.
+    ...{ maxGroup: intent.hasCode ? 1 : Number.MAX_SAFE_INTEGER, nonces: new Set(), unread: 0, unresolvedMs: null },
+    ...{ hasCode: intent.hasCode, wasInFailedBatch: false, mustSend: false },
+  };
+}
+
+/** One operation in the relayer. It is never in a transaction with anything else. */
+export interface OperationJob {
+  readonly operation: Operation;
+  /** When it last joined the queue, in Unix milliseconds. */
+  queuedMs: number;
+  ended: boolean;
+  /** The relayer's nonces under which it may have been sent to a node. */
+  readonly nonces: Set<number>;
+  /** Whether only a mined transaction can show its end. It is then sent even if a simulation refuses it. */
+  mustSend: boolean;
+  /** Since when the chain cannot be read about it, in Unix milliseconds. */
+  unresolvedMs: number | null;
+}
+
+/** Why an operation is looked up: a simulation refused it, a transaction with it was mined without its event, or its flight was given back. */
+export type Doubt = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
+
+/** Makes the job of a new operation. */
+export function newOperationJob(operation: Operation, nowMs: number): OperationJob {
+  return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };
+}
+
+/** A signed transaction and its jobs: payments, or one operation. */
+export interface Transaction extends Signed {
+  /** Empty for an operation. */
+  readonly jobs: readonly Job[];
+  /** Null for payments. */
+  readonly operationJob: OperationJob | null;
+  readonly gas: bigint;
+  readonly price: Price;
+}
+
+/** A nonce of the relayer that is in use, with its transaction and its replacements. Only one of them can be mined. */
+export interface Flight {
+  readonly nonce: number;
+  /** Oldest first, never empty. */
+  readonly transactions: Transaction[];
+  /** When the last of its transactions was sent, in Unix milliseconds; null before the first time. */
+  sentMs: number | null;
+  /** How often it was sent again because it was late. */
+  resends: number;
+}
+
+/** The transaction that was signed last. */
+export function newest(flight: Flight): Transaction {
+  const transaction = flight.transactions.at(-1);
+  if (!transaction) throw new Error('a flight without a transaction');
+  return transaction;
+}
+
+/** The jobs of all transactions of a flight. */
+export function jobsOf(flight: Flight): Job[] {
+  return [...new Set(flight.transactions.flatMap(({ jobs }) => jobs))];
+}
+
+/** How many of these payments are plain transfers, and how many have a call of their own. */
+export function loadOf(jobs: readonly Job[]): Load {
+  const calls = jobs.filter(({ intent }) => intent.call !== null).length;
+  return { transfers: jobs.length - calls, calls };
+}
+
+interface FlightsOptions {
+  usdc: `0x${string}`;
+  wallet: Pick<Wallet, 'sign'>;
+  nonces: Nonces;
+  gas: Pick<GasModel, 'limit'>;
+}
+
+/** What a transaction is signed for: payments, or one operation. */
+type Cargo = Pick<Transaction, 'jobs' | 'operationJob'>;
+
+/**
+ * Signs a transaction. One payment goes to its own contract directly, several go through Multicall3. An operation goes to its contract. The same
+ * cargo at the same nonce and price always gives the same transaction.
+ */
+function sign(options: FlightsOptions, nonce: number, { jobs, operationJob }: Cargo, price: Price): Transaction {
+  const { to, data, gas } = operationJob ? operationCall(operationJob) : paymentsCall(options, jobs);
+  const signed = options.wallet.sign({ to, data, gas, nonce, ...price });
+  return { ...signed, jobs, operationJob, gas, price };
+}
+
+function paymentsCall({ usdc, gas: model }: FlightsOptions, jobs: readonly Job[]): SettleCall {
+  const gas = model.limit(loadOf(jobs));
+  const calls = jobs.map(({ intent }) => settleCall(usdc, intent));
+  const [only] = calls;
+  return only && calls.length === 1 ? { ...only, gas } : { to: MULTICALL3, data: batchCalldata(calls), gas };
+}
+
+function operationCall({ operation: { to, data, gas } }: OperationJob): SettleCall {
+  return { to: bytesToHex(to), data: bytesToHex(data), gas };
+}
+
+/**
+ * The relayer's transactions in flight, by nonce. A flight stays until its nonce is used, or until no node has accepted a transaction under that
+ * nonce. A flight that was dropped earlier would leave a gap, and all later nonces would wait behind it.
+ */
+export function createFlights(options: FlightsOptions) {
+  const { nonces } = options;
+  const flights = new Map<number, Flight>();
+  // Prices that a node found too low for a nonce. Another transaction waits under that nonce: a third party's, or one of ours that this process does
+  // not remember.
+  const refused = new Map<number, Price>();
+
+  function priceUnder(nonce: number, prices: Prices): Price {
+    for (const past of refused.keys()) if (nonces.isPast(past)) refused.delete(past);
+    const tooLittle = refused.get(nonce);
+    return tooLittle ? (prices.above(tooLittle) ?? tooLittle) : prices.offer;
+  }
+
+  function close(flight: Flight): void {
+    if (flights.get(flight.nonce) === flight) flights.delete(flight.nonce);
+  }
+
+  /** Gives the lowest free nonce and signs for it. */
+  function openFor(cargo: Cargo, prices: Prices): Flight {
+    const nonce = nonces.next(new Set(flights.keys()));
+    const transactions = [sign(options, nonce, cargo, priceUnder(nonce, prices))];
+    const flight: Flight = { nonce, transactions, sentMs: null, resends: 0 };
+    flights.set(nonce, flight);
+    return flight;
+  }
+
+  return {
+    close,
+    all: (): Flight[] => [...flights.values()],
+    size: (): number => flights.size,
+    has: (flight: Flight): boolean => flights.get(flight.nonce) === flight,
+    open: (jobs: readonly Job[], prices: Prices): Flight => openFor({ jobs, operationJob: null }, prices),
+    openOperation: (operationJob: OperationJob, prices: Prices): Flight => openFor({ jobs: [], operationJob }, prices),
+    /** Notes that a node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
+    outbid: (flight: Flight): void => void refused.set(flight.nonce, newest(flight).price),
+    /** Removes the newest transaction, which was never sent. Frees the nonce when nothing else was sent under it. */
+    dropUnsent(flight: Flight): void {
+      flight.transactions.pop();
+      if (flight.transactions.length === 0) close(flight);
+    },
+    /** Signs again for these payments, in place of the newest transaction, which was never sent. */
+    replaceUnsent(flight: Flight, jobs: readonly Job[]): void {
+      const { price } = newest(flight);
+      flight.transactions.pop();
+      flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob: null }, price));
+    },
+    /** Signs a replacement with a higher fee, for these jobs or for the flight's operation. False when the fee would exceed the ceiling. */
+    replace(flight: Flight, jobs: readonly Job[], prices: Prices): boolean {
+      const { price: last, operationJob } = newest(flight);
+      const price = prices.above(last);
+      if (price) flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob }, price));
+      return price !== null;
+    },
+    /** Whether a lower nonce is free. Then the flight would wait for ever. */
+    isBehindGap: (flight: Flight): boolean => nonces.next(new Set(flights.keys())) < flight.nonce,
+  };
+}
+
+export type Flights = ReturnType<typeof createFlights>;
+
+/**
+ * Gives the relayer's nonces by one rule: the lowest nonce that the chain has not used and no transaction in flight holds. So a nonce that a node
+ * refused is given next, and no gap stays below a waiting transaction.
+ */
+export function createNonces() {
+  // Null until the chain is asked, and again when a third party may have used a nonce.
+  let floor: number | null = null;
+  // Known from our own receipts, which no node can take back.
+  let proven = 0;
+  let provenBlock = 0;
+
+  return {
+    known: (): boolean => floor !== null,
+    /** Takes a node's count of mined transactions. The node may lag behind or lie. */
+    learn(mined: number): void {
+      floor = Math.max(mined, proven);
+    },
+    /** Notes that our transaction with this nonce was mined in this block. All lower nonces were used by then. */
+    passed(nonce: number, block: number): void {
+      proven = Math.max(proven, nonce + 1);
+      provenBlock = Math.max(provenBlock, block);
+      if (floor !== null) floor = Math.max(floor, proven);
+    },
+    /** Whether no transaction under this nonce can still be mined. */
+    isPast: (nonce: number): boolean => nonce < proven,
+    /** At this block, each transaction under a past nonce is mined or can no longer be mined. */
+    provenBlock: (): number => provenBlock,
+    forget(): void {
+      floor = null;
+    },
+    next(held: ReadonlySet<number>): number {
+      if (floor === null) throw new Error('the chain was not asked for the nonce yet');
+      let nonce = floor;
+      while (held.has(nonce)) nonce++;
+      return nonce;
+    },
+  };
+}
+
+export type Nonces = ReturnType<typeof createNonces>;
+
+const abi = parseAbi([
+  'struct Call3 { address target; bool allowFailure; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
+]);
+
+/** Multicall3. It has the same address on Arc as on other chains. */
+export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
+
+const MAY_FAIL_AND_OFFSET = hexWord(1n) + hexWord(3n * 32n);
+const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
+
+/** Makes one call that settles many payments. A failed one does not fail the others. */
+export function batchCalldata(settling: readonly Pick<SettleCall, 'to' | 'data'>[]): `0x${string}` {
+  // Each call has the target, the permission to fail, and the offset of its calldata.
+  const calls = settling.map(
+    ({ to, data }) => hexWord(hexToBytes(to)) + MAY_FAIL_AND_OFFSET + bytesWords(hexToBytes(data)),
+  );
+  let offset = 32 * calls.length;
+  const offsets = calls.map((call) => {
+    const own = hexWord(BigInt(offset));
+    offset += call.length / 2;
+    return own;
+  });
+  const list = [hexWord(32n), hexWord(BigInt(calls.length)), ...offsets, ...calls];
+  return `${AGGREGATE3}${list.join('')}`;
+}
+
+/** Reads from the answer of a simulated call which of the batch's calls succeeded, in order. Throws when the answer has another form. */
+export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
+  const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
+  if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');
+  return results.map(({ success }) => success);
+}
+
+/** Makes the answer of a simulated batch whose calls ended like this, in order. `batchOutcomes` reads it. */
+export function batchAnswer(outcomes: readonly boolean[]): `0x${string}` {
+  const result = outcomes.map((success) => ({ success, returnData: '0x' as const }));
+  return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
+}
+
+/** The fields of a transaction of the relayer. Fees are in wei per unit of gas. */
+interface Call {
+  readonly to: `0x${string}`;
+  readonly data: `0x${string}`;
+  readonly gas: bigint;
+  readonly nonce: number;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** A transaction that is ready to send. Its hash is known before it is sent. */
+interface Signed {
+  readonly raw: `0x${string}`;
+  readonly hash: `0x${string}`;
+}
+
+/** EIP-2718's type number of an EIP-1559 transaction. It precedes the fields. */
+const TYPE = Buffer.from([2]);
+
+/**
+ * The key that pays the gas. It signs with the native library and encodes transactions byte by byte. In JavaScript, a signature blocks the event loop
+ * for milliseconds, and so does a library's encoding of a transaction that settles hundreds of payments.
+ */
+export function createWallet(privateKey: `0x${string}`, chainId: number) {
+  const key = hexToBytes(privateKey);
+  const address = addressOf(key);
+
+  function sign({ to, data, gas, nonce, maxFeePerGas, maxPriorityFeePerGas }: Call): Signed {
+    const fields = [
+      ...[chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(rlpInteger),
+      rlpBytes(hexToBytes(to)),
+      // No value, and an empty access list after the data.
+      rlpInteger(0),
+      rlpBytes(hexToBytes(data)),
+      rlpList([]),
+    ];
+    const digest = keccak256(Buffer.concat([TYPE, rlpList(fields)]));
+    const { signature, recovery } = signDigest(digest, key);
+    const halves = [signature.subarray(0, 32), signature.subarray(32)].map((half) => BigInt(bytesToHex(half)));
+    const raw = Buffer.concat([TYPE, rlpList([...fields, ...[recovery, ...halves].map(rlpInteger)])]);
+    return { raw: bytesToHex(raw), hash: bytesToHex(keccak256(raw)) };
+  }
+
+  return { address, sign };
+}
+
+export type Wallet = ReturnType<typeof createWallet>;
+
+/**
+ * Computes the cost from the receipt. Its price of gas is one provider's word: no two are asked for it. Where it is
+ * missing, 0 or above the transaction's maximum, the maximum counts, because no transaction pays more or nothing.
+ */
+export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
+  const gasUsed = BigInt(receipt.gasUsed);
+  const said = BigInt(receipt.effectiveGasPrice ?? 0);
+  const gasPrice = said > 0n && said <= price.maxFeePerGas ? said : price.maxFeePerGas;
+  const payments = jobs.length;
+  const wei = gasUsed * gasPrice;
+  return {
+    wei,
+    gasUsed,
+    gasPrice,
+    payments,
+    settled,
+    failedWei: payments === 0 ? 0n : (wei * BigInt(payments - settled)) / BigInt(payments),
+  };
+}
+
+/** Parts of a shared transaction's gas: in a batch, a deposit into a channel used 97,504 and a transfer 48,700 (docs/benchmarks.md). */
+const SHARES = { call: 2, transfer: 1 };
+const UNNAMED = 'other';
+
+/** Splits a transaction's cost among the rails of its payments, or gives it to the rail of its operation. */
+export function railCostsOf(
+  { jobs, operationJob }: Transaction,
+  { wei, gasUsed }: Pick<MinedCost, 'wei' | 'gasUsed'>,
+  settled: ReadonlySet<Job>,
+): RailCost[] {
+  const parts = new Map<string, { share: number; settled: number }>();
+  const add = (rail = UNNAMED, share: number, paid: number): void => {
+    const before = parts.get(rail) ?? { share: 0, settled: 0 };
+    parts.set(rail, { share: before.share + share, settled: before.settled + paid });
+  };
+  if (operationJob) add(operationJob.operation.rail, 1, 0);
+  for (const job of jobs)
+    add(job.intent.rail, job.intent.call ? SHARES.call : SHARES.transfer, settled.has(job) ? 1 : 0);
+  const whole = [...parts.values()].reduce((sum, { share }) => sum + share, 0);
+  return [...parts].map(([rail, part]) => ({
+    ...{ rail, settled: part.settled },
+    wei: (Number(wei) * part.share) / whole,
+    gasUsed: (Number(gasUsed) * part.share) / whole,
+  }));
+}

@@ -1,0 +1,293 @@
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { OperationOutcome } from '../operation.ts';
+import { type Found, type Outcome, REVERTED } from '../settler.ts';
+import { paymentsIn, type Receipt } from '../usdc/evidence.ts';
+import { ban } from '../usdc/payer-reads.ts';
+import type { After, Reading, Sorting, Turn } from './state.ts';
+import type { Job, OperationJob, Transaction } from './transactions.ts';
+
+/**
+ * A lone settlement has a limit of 300,000 gas. A plain account uses 91,077, and a wallet of several owners about 130,000. A payment at this share
+ * costs the relayer twice as much as others.
+ */
+const DEAR_PERCENT = 60n;
+/** A batch that used this share of its gas has run out of it. */
+const EXHAUSTED_PERCENT = 90n;
+/** In milliseconds. Logs may lag shortly behind the state. After this time the job is left to reconciliation. */
+export const UNRESOLVED_MS = 5000;
+
+/** What to do with a job. */
+type Verdict =
+  | { readonly kind: 'end'; readonly outcome: Outcome }
+  /** Its payer cannot buy for a day. */
+  | { readonly kind: 'ban' }
+  /** The payer is read again. An unused job is queued, in a group of at most `maxGroup`. */
+  | { readonly kind: 'requeue'; readonly maxGroup: number; readonly gasExhausted: boolean }
+  /** The logs up to this block show its end. */
+  | { readonly kind: 'lookUp'; readonly atBlock: number }
+  /**
+   * A third party may hold the authorization, so only a mined transaction ends the job. It is queued at once and sent alone, even if a simulation
+   * refuses it.
+   */
+  | { readonly kind: 'sendAlone' }
+  /** The chain cannot show its end now. It is looked up again after a pause and not sent. */
+  | { readonly kind: 'wait' };
+
+/** A verdict on one job. */
+export interface Ruling {
+  readonly job: Job;
+  readonly verdict: Verdict;
+}
+
+interface JudgedReceipt {
+  readonly rulings: readonly Ruling[];
+  /** How many of its payments were paid. */
+  readonly paid: number;
+  /** Whether it is a batch that left a payment unpaid and used up its gas. */
+  readonly gasExhausted: boolean;
+}
+
+/**
+ * Judges the jobs of our mined transaction, each by its own logs and never by the call's success:
+ * 1. The transfer is there: settled.
+ * 2. It is missing, in a batch: an unused job tries again in a group of half the size, so that the job that failed the batch ends up alone.
+ * 3. It is missing, alone: the logs up to its block show who used it.
+ * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not.
+ */
+export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
+  const block = Number(receipt.blockNumber);
+  const transaction = hexToBytes(receipt.transactionHash);
+  const paidIn = paymentsIn(receipt, usdc);
+  const rulings: Ruling[] = [];
+  const unpaid: Job[] = [];
+  for (const job of jobs) {
+    const amount = paidIn(job.intent.authorization);
+    if (amount === null) unpaid.push(job);
+    else
+      rulings.push({ job, verdict: { kind: 'end', outcome: { kind: 'settled', transaction, block, paid: amount } } });
+  }
+  const paid = jobs.length - unpaid.length;
+  const gasUsed = BigInt(receipt.gasUsed);
+  const [first] = jobs;
+  if (jobs.length === 1 && first) {
+    if (gasUsed * 100n >= gas * DEAR_PERCENT) rulings.push({ job: first, verdict: { kind: 'ban' } });
+    if (paid === 0 && !first.ended) rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
+    return { rulings, paid, gasExhausted: false };
+  }
+  const waiting = unpaid.filter((job) => !job.ended);
+  const gasExhausted = unpaid.length > 0 && gasUsed * 100n >= gas * EXHAUSTED_PERCENT;
+  const maxGroup = Math.max(1, Math.ceil(waiting.length / 2));
+  for (const job of waiting) rulings.push({ job, verdict: { kind: 'requeue', maxGroup, gasExhausted } });
+  return { rulings, paid, gasExhausted };
+}
+
+/** Judges a job whose end the chain cannot show now. The job waits. After UNRESOLVED_MS it is left to reconciliation. */
+export function judgeUnresolved(job: Job, nowMs: number): Ruling {
+  const isTooLong = nowMs - (job.unresolvedMs ?? nowMs) > UNRESOLVED_MS;
+  return { job, verdict: isTooLong ? { kind: 'end', outcome: { kind: 'unknown' } } : { kind: 'wait' } };
+}
+
+/**
+ * Judges a job that a transaction of ours did not pay, by the logs up to that transaction's block. An unused job has failed, unless another
+ * transaction of ours with it may still be mined (`isPending`). No flight follows that transaction, because a node refused it or its nonce was given
+ * back. So the job is sent again under the lowest free nonce, until the chain is past all of its nonces.
+ */
+export function judgeLookUp(
+  job: Job,
+  found: Found,
+  { nowMs, isPending }: { nowMs: number; isPending: boolean },
+): Ruling {
+  if (found.kind === 'unknown') return judgeUnresolved(job, nowMs);
+  if (found.kind !== 'open') return { job, verdict: { kind: 'end', outcome: found } };
+  if (isPending) return { job, verdict: { kind: 'sendAlone' } };
+  return { job, verdict: { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } } };
+}
+
+/** What is known about an unused job whose simulation failed. */
+interface Shown {
+  /** Whether it is in a transaction of ours that may still be mined. */
+  readonly isPending: boolean;
+  /** At this block, each other transaction of ours with the job is mined or can no longer be mined. */
+  readonly provenBlock: number;
+}
+
+/**
+ * Judges an unused job whose simulation failed. It ends without a transaction when no third party can hold its authorization. Then no node has seen
+ * it, or only transactions that were mined without it. Nodes differ in height, so those transactions are looked up at a block that has them.
+ */
+export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
+  if (intent.broadcast || isPending) return { kind: 'sendAlone' };
+  if (nonces.size === 0) return { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } };
+  return { kind: 'lookUp', atBlock: provenBlock };
+}
+
+/**
+ * Whether a payer caused its lone transaction to move nothing, by what is known so far. An account with code passed a simulation, so it did: `ban`. A
+ * plain account whose balance at that block was below the price, or cannot be read, is not banned: the purchase counts the failure. A plain account
+ * that held the price is banned if the token works: `ask`.
+ */
+export function judgePayer(job: Job, seen: { hasCode: boolean } | { balance: bigint | null }): 'ban' | 'no' | 'ask' {
+  if ('hasCode' in seen) return job.hasCode || seen.hasCode ? 'ban' : 'ask';
+  return seen.balance !== null && seen.balance >= job.intent.authorization.value ? 'ask' : 'no';
+}
+
+/** Whether a job's payer caused a batch to fail: the job was in a failed batch and its payer has code. */
+export function isGriefer({ wasInFailedBatch, hasCode }: Job): boolean {
+  return wasInFailedBatch && hasCode;
+}
+
+/** Milliseconds after which a job is tried again when its failure may pass. */
+export const RETRY_MS = 500;
+
+/** Whether the job is in a transaction of ours that may still be mined. */
+export function isPending({ state }: Turn, job: Pick<Job, 'nonces'>): boolean {
+  return [...job.nonces].some((nonce) => !state.nonces.isPast(nonce));
+}
+
+/** Ends a job; the first outcome counts. */
+export function finish({ state, effects }: Turn, job: Job, outcome: Outcome): void {
+  if (job.ended) return;
+  job.ended = true;
+  if (state.open.delete(job) && job.intent.call) state.openCalls--;
+  effects.push({ kind: 'end', job, outcome });
+}
+
+/** Ends an operation; the first outcome counts. */
+export function finishOperation({ state, effects }: Turn, job: OperationJob, outcome: OperationOutcome): void {
+  if (job.ended) return;
+  job.ended = true;
+  state.openOperations.delete(job);
+  effects.push({ kind: 'endOperation', job, outcome });
+}
+
+/** Puts jobs at the head of the queue. */
+export function requeue({ state, now }: Turn, jobs: readonly Job[]): void {
+  const waiting = jobs.filter((job) => !job.ended);
+  for (const job of waiting) job.queuedMs = now.nowMs;
+  state.queue.unshift(...waiting);
+}
+
+export function requeueLater({ effects }: Turn, jobs: readonly Job[]): void {
+  if (jobs.length > 0) effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'queue', jobs } });
+}
+
+export function banPayer({ state, now }: Turn, { intent }: Job): void {
+  ban(state.bans, bytesToHex(intent.authorization.from), now.nowMs);
+}
+
+/**
+ * Carries out verdicts in their order. Jobs that are sent alone are queued together, and so are jobs that wait. Returns the jobs whose payers must be
+ * read again.
+ */
+export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
+  const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
+  for (const { job, verdict } of rulings) {
+    if (verdict.kind === 'end') finish(turn, job, verdict.outcome);
+    else if (verdict.kind === 'ban') banPayer(turn, job);
+    else if (verdict.kind === 'lookUp')
+      turn.effects.push({ kind: 'lookUp', job, atBlock: verdict.atBlock, for: 'alone' });
+    else if (verdict.kind === 'wait') {
+      job.unresolvedMs ??= turn.now.nowMs;
+      later.push(job);
+    } else if (verdict.kind === 'sendAlone') {
+      job.mustSend = true;
+      job.maxGroup = 1;
+      alone.push(job);
+    } else {
+      job.maxGroup = verdict.maxGroup;
+      if (verdict.gasExhausted) job.wasInFailedBatch = true;
+      reread.push(job);
+    }
+  }
+  requeue(turn, alone);
+  requeueLater(
+    turn,
+    later.filter((job) => !job.ended),
+  );
+  return reread;
+}
+
+/** Holds jobs whose end the chain cannot show now. */
+export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
+  apply(
+    turn,
+    jobs.map((job) => judgeUnresolved(job, turn.now.nowMs)),
+  );
+}
+
+/** Frees the sender for the next round. */
+export function endRound({ state }: Turn): void {
+  state.sender = 'idle';
+  state.round = null;
+}
+
+/** Lookups that run at once: as many as a public node accepts. */
+const AT_ONCE = 8;
+
+/** Reads the payers of jobs to learn which authorizations are used. */
+export function startSorting({ effects }: Turn, jobs: readonly Job[], after: After): void {
+  const sorting: Sorting = { after, unused: [], toLookUp: [], next: 0, asked: 0 };
+  effects.push({ kind: 'readPayers', jobs: jobs.filter((job) => !job.ended), for: sorting });
+}
+
+/** Takes the readings. Returns whether the sorting is done. */
+export function sortByReadings(
+  turn: Turn,
+  sorting: Sorting,
+  jobs: readonly Job[],
+  readings: readonly (Reading | null)[],
+): boolean {
+  sorting.unused = jobs.filter((_, index) => readings[index]?.used === false);
+  for (const job of sorting.unused) job.unresolvedMs = null;
+  sorting.toLookUp = jobs.filter((_, index) => readings[index]?.used !== false);
+  return !lookUpMore(turn, sorting);
+}
+
+/** Takes one lookup. Returns whether the sorting is done. */
+export function sortByLogs(turn: Turn, sorting: Sorting, job: Job, found: Found): boolean {
+  if (found.kind === 'settled' || found.kind === 'failed') finish(turn, job, found);
+  sorting.asked--;
+  return sorting.asked === 0 && !lookUpMore(turn, sorting);
+}
+
+function lookUpMore({ effects }: Turn, sorting: Sorting): boolean {
+  const some = sorting.toLookUp.slice(sorting.next, sorting.next + AT_ONCE);
+  sorting.next += some.length;
+  sorting.asked = some.length;
+  for (const job of some) effects.push({ kind: 'lookUp', job, atBlock: null, for: sorting });
+  return some.length > 0;
+}
+
+/** Looks up jobs whose authorizations have expired and are no longer sent. The logs end them once the chain's own time is past the expiry. */
+export function startExpiry(turn: Turn, jobs: readonly Job[]): void {
+  lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
+}
+
+/** Queues the unused jobs again. Holds the others until the chain shows their end. */
+export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
+  requeue(turn, unused);
+  holdUnresolved(turn, toLookUp);
+}
+
+/**
+ * Ends a job by the logs after it was mined alone without its transfer, or sends it again. Its payer becomes a suspect when the logs do not show the
+ * authorization.
+ */
+export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
+  apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
+  if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
+}
+
+/**
+ * Continues the check of a suspected payer, one answer at a time: does the payer have code, did it hold the price at the transaction's block (the
+ * money may have come back since), does the token work.
+ */
+export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
+  const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });
+  if (judged === 'ban') banPayer(turn, job);
+  if (judged === 'ask') turn.effects.push({ kind: 'readBalance', job, atBlock: block });
+}
+
+export function suspectByBalance({ effects }: Turn, job: Job, balance: bigint | null): void {
+  if (judgePayer(job, { balance }) === 'ask') effects.push({ kind: 'tryToken', suspect: job });
+}
