@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
 import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
-import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
-import { chargedSale } from './charged-sale.ts';
+import type { ChannelAfter, LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
 import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
@@ -11,7 +10,7 @@ import { REVERTED } from './settler.ts';
  * The legal moves: for each new state, the states that a row may come from. A row may be released from `reserved`, and from `settling` while no
  * transaction is noted. README.md beside this file says when each move is made.
  */
-export const LEGAL_FROM = {
+const LEGAL_FROM = {
   settling: ['reserved'],
   unknown: ['settling'],
   settled: ['settling', 'unknown'],
@@ -291,4 +290,21 @@ export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
 export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
   const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify([endpointPath, sorted]), 'buffer');
+}
+
+/**
+ * The payment of a sale that a voucher has just paid, as the ledger's row shows it; null where it was not charged (no `after`). A read of the row would
+ * cost a tenth of the sale's ledger time.
+ */
+export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Payment | null {
+  if (!after) return null;
+  const { id, network, contract, payer, nonce, bootId, amount, payTo, validAfter, validBefore } = sale;
+  const { authorizationHash, requestHash, price, clientHash, identifierHash, reservedAt, channel, protocol } = sale;
+  return {
+    ...{ id, network, contract, payer, nonce, state: 'settled', bootId, amount, payTo, validAfter, validBefore },
+    ...{ signature: null, authorizationHash, requestHash, price, charged: price, payerHasCode: null, clientHash },
+    ...{ identifierHash, checkedBlock: null, transaction: null, block: null, reason: null, reservedAt },
+    ...{ endedAt: reservedAt, deliveries: 0, deliveredAt: null, calldata: null, protocol },
+    channel: { channelId: channel.channelId, max: channel.max, after },
+  };
 }

@@ -7,7 +7,7 @@ import type { BookStore } from '../store/ports/books.ts';
 import type { LedgerStore } from '../store/ports/sales.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import { type BookRail, type Books, type BooksOptions, type CountedSurplus, createBooks } from './books.ts';
-import { SETTLEMENT_BYTES } from './rails/usdc-channels/scheme.ts';
+import { SETTLEMENT_BYTES } from './channels/scheme.ts';
 import { createSurplusCount, forBooks } from './usdc/books.ts';
 
 /** Rows of one transaction that are added up. A batch settles at most 250 payments. */

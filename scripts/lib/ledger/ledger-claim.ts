@@ -1,7 +1,6 @@
 import { systemClock as clock } from '../../../src/lib/clock.ts';
+import { channelsInfo, type OpenChannels, openChannels } from '../../../src/payment/channels/rail.ts';
 import { RAILS, type RailList } from '../../../src/payment/open-rails.ts';
-import { channelsInfo } from '../../../src/payment/rails/usdc-channels/describe.ts';
-import { type OpenChannels, openChannels } from '../../../src/payment/rails/usdc-channels/open.ts';
 import { claimText } from './ledger-text.ts';
 import { type StoppedService, withHeldLedger, withPayments } from './stopped-service.ts';
 

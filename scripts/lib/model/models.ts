@@ -88,7 +88,7 @@ const AUTHORIZATION: Model = {
   ],
 };
 
-const RAIL = 'src/payment/rails/usdc-channels';
+const RAIL = 'src/payment/channels';
 const CHANNEL: Model = {
   name: 'channel',
   invariants: [
@@ -102,18 +102,18 @@ const CHANNEL: Model = {
   small: [{ CALLS: 2 }],
   full: [{ CALLS: 3 }],
   guards: [
-    { name: 'SAME_BUYER', breaks: 'OWN_ANSWER', code: `${RAIL}/same-buyer.ts` },
-    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: `${RAIL}/same-buyer.ts` },
-    { name: 'EXACT_CEILING', breaks: 'ONE_CHARGE_ONE_ANSWER', code: `${RAIL}/voucher-rules.ts` },
+    { name: 'SAME_BUYER', breaks: 'OWN_ANSWER', code: `${RAIL}/channel.ts` },
+    { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: `${RAIL}/channel.ts` },
+    { name: 'EXACT_CEILING', breaks: 'ONE_CHARGE_ONE_ANSWER', code: `${RAIL}/voucher-sale.ts` },
     { name: 'COMPARE', breaks: 'ONE_CHARGE_ONE_ANSWER', code: 'src/store/sqlite/channel-writes.ts' },
-    { name: 'CHARGE_BEFORE_ANSWER', breaks: 'ACKNOWLEDGED_IS_KEPT', code: `${RAIL}/charge-voucher.ts` },
-    { name: 'COVER', breaks: 'ESCROW_COVERS', code: `${RAIL}/voucher-rules.ts` },
+    { name: 'CHARGE_BEFORE_ANSWER', breaks: 'ACKNOWLEDGED_IS_KEPT', code: `${RAIL}/voucher-sale.ts` },
+    { name: 'COVER', breaks: 'ESCROW_COVERS', code: `${RAIL}/voucher-sale.ts` },
     { name: 'REFUND_HOLDS', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/channel-writes.ts' },
-    { name: 'REFUND_LESS_CHARGES', breaks: 'ESCROW_COVERS', code: `${RAIL}/refund-limits.ts` },
+    { name: 'REFUND_LESS_CHARGES', breaks: 'ESCROW_COVERS', code: `${RAIL}/refund.ts` },
     { name: 'DEPOSIT_ONCE', breaks: 'ESCROW_COVERS', code: 'src/store/sqlite/ledger-moves.ts' },
-    { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel-book.ts` },
-    { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawal-watch.ts` },
-    { name: 'SIGNED', breaks: 'NO_MORE_THAN_SIGNED', code: `${RAIL}/voucher.ts` },
+    { name: 'FRESH_STATE', breaks: 'ESCROW_COVERS', code: `${RAIL}/channel.ts` },
+    { name: 'CLAIM_IN_TIME', breaks: 'ESCROW_COVERS', code: `${RAIL}/withdrawals.ts` },
+    { name: 'SIGNED', breaks: 'NO_MORE_THAN_SIGNED', code: `${RAIL}/scheme.ts` },
     { name: 'PASSED_ON', breaks: 'ESCROW_COVERS', code: 'src/payment/usdc/evidence.ts' },
   ],
 };

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { channelEvents } from '../../../src/payment/channels/calldata.ts';
+import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import type { MinedTransaction } from '../../../src/payment/operation.ts';
-import { channelEvents } from '../../../src/payment/rails/usdc-channels/channel-events.ts';
-import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 
 // What we read of the settlement contract: its state and its events, on a real node.

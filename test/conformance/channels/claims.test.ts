@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { createClaims } from '../../../src/payment/rails/usdc-channels/claims.ts';
-import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
-import { createWithdrawalAlarms } from '../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
+import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
+import { createClaims } from '../../../src/payment/channels/claims.ts';
+import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { DEPOSIT, NETWORK, openClaimsBed } from '../../support/channels/claims-bed.ts';

@@ -7,7 +7,7 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { channelEntry } from '../../../src/payment/rails/usdc-channels/describe.ts';
+import { channelEntry } from '../../../src/payment/channels/rail.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { type ChannelBuyer, channelBuyer } from '../../support/channels/channel-buyer.ts';
 import { configJson, scheme } from '../../support/channels/channel-payment.ts';

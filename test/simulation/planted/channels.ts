@@ -1,9 +1,9 @@
 import type { Plant } from './plant.ts';
 
 const CHARGES = 'src/store/sqlite/channel-writes.ts';
-const JUDGEMENT = 'src/payment/rails/usdc-channels/judge-voucher.ts';
-const RULES = 'src/payment/rails/usdc-channels/voucher-rules.ts';
-const LIMITS = 'src/payment/rails/usdc-channels/refund-limits.ts';
+const JUDGEMENT = 'src/payment/channels/voucher-sale.ts';
+const RULES = 'src/payment/channels/voucher-sale.ts';
+const LIMITS = 'src/payment/channels/refund.ts';
 
 const PLANTS: readonly Plant[] = [
   {
@@ -44,7 +44,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'nobody watches withdrawals',
-    file: 'src/payment/rails/usdc-channels/settling.ts',
+    file: 'src/payment/channels/rail.ts',
     find: 'const watched = withdrawals.run();',
     replace: 'const watched = Promise.resolve(withdrawals).then(() => {});',
     breaks: ['the escrow covers what is charged'],
@@ -77,7 +77,7 @@ const PLANTS: readonly Plant[] = [
     replace: 'const left = state.balance - state.totalClaimed;',
     and: [
       {
-        file: 'src/payment/rails/usdc-channels/refund.ts',
+        file: 'src/payment/channels/refund.ts',
         find: 'if (charged === state.totalClaimed || !signature) return refund;',
         replace: 'if (charged === state.totalClaimed || !signature || signature.length > 0) return refund;',
       },
@@ -86,14 +86,14 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a poisoned row holds up the others',
-    file: 'src/payment/rails/usdc-channels/claim-batch.ts',
+    file: 'src/payment/channels/claims.ts',
     find: 'if (some.length === 1 && only) return void bad.push({ due: only, reason });',
     replace: 'if (only) return void bad.push(...some.map((one) => ({ due: one, reason })));',
     breaks: ['every payment ends'],
   },
   {
     name: 'a refund is made as often as it is asked for',
-    file: 'src/payment/rails/usdc-channels/refund.ts',
+    file: 'src/payment/channels/refund.ts',
     find: '    checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());\n',
     replace: '',
     and: [
@@ -119,7 +119,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a voucher of any form counts',
-    file: 'src/payment/rails/usdc-channels/voucher.ts',
+    file: 'src/payment/channels/scheme.ts',
     find: '  const signer = recoverAddress(digest, voucher.signature);',
     replace:
       '  const v = voucher.signature[64] ?? 0;\n  const form = Buffer.from([...voucher.signature.subarray(0, 64), v < 27 ? v + 27 : v]);\n  const signer = recoverAddress(digest, form);',

@@ -2,7 +2,7 @@ import { encodeAbiParameters, type Hex, keccak256, pad, parseTransaction, toHex 
 import { BATCH_SETTLEMENT, USDC } from '../../../src/embedded/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { claimedRows } from '../../../src/payment/rails/usdc-channels/calldata.ts';
+import { claimedRows } from '../../../src/payment/channels/calldata.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import type { AskedReceipt, Lie, ShownLog, ShownReceipt, TrueBlock } from './lying-provider.ts';

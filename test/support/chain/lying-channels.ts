@@ -1,6 +1,6 @@
 import { privateKeyToAccount } from 'viem/accounts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import type { ChannelBuyer } from '../channels/channel-buyer.ts';
 import { createChannelStage } from '../channels/channel-contract.ts';
 import { configJson } from '../channels/channel-payment.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { type ChannelBuyer, channelBuyer } from '../channels/channel-buyer.ts';
 import { channelOnChain } from '../channels/channel-reads.ts';
 import { untilChannelsAreOffered } from '../channels/offered.ts';

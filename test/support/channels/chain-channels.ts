@@ -3,8 +3,8 @@ import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { depositCalldata } from '../../../src/payment/rails/usdc-channels/calldata.ts';
-import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { depositCalldata } from '../../../src/payment/channels/calldata.ts';
+import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
 import {
   addressWord,

@@ -1,7 +1,7 @@
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex, parseEventLogs } from 'viem';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { until } from '../service/workers.ts';
 
 export const abi = artifacts.BatchSettlement.abi as Abi;

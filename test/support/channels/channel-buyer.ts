@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { DEPOSIT_COLLECTOR, depositNonce } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { DEPOSIT_COLLECTOR, depositNonce } from '../../../src/payment/channels/scheme.ts';
 import { receiveDigest } from '../../../src/payment/usdc/authorization.ts';
 import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { hashClient } from '../../../src/payment/ledger.ts';
-import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';
 import { NETWORK, voucherSale } from '../ledger/channel-rows.ts';
 import { adapters } from '../ledger/ledger-adapters.ts';

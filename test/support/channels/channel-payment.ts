@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { createScheme } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { createScheme } from '../../../src/payment/channels/scheme.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { USDC } from '../usdc/payments.ts';
 

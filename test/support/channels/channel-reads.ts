@@ -1,6 +1,6 @@
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { type Answer, call } from '../service/service.ts';
 import { until } from '../service/workers.ts';
 import { decoded } from '../usdc/buyer.ts';

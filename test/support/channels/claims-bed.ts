@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
+import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { voucherSale } from '../ledger/channel-rows.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';

@@ -4,7 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { expect } from 'vitest';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { arcWithRoom } from '../chain/arc-with-room.ts';
 import { call } from '../service/service.ts';
 import { until } from '../service/workers.ts';

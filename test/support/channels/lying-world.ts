@@ -1,11 +1,11 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import type { ChainLog } from '../../../src/chain/rpc/log.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
+import { createChannelReader } from '../../../src/payment/channels/channel.ts';
+import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
+import { createClaims } from '../../../src/payment/channels/claims.ts';
+import { createWithdrawalWatch } from '../../../src/payment/channels/withdrawals.ts';
 import type { Operation, OperationOutcome } from '../../../src/payment/operation.ts';
-import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
-import { createClaims } from '../../../src/payment/rails/usdc-channels/claims.ts';
-import { createWithdrawalAlarms } from '../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
-import { createWithdrawalWatch } from '../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { newKey } from '../usdc/payments.ts';

@@ -1,11 +1,11 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { createChannelBook } from '../../../src/payment/channels/channel.ts';
+import { createClaimRisk } from '../../../src/payment/channels/claim-health.ts';
+import { createTurns } from '../../../src/payment/channels/turns.ts';
+import { createSellVoucher } from '../../../src/payment/channels/voucher-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { PaidOrder } from '../../../src/payment/rail.ts';
-import { createChannelBook } from '../../../src/payment/rails/usdc-channels/channel-book.ts';
-import { createClaimRisk } from '../../../src/payment/rails/usdc-channels/claim-risk.ts';
-import { createSellVoucher } from '../../../src/payment/rails/usdc-channels/sell-voucher.ts';
-import { createTurns } from '../../../src/payment/rails/usdc-channels/turns.ts';
 import type { ChannelStore } from '../../../src/store/ports/channels.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { hash32 } from '../ledger/ledger-rows.ts';

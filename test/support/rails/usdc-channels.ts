@@ -1,8 +1,8 @@
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { keccak256 } from '../../../src/lib/secp256k1.ts';
-import { depositPayment } from '../../../src/payment/rails/usdc-channels/deposit.ts';
-import { readPayload } from '../../../src/payment/rails/usdc-channels/payload.ts';
+import { depositPayment } from '../../../src/payment/channels/deposit.ts';
+import { readPayload } from '../../../src/payment/channels/scheme.ts';
 import { word } from '../../../src/payment/usdc/token.ts';
 import { eventsOf } from '../channels/chain-view.ts';
 import { channelBuyer, channelEntry, findChannelEntry } from '../channels/channel-buyer.ts';

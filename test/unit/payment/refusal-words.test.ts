@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { reason } from '../../../src/payment/channels/scheme.ts';
 import { LNBTC_REASONS, LNBTC_REFUSALS } from '../../../src/payment/lightning/proof.ts';
 import { RAILS } from '../../../src/payment/open-rails.ts';
 import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
-import { reason } from '../../../src/payment/rails/usdc-channels/payload.ts';
 import { PaymentRefused, refusalWords } from '../../../src/payment/refusal.ts';
 import { OWN_REFUSALS } from '../../../src/payment/refusal-sentences.ts';
 import { EVM_REFUSALS } from '../../../src/payment/usdc/authorization.ts';
@@ -18,8 +18,8 @@ const COMPUTED: Readonly<Record<string, string>> = {
   'payment/usdc/checks.ts: reasons.used': 'named',
   'payment/usdc/checks.ts: reasons.insufficient': 'named',
   'payment/usdc/checks.ts: reasons.simulation': 'named',
-  'payment/rails/usdc-channels/payload.ts: why': 'named',
-  'payment/rails/usdc-channels/corrections.ts: stale.code': 'named',
+  'payment/channels/scheme.ts: why': 'named',
+  'payment/channels/voucher-sale.ts: stale.code': 'named',
   'payment/usdc/gateway.ts: reason': 'the Gateway’s own words',
   'payment/receipt.ts: reason': 'a row',
   'payment/lightning/redeem.ts: verdict.reason': 'the scheme’s list',

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
-import { createBlockRanges } from '../../../../../src/payment/rails/usdc-channels/block-ranges.ts';
+import { createBlockRanges } from '../../../../../src/payment/channels/calldata.ts';
 
 const MOST = 100;
 let asked: string[];

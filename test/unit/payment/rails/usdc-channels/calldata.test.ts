@@ -11,8 +11,8 @@ import {
   refundCalldata,
   refundNonceOf,
   settleCalldata,
-} from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
-import { DEPOSIT_COLLECTOR } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+} from '../../../../../src/payment/channels/calldata.ts';
+import { DEPOSIT_COLLECTOR } from '../../../../../src/payment/channels/scheme.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 
 // viem encodes the same by the interface of the compiled contract.

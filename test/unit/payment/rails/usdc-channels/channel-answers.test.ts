@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  channelReceipt,
-  correctionOf,
-  refundReceipt,
-} from '../../../../../src/payment/rails/usdc-channels/channel-answers.ts';
+import { channelReceipt, correctionOf, refundReceipt } from '../../../../../src/payment/channels/channel.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import type { Payment } from '../../../../../src/store/ports/sales.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { createChannelBook } from '../../../../../src/payment/channels/channel.ts';
 import type { ChannelState } from '../../../../../src/store/ports/channel-state.ts';
 import { openChannelLedger } from '../../../../support/channels/channel-ledger.ts';
 import { channelOf, scheme } from '../../../../support/channels/channel-payment.ts';

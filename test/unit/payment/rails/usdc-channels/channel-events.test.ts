@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { hexToBytes } from '../../../../../src/lib/hex.ts';
-import { channelEvents } from '../../../../../src/payment/rails/usdc-channels/channel-events.ts';
-import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { channelEvents } from '../../../../../src/payment/channels/calldata.ts';
+import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { createContractStandIn } from '../../../../support/channels/contract-stand-in.ts';
 
 const ID = `0x${'1d'.repeat(32)}`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createChannelPruning } from '../../../../../src/payment/rails/usdc-channels/channel-pruning.ts';
+import { createChannelPruning } from '../../../../../src/payment/channels/channel.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;

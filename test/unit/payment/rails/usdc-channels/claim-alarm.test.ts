@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createClaimAlarm } from '../../../../../src/payment/rails/usdc-channels/claim-alarm.ts';
+import { createClaimAlarm } from '../../../../../src/payment/channels/claim-health.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;

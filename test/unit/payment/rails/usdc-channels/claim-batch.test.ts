@@ -4,7 +4,7 @@ import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { artifacts } from '../../../../../src/embedded/contracts/artifacts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../../src/lib/secp256k1.ts';
-import { type Due, sortOut } from '../../../../../src/payment/rails/usdc-channels/claim-batch.ts';
+import { type Due, sortOut } from '../../../../../src/payment/channels/claims.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { newKey } from '../../../../support/usdc/payments.ts';

@@ -1,9 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type ClaimRisk,
-  createClaimRisk,
-  overdueBefore,
-} from '../../../../../src/payment/rails/usdc-channels/claim-risk.ts';
+import { type ClaimRisk, createClaimRisk, overdueBefore } from '../../../../../src/payment/channels/claim-health.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 
 const START_MS = 1_800_000_000_000;

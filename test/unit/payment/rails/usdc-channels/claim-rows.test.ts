@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isDue, rowOf, shortfallOf } from '../../../../../src/payment/rails/usdc-channels/claim-rows.ts';
+import { isDue, rowOf, shortfallOf } from '../../../../../src/payment/channels/claim-health.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import { channelState, channelTerms } from '../../../../support/ledger/channel-rows.ts';
 

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
+import { createWithdrawalAlarms } from '../../../../../src/payment/channels/claim-health.ts';
+import { claimGas, createClaims } from '../../../../../src/payment/channels/claims.ts';
+import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
-import { claimGas } from '../../../../../src/payment/rails/usdc-channels/claim-operations.ts';
-import { createClaims } from '../../../../../src/payment/rails/usdc-channels/claims.ts';
-import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
-import { createWithdrawalAlarms } from '../../../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
 import { openChannelLedger } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK } from '../../../../support/ledger/channel-rows.ts';

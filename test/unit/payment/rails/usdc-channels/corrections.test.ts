@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createCorrections } from '../../../../../src/payment/rails/usdc-channels/corrections.ts';
-import { StaleVoucher } from '../../../../../src/payment/rails/usdc-channels/voucher-rules.ts';
+import { createCorrections, StaleVoucher } from '../../../../../src/payment/channels/voucher-sale.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 
 let bed: Awaited<ReturnType<typeof openChannelLedger>>;

@@ -1,8 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import {
-  createDepositLimits,
-  type DepositLimits,
-} from '../../../../../src/payment/rails/usdc-channels/deposit-limits.ts';
+import { createDepositLimits, type DepositLimits } from '../../../../../src/payment/channels/deposit.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';

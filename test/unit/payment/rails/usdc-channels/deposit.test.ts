@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import { depositCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
-import {
-  checkDeposit,
-  type DepositPayload,
-  depositPayment,
-} from '../../../../../src/payment/rails/usdc-channels/deposit.ts';
-import {
-  DEPOSIT_COLLECTOR,
-  depositNonce,
-  SETTLEMENT_BYTES,
-} from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { depositCalldata } from '../../../../../src/payment/channels/calldata.ts';
+import { checkDeposit, type DepositPayload, depositPayment } from '../../../../../src/payment/channels/deposit.ts';
+import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT_BYTES } from '../../../../../src/payment/channels/scheme.ts';
 import { channelOf, scheme } from '../../../../support/channels/channel-payment.ts';
 import { newKey } from '../../../../support/usdc/payments.ts';
 

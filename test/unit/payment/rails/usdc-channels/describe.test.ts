@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { ChannelsConfig } from '../../../../../src/config/rails.ts';
 import type { Config } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { channelEntry, channelsInfo } from '../../../../../src/payment/rails/usdc-channels/describe.ts';
-import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { channelEntry, channelsInfo } from '../../../../../src/payment/channels/rail.ts';
+import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const { privateKey, address } = newKey();

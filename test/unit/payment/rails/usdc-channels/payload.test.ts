@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
+import { readPayload } from '../../../../../src/payment/channels/scheme.ts';
 import { voucherPayload } from '../../../../support/channels/channel-payment.ts';
 import { newKey } from '../../../../support/usdc/payments.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import { refundCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
-import { createRefundEvidence } from '../../../../../src/payment/rails/usdc-channels/refund-evidence.ts';
-import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts';
+import { createRefundEvidence } from '../../../../../src/payment/channels/refund-sending.ts';
+import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';
 import { operation } from '../../../../support/ledger/channel-rows.ts';

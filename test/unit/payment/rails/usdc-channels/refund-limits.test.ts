@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  amountOf,
-  checkBought,
-  checkPause,
-  createRefundLimits,
-} from '../../../../../src/payment/rails/usdc-channels/refund-limits.ts';
+import { amountOf, checkBought, checkPause, createRefundLimits } from '../../../../../src/payment/channels/refund.ts';
 import type { ChannelOperation } from '../../../../../src/store/ports/channels.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
 import {
   claimCalldata,
   multicallCalldata,
   refundCalldata,
   settleCalldata,
   withCall,
-} from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
-import { createRefundOperations } from '../../../../../src/payment/rails/usdc-channels/refund-operations.ts';
-import { SETTLEMENT, SETTLEMENT_BYTES } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+} from '../../../../../src/payment/channels/calldata.ts';
+import { createRefundOperations } from '../../../../../src/payment/channels/refund-sending.ts';
+import { SETTLEMENT, SETTLEMENT_BYTES } from '../../../../../src/payment/channels/scheme.ts';
+import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
 import type { ChannelState } from '../../../../../src/store/ports/channel-state.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';

@@ -8,7 +8,7 @@ import {
   DEPOSIT_COLLECTOR,
   depositNonce,
   SETTLEMENT,
-} from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
+} from '../../../../../src/payment/channels/scheme.ts';
 import { configJson } from '../../../../support/channels/channel-payment.ts';
 
 /** The digests that the scheme's own contract gave for this channel on chain 5042. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { refundCalldata } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
-import { openChannelSettling } from '../../../../../src/payment/rails/usdc-channels/settling.ts';
+import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts';
+import { openChannelSettling } from '../../../../../src/payment/channels/rail.ts';
 import type { RailProbe, Relaying, Settler } from '../../../../../src/payment/settler.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';

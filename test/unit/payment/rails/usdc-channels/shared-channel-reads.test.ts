@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { chainBusy } from '../../../../../src/chain/rpc/allowed.ts';
-import { createSharedChannelReads } from '../../../../../src/payment/rails/usdc-channels/shared-channel-reads.ts';
+import { createSharedChannelReads } from '../../../../../src/payment/channels/channel.ts';
 import { createContractStandIn } from '../../../../support/channels/contract-stand-in.ts';
 import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';

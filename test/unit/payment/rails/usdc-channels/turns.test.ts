@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createTurns, type Turns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
+import { createTurns, type Turns } from '../../../../../src/payment/channels/turns.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 
 const STAYS = new AbortController().signal;

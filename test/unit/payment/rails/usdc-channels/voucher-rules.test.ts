@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkClaimable, faultOf, StaleVoucher } from '../../../../../src/payment/rails/usdc-channels/voucher-rules.ts';
+import { checkClaimable, faultOf, StaleVoucher } from '../../../../../src/payment/channels/voucher-sale.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import { readPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
-import { checkVoucher } from '../../../../../src/payment/rails/usdc-channels/voucher.ts';
+import { checkVoucher, readPayload } from '../../../../../src/payment/channels/scheme.ts';
 import { CHANNEL_TERMS, channelOf, scheme, voucherPayload } from '../../../../support/channels/channel-payment.ts';
 import { newKey } from '../../../../support/usdc/payments.ts';
 

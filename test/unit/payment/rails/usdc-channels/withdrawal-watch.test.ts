@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
-import { SETTLEMENT } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
-import { createWithdrawalAlarms } from '../../../../../src/payment/rails/usdc-channels/withdrawal-alarms.ts';
-import { createWithdrawalWatch } from '../../../../../src/payment/rails/usdc-channels/withdrawal-watch.ts';
+import { createWithdrawalAlarms } from '../../../../../src/payment/channels/claim-health.ts';
+import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
+import { createWithdrawalWatch } from '../../../../../src/payment/channels/withdrawals.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { depositSale, NETWORK, settleDeposit } from '../../../../support/ledger/channel-rows.ts';
 

@@ -1,18 +1,173 @@
-import { MAX_LOG_SPAN } from '../../../chain/block-logs.ts';
-import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { UpstreamFailed } from '../../../errors.ts';
-import { allTried } from '../../../lib/all-tried.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
-import { createRounds } from '../../../lib/rounds.ts';
-import type { ChannelState } from '../../../store/ports/channel-state.ts';
-import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import { createBlockRanges } from './block-ranges.ts';
-import type { ChannelReader } from './channel-reader.ts';
-import { eventTransactionHashes, WITHDRAW_INITIATED, withdrawalLogs } from './event-logs.ts';
-import { compareStates } from './states-by-two.ts';
-import type { WithdrawalAlarms } from './withdrawal-alarms.ts';
-import { createWithdrawalWarnings, endangers, PAGE, unclaimedPages } from './withdrawal-warnings.ts';
+import { z } from 'zod';
+import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { index } from '../../chain/rpc/wire.ts';
+import { Unavailable, UpstreamFailed } from '../../errors.ts';
+import { allTried } from '../../lib/all-tried.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { createRounds } from '../../lib/rounds.ts';
+import type { ChannelState } from '../../store/ports/channel-state.ts';
+import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
+import { createBlockRanges, eventTransactionHashes, WITHDRAW_INITIATED, withdrawalLogs } from './calldata.ts';
+import type { ChannelReader, ChannelStates } from './channel.ts';
+import { isEndangered, type WithdrawalAlarms } from './claim-health.ts';
+
+/**
+ * What providers say of one channel. `state` is what two of them say, and more than say anything else; undefined
+ * without two. `isUnanimous`: whether all that answered say the same.
+ */
+interface Verdict {
+  readonly state: ChannelState | null | undefined;
+  readonly isUnanimous: boolean;
+}
+
+/**
+ * Compares what each provider says of `count` channels at one block, each channel on its own: a lie about one leaves
+ * the others as they are. With one configured provider (`witnesses`) its word alone counts.
+ */
+function compareStates(each: readonly ChannelStates[], count: number, witnesses: number): readonly Verdict[] {
+  return Array.from({ length: count }, (_, at): Verdict => {
+    const groups = [...Map.groupBy(each, (states) => textOf(states[at])).values()];
+    const [most, next] = groups.sort((one, other) => other.length - one.length);
+    const isDecided = (most?.length ?? 0) >= Math.min(2, witnesses) && most?.length !== next?.length;
+    return { state: isDecided ? (most?.[0]?.[at] ?? null) : undefined, isUnanimous: groups.length === 1 };
+  });
+}
+
+const textOf = (state: ChannelState | null | undefined): string =>
+  JSON.stringify(state ?? null, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+
+/**
+ * Reads channels at the agreed head as `read` does. Where no two providers say the same of all, undefined stands for
+ * those that they differ about. Rejects as `read` does where they differ about every one.
+ */
+export async function readByTwo(
+  reader: Pick<ChannelReader, 'read' | 'readEach'>,
+  { agreed }: Pick<ChainClient, 'agreed'>,
+  ids: readonly Uint8Array[],
+  signal: AbortSignal,
+): Promise<readonly (ChannelState | null | undefined)[]> {
+  try {
+    return await reader.read(ids, { signal });
+  } catch (error) {
+    if (!(error instanceof Unavailable) || ids.length < 2) throw error;
+    const head = await agreed.head({ rank: 'settle', signal });
+    const verdicts = compareStates(await reader.readEach(ids, head, 'settle'), ids.length, agreed.witnesses);
+    if (verdicts.every(({ state }) => state === undefined)) throw error;
+    return verdicts.map(({ state }) => state);
+  }
+}
+
+/** Channels that are listed and read at a time: one request of the chain. */
+const PAGE = 500;
+/** A head this many blocks beyond the agreed one is far: ten seconds on Arc. Nearer blocks are soon agreed on. */
+const FAR_BLOCKS = 20;
+/** The newest blocks whose logs are read. What is older is seen by the reads of all channels. */
+const WARNED_BLOCKS = 1000;
+
+const heights = z.tuple([z.object({ result: index })]);
+
+interface WarningsOptions {
+  readonly store: Pick<ChannelStore, 'get' | 'listUnclaimed'>;
+  readonly reader: Pick<ChannelReader, 'readEach'>;
+  readonly chain: Pick<ChainClient, 'each' | 'agreed'>;
+  readonly alarms: Pick<WithdrawalAlarms, 'raise'>;
+  readonly network: string;
+  /** How often every unclaimed channel is read, in milliseconds, whatever the logs show. */
+  readonly staleMs: number;
+  readonly clock: Clock;
+}
+
+/**
+ * Warns of withdrawals where two providers agree on no head, or on one that another provider has left far behind: one
+ * that is silent or stands still must not hide them. Nothing here is noted. A provider that says a head of its own
+ * alone is asked there alone, because an honest one refuses what is beyond its head.
+ */
+function createWithdrawalWarnings(options: WarningsOptions) {
+  const { chain, staleMs, clock } = options;
+  /** When all unclaimed channels were read here. */
+  let readAt = Number.NEGATIVE_INFINITY;
+
+  /** The heads of the providers, the highest first, where the agreed one shows too little. */
+  async function farHeads(): Promise<number[]> {
+    const { witnesses, lastHead, providers } = chain.agreed;
+    const agreed = lastHead();
+    const isFar = providers().some(({ isApart, aheadBlocks }) => !isApart && (aheadBlocks ?? 0) > FAR_BLOCKS);
+    if (witnesses < 2 || (agreed !== null && !isFar)) return [];
+    const answers = await chain.each([{ method: 'eth_blockNumber', params: [] }], { rank: 'collect' });
+    const heads = answers.flatMap((answer) => heights.safeParse(answer).data?.map(({ result }) => result) ?? []);
+    const least = agreed === null ? 0 : agreed + FAR_BLOCKS + 1;
+    return [...new Set(heads)].filter((head) => head >= least).sort((one, other) => other - one);
+  }
+
+  return {
+    /** Warns of what any provider's newest logs up to this head name. Then rejects with the failure that led here. */
+    async byLogs(head: number, failure: unknown): Promise<never> {
+      await warnByLogs(options, head).catch(() => {});
+      throw failure;
+    },
+    /**
+     * One round. Raises an alarm for each channel whose charges a provider says are in danger at its own head. Asks
+     * nothing while the agreed head shows all. Then rejects with the first failure.
+     */
+    async run(): Promise<void> {
+      const heads = await farHeads();
+      const isDue = clock.nowMs() - readAt >= staleMs;
+      const parts: Promise<void>[] = [];
+      // The lowest last: a claim is simulated where a warning stands, and more providers have that block.
+      for (const head of heads) {
+        parts.push(warnByLogs(options, head), ...(isDue ? [warnOfAll(options, head)] : []));
+        await Promise.allSettled(parts);
+      }
+      await allTried(parts);
+      if (isDue && heads.length > 0) readAt = clock.nowMs();
+    },
+  };
+}
+
+/** Reads the channels of ours that any provider's newest logs name. */
+async function warnByLogs(options: WarningsOptions, head: number): Promise<void> {
+  const { logs } = await withdrawalLogs(options.chain, Math.max(0, head - WARNED_BLOCKS + 1), head);
+  const ids = new Set(logs.flat().map(({ topics }) => topics[1] ?? ''));
+  const channels = await Promise.all([...ids].map((id) => options.store.get(hexToBytes(id))));
+  await warnOf(
+    options,
+    channels.filter((channel) => channel !== null),
+    head,
+  );
+}
+
+/** Reads every channel with unclaimed charges. */
+async function warnOfAll(options: WarningsOptions, head: number): Promise<void> {
+  const { store, network } = options;
+  for await (const page of unclaimedPages(store, network)) await warnOf(options, page, head);
+}
+
+async function warnOf({ reader, alarms }: WarningsOptions, channels: readonly Channel[], head: number): Promise<void> {
+  for (let start = 0; start < channels.length; start += PAGE) {
+    const page = channels.slice(start, start + PAGE);
+    const ids = page.map(({ id }) => id);
+    const each = await reader.readEach(ids, head, 'collect');
+    for (const [at, channel] of page.entries())
+      if (each.some((said) => endangers(channel, said[at] ?? null))) alarms.raise(channel.id, head);
+  }
+}
+
+/** Lists the channels with unclaimed charges, page by page, the oldest charges first. */
+export async function* unclaimedPages(store: Pick<ChannelStore, 'listUnclaimed'>, network: string) {
+  for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
+    const page = await store.listUnclaimed(network, PAGE, after);
+    yield page;
+    const last = page.at(-1);
+    if (page.length < PAGE || !last || last.unclaimedSince === null) return;
+    after = { unclaimedSince: last.unclaimedSince, id: last.id };
+  }
+}
+
+/** Whether charges are in danger if this is the channel's state. */
+const endangers = (channel: Channel, state: ChannelState | null): boolean =>
+  state !== null && channel.unclaimedSince !== null && isEndangered({ ...channel, state });
 
 /** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
@@ -52,9 +207,9 @@ interface Named {
  *    lowest balance and the highest pending amount.
  * 2. What all of them say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
  * 3. Where no two agree, a channel whose charges one of them says are in danger is claimed early, once
- *    (`withdrawal-alarms.ts`).
+ *    (`claim-health.ts`).
  * 4. A state that no two providers have confirmed yet, because an older release read it, is read first.
- * 5. Where no two agree on a head, or another is far beyond it, each is asked at its own (`withdrawal-warnings.ts`).
+ * 5. Where no two agree on a head, or another is far beyond it, each is asked at its own (`withdrawals.ts`).
  * 6. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
  */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {

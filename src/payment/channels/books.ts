@@ -1,12 +1,12 @@
-import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { bytesToHex } from '../../../lib/hex.ts';
-import type { Channel, ChannelStore } from '../../../store/ports/channels.ts';
-import type { BookVerdict, RailBooks } from '../../settler.ts';
-import { forBooks, type ReceiptRead, readReceipts } from '../../usdc/books.ts';
-import type { Receipt } from '../../usdc/evidence.ts';
-import { TRANSFER, topicOf } from '../../usdc/token.ts';
-import { channelEvents } from './channel-events.ts';
-import { createChannelReader } from './channel-reader.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
+import type { BookVerdict, RailBooks } from '../settler.ts';
+import { forBooks, type ReceiptRead, readReceipts } from '../usdc/books.ts';
+import type { Receipt } from '../usdc/evidence.ts';
+import { TRANSFER, topicOf } from '../usdc/token.ts';
+import { channelEvents } from './calldata.ts';
+import { createChannelReader } from './channel.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
 /** Channels that are listed and read at a time. */

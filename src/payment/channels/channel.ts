@@ -1,0 +1,460 @@
+import type { SettleResponse } from '@x402/core/types';
+import type { Hex } from 'viem';
+import { decodeFunctionResult, encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
+import { readAtBlock } from '../../chain/named-block.ts';
+import { isChainBusy } from '../../chain/rpc/allowed.ts';
+import type { RpcCall, RpcOptions } from '../../chain/rpc/call.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import type { Rank } from '../../chain/rpc/rank.ts';
+import { data, parseAnswer, type RpcOutcome, resultOf, toQuantity } from '../../chain/rpc/wire.ts';
+import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
+import { Unavailable, UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { ChannelConfig, ChannelState } from '../../store/ports/channel-state.ts';
+import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
+import type { Payment, PaymentChannel } from '../../store/ports/sales.ts';
+import { isSameBuyer } from '../known-payment.ts';
+import { hashClient } from '../ledger.ts';
+import type { Asker, Presenter } from '../rail.ts';
+import { type Correction, PaymentRefused } from '../refusal.ts';
+import { MULTICALL3 } from '../relayer/transactions.ts';
+import { transactionText } from '../transaction-id.ts';
+import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
+import { hexWord } from '../usdc/token.ts';
+import { reason, SCHEME, SETTLEMENT } from './scheme.ts';
+
+/** The longest time for which a channel's state counts without a new read, in milliseconds. A third of a short delay counts instead. */
+const MOST_FRESH_MS = 300_000;
+/** A state that is younger than this is not read again, in milliseconds: a buyer may ask at every block. */
+const LEAST_AGE_MS = 2000;
+
+/** Reads a channel's state from the chain. Requests of several channels share a call; clients take turns. */
+type ReadChannel = (id: Uint8Array, asker: Asker) => Promise<ChannelState>;
+
+/** What a channel without a sale has. */
+const UNUSED = {
+  charged: 0n,
+  writtenOff: 0n,
+  signature: null,
+  unclaimedSince: null,
+  isConfirmed: true,
+  claimRefusedAt: null,
+};
+
+interface Looked {
+  readonly channel: Channel;
+  readonly isNew: boolean;
+}
+
+/**
+ * A state this many blocks beyond the head that we know is not believed: ten seconds on Arc. Another process may have a
+ * newer head than ours.
+ */
+const AHEAD_BLOCKS = 20;
+/** How soon a buyer may ask again while the channel is not sold on, in seconds. */
+const RETRY_SECONDS = 5;
+
+interface ChannelBookOptions {
+  store: Pick<ChannelStore, 'get' | 'note'>;
+  read: ReadChannel;
+  network: string;
+  withdrawDelaySeconds: number;
+  /** The head that two providers agree on, as it was read last; null where it is not known. */
+  lastHead(): number | null;
+  clock: Clock;
+}
+
+/**
+ * The channels as the ledger knows them, with a state of the chain that is young enough to sell on, and that two
+ * providers gave where two are configured. Throws Unavailable (`settlement_unavailable`) for a channel whose state
+ * nobody can confirm, and for one whose claim the contract refuses.
+ */
+export function createChannelBook(options: ChannelBookOptions) {
+  const { store, read, network, clock } = options;
+  const { readNow, fresh } = createFreshStates(options);
+
+  const keep = (channel: Channel): Promise<Channel> => store.note(channel, channel.state, channel.readAt);
+
+  /** A channel that the ledger does not know. One with claims was charged by a ledger that is lost, and gets its row at once. */
+  async function unknown(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> {
+    const [state, readAt] = [await read(id, asker), clock.nowMs()];
+    const channel = { ...config, id, network, ...UNUSED, usedAt: readAt, state, readAt };
+    return state.totalClaimed > 0n ? { channel: await keep(channel), isNew: false } : { channel, isNew: true };
+  }
+
+  async function look(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> {
+    const known = await store.get(id);
+    return known ? { channel: await fresh(known, asker), isNew: false } : unknown(id, config, asker);
+  }
+
+  return {
+    /**
+     * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. A request can name any channel, so one
+     * that is new to the ledger (`isNew`) has no row before `keep` is called with it.
+     */
+    look,
+    ...{ fresh, keep },
+    /** The same with its row. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit, which gets no row. */
+    open: async (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> => {
+      const { channel, isNew } = await look(id, config, asker);
+      if (isNew && channel.state.balance === 0n) throw new PaymentRefused(reason('channel_not_found'));
+      return isNew ? keep(channel) : channel;
+    },
+    /** The channel after another read. One that was read a moment ago is returned as it is. */
+    reread: async (channel: Channel, asker: Asker): Promise<Channel> =>
+      clock.nowMs() - channel.readAt < LEAST_AGE_MS ? channel : readNow(channel.id, channel, asker),
+  };
+}
+
+/** Reads the states of channels, and judges whether one is young enough and believed. */
+function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHead, clock }: ChannelBookOptions) {
+  const freshMs = Math.min(MOST_FRESH_MS, (withdrawDelaySeconds * 1000) / 3);
+  const reading = new Set<string>();
+
+  async function readNow(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> {
+    return store.note({ ...config, id, network }, await read(id, asker), clock.nowMs());
+  }
+
+  /** Reads the chain while the sale goes on, so that the next sales need not wait for it. */
+  function readBehind(id: Uint8Array, config: ChannelConfig, asker: Asker): void {
+    const key = bytesToHex(id);
+    if (reading.has(key)) return;
+    reading.add(key);
+    const unhurried = { ...asker, signal: new AbortController().signal };
+    readNow(id, config, unhurried)
+      // A later sale tries again, and waits for the read once the state is too old.
+      .catch(() => {})
+      .finally(() => reading.delete(key));
+  }
+
+  /** An older release may have noted one provider's lie, and so may this one while it had one provider. */
+  function isBelieved({ isConfirmed, state }: Channel): boolean {
+    return isConfirmed && state.block <= (lastHead() ?? state.block) + AHEAD_BLOCKS;
+  }
+
+  async function confirmed(known: Channel, asker: Asker): Promise<Channel> {
+    const now = await readNow(known.id, known, asker).catch((error: unknown) => {
+      throw error instanceof UpstreamFailed ? unconfirmed(error) : error;
+    });
+    if (!isBelieved(now)) throw unconfirmed();
+    return now;
+  }
+
+  /** A read of a block before the ledger's own state leaves that state, which is then as old as before. */
+  function stillFresh(channel: Channel): Channel {
+    if (clock.nowMs() - channel.readAt > freshMs) throw unconfirmed();
+    return channel;
+  }
+
+  /**
+   * The channel that was read from the ledger a moment ago. Reads the chain where its state is too old, or is not to be
+   * believed.
+   */
+  async function fresh(known: Channel, asker: Asker): Promise<Channel> {
+    if (known.claimRefusedAt !== null) throw refused();
+    if (!isBelieved(known)) return confirmed(known, asker);
+    const ageMs = clock.nowMs() - known.readAt;
+    if (ageMs > freshMs) return stillFresh(await readNow(known.id, known, asker));
+    if (ageMs > freshMs / 2) readBehind(known.id, known, asker);
+    return known;
+  }
+
+  return { readNow, fresh };
+}
+
+const unconfirmed = (cause?: unknown): Unavailable =>
+  Object.assign(unavailable('what the chain holds of this channel is not confirmed yet; try again shortly'), { cause });
+
+const refused = (): Unavailable =>
+  unavailable('the contract refuses to record the charges of this channel; the operator is told');
+
+const unavailable = (detail: string): Unavailable => new Unavailable('settlement_unavailable', detail, RETRY_SECONDS);
+
+export type ChannelBook = ReturnType<typeof createChannelBook>;
+
+const views = parseAbi([
+  'function channels(bytes32 id) view returns (uint128 balance, uint128 totalClaimed)',
+  'function pendingWithdrawals(bytes32 id) view returns (uint128 amount, uint40 initiatedAt)',
+  'function refundNonce(bytes32 id) view returns (uint256)',
+]);
+const multicall = parseAbi([
+  'struct Call3 { address target; bool allowFailure; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(Call3[] calls) payable returns (Result[] returnData)',
+  'function getBlockNumber() view returns (uint256)',
+]);
+/** Selectors of the views. A library's encoder hashes each function's name again at every call. */
+const VIEWS = ['channels', 'pendingWithdrawals', 'refundNonce'].map((name) => toFunctionSelector(`${name}(bytes32)`));
+const BLOCK = {
+  allowFailure: false,
+  target: MULTICALL3 as Hex,
+  callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
+};
+/** Channels of one request. Each costs about 12,000 gas to read, and nodes give a read 50 million. */
+const MOST_AT_ONCE = 500;
+
+/** How often a read is made, each time at a new head. A node that makes a block meanwhile may answer from that one. */
+const MOST_TRIES = 3;
+
+/** A provider answered from another block than the one that was named. */
+class OtherBlock extends UpstreamFailed {
+  constructor() {
+    super('chain', `${STATE} at another block`);
+  }
+}
+
+interface ReadOptions {
+  /** What the read is for; `settle` by default. */
+  readonly rank?: Rank;
+  readonly signal?: AbortSignal;
+  /** The block to read at; the agreed head by default. */
+  readonly atBlock?: number;
+  /** How many places after the best provider the first one stands that is asked; 0 by default. */
+  readonly turn?: number;
+}
+
+/**
+ * The states of channels in the order in which they were asked for. Null for a channel that cannot be read although the
+ * others can.
+ */
+export type ChannelStates = readonly (ChannelState | null)[];
+
+/**
+ * Reads channels from the settlement contract, at a block that we name. Every state is one of that block: a provider
+ * that answers from another one is not believed.
+ */
+export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 'agreed'>) {
+  async function readSome(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
+    const callsAt = (tag: string): RpcCall[] => [callOf(ids, tag)];
+    const read = await readAtBlock(chain, block, callsAt, { ...rpc, isConfirmed: true });
+    if (!read && chain.agreed.witnesses < 2) throw new UpstreamFailed('chain', `the provider lacks block ${block}`);
+    if (!read) throw new Unavailable('settlement_unavailable', `no two RPC providers have block ${block}`, 1);
+    return statesOf(read.outcomes[0], ids.length, block);
+  }
+
+  async function readAll(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
+    const states: (ChannelState | null)[] = [];
+    for (let start = 0; start < ids.length; start += MOST_AT_ONCE)
+      states.push(...(await readSome(ids.slice(start, start + MOST_AT_ONCE), block, rpc)));
+    return states;
+  }
+
+  return {
+    /**
+     * Returns the states of these channels, at most MOST_AT_ONCE of them by one request and all at one block. Where two
+     * or more providers are configured, two of them gave each state. A channel without a deposit has zeros. Rejects
+     * when the chain cannot be read, and with Unavailable (`settlement_unavailable`) where no two providers say the
+     * same.
+     */
+    async read(
+      ids: readonly Uint8Array[],
+      { rank = 'settle', signal, atBlock, turn = 0 }: ReadOptions = {},
+    ): Promise<ChannelStates> {
+      if (ids.length === 0) return [];
+      const rpc = { rank, turn, ...(signal && { signal }) };
+      for (let tries = 1; ; tries++) {
+        const block = atBlock ?? (await chain.agreed.head(rpc));
+        try {
+          return await readAll(ids, block, rpc);
+        } catch (error) {
+          if (!(error instanceof OtherBlock) || atBlock !== undefined || tries === MOST_TRIES) throw error;
+        }
+      }
+    },
+    /**
+     * Returns what each provider says of at most MOST_AT_ONCE channels at this block. One that does not answer, or
+     * answers from another block, is left out. Nothing here is confirmed: it may warn, and decides nothing. Rejects
+     * when nobody answers.
+     */
+    async readEach(ids: readonly Uint8Array[], atBlock: number, rank: Rank): Promise<readonly ChannelStates[]> {
+      const answers = await chain.each([callOf(ids, toQuantity(atBlock))], { rank });
+      return answers.flatMap(([outcome]) => {
+        try {
+          return [statesOf(outcome, ids.length, atBlock)];
+        } catch {
+          return [];
+        }
+      });
+    },
+  };
+}
+
+export type ChannelReader = ReturnType<typeof createChannelReader>;
+
+function callOf(ids: readonly Uint8Array[], tag: string): RpcCall {
+  const asked = ids.flatMap((id) => VIEWS.map((selector): Hex => `${selector}${hexWord(id)}`));
+  // One channel that cannot be read must not hide the others.
+  const args = [[BLOCK, ...asked.map((callData) => ({ target: SETTLEMENT, allowFailure: true, callData }))]] as const;
+  const call = { to: MULTICALL3, data: encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args }) };
+  return { method: 'eth_call', params: [call, tag] };
+}
+
+interface Answer {
+  readonly success: boolean;
+  readonly returnData: `0x${string}`;
+}
+
+/** Throws for an answer that is not confirmed, that cannot be read, and that is not from the named block. */
+function statesOf(outcome: RpcOutcome | undefined, count: number, block: number): (ChannelState | null)[] {
+  if (outcome && 'error' in outcome && outcome.error instanceof Unconfirmed)
+    throw new Unavailable('settlement_unavailable', 'no two RPC providers say the same of payment channels');
+  const raw = parseAnswer(data, resultOf(outcome, STATE), STATE) as `0x${string}`;
+  const [first, ...answers] = decode(raw);
+  if (decodeBlock(first) !== BigInt(block)) throw new OtherBlock();
+  return Array.from({ length: count }, (_, at) => {
+    const own = answers.slice(VIEWS.length * at, VIEWS.length * (at + 1));
+    return own.length === VIEWS.length && own.every(({ success }) => success) ? stateOf(own, block) : null;
+  });
+}
+
+const STATE = 'state of payment channels';
+
+function decode(raw: `0x${string}`): readonly Answer[] {
+  try {
+    return decodeFunctionResult({ abi: multicall, functionName: 'aggregate3', data: raw });
+  } catch (error) {
+    throw new UpstreamFailed('chain', `malformed ${STATE}`, error);
+  }
+}
+
+const decodeBlock = (answer: Answer | undefined): bigint =>
+  decodeFunctionResult({ abi: multicall, functionName: 'getBlockNumber', data: answer?.returnData ?? '0x' });
+
+function stateOf(answers: readonly Answer[], block: number): ChannelState {
+  const [channel = '0x', withdrawal = '0x', nonce = '0x'] = answers.map(({ returnData }) => returnData);
+  const [balance, totalClaimed] = decodeFunctionResult({ abi: views, functionName: 'channels', data: channel });
+  const [withdrawAmount, withdrawAt] = decodeFunctionResult({
+    abi: views,
+    functionName: 'pendingWithdrawals',
+    data: withdrawal,
+  });
+  const refundNonce = decodeFunctionResult({ abi: views, functionName: 'refundNonce', data: nonce });
+  return { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block };
+}
+
+/** Channels in one read: each takes three calls of some 5,000 gas. */
+const MOST_CHANNELS = 50;
+/** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
+const PLACES = 400;
+/** How long such a read waits, in milliseconds. Then it is refused. */
+const WAIT_MS = 3000;
+/** The precedence of a read whose client has had no uncharged failure in this minute. Others have 0. */
+const WITHOUT_FAILURE = 1;
+
+/**
+ * Reads channels for buyers. Several share a request. Clients take turns, and those without a failure in this minute come first: a quarter of the places
+ * is theirs. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
+ */
+export function createSharedChannelReads(
+  chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
+  clock: Clock,
+): ReadChannel {
+  const reader = createChannelReader(chain);
+  const read = createSharedReads<Uint8Array, ChannelState>({
+    ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
+    ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
+    ready: () => chain.ready('offer'),
+    queue: {
+      ...{ places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
+      ...{ isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE },
+    },
+  });
+  return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : WITHOUT_FAILURE);
+}
+
+function unreadable(): UpstreamFailed {
+  return new UpstreamFailed('chain', 'the channel could not be read');
+}
+
+function busy(): Unavailable {
+  return new Unavailable('chain_busy', 'Too many channels wait to be looked at; try again shortly.', 1);
+}
+
+/** Milliseconds between two rounds. */
+const PAUSE_MS = 600_000;
+/** How long the row of a channel that has bought nothing is kept after its last read, in milliseconds. A sale reads it again after five minutes. */
+const KEEP_MS = 3_600_000;
+/** Rows that one write deletes, so that it does not hold up others. */
+const MOST_DELETED = 500;
+
+/**
+ * Deletes the rows of channels that have bought nothing. A deposit whose call fails leaves such a row, and a payer can name as many channels as it
+ * likes. A later sale makes the row again. Rejects when the ledger cannot be written; the next call goes on.
+ */
+export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: Clock) {
+  let nextMs = 0;
+
+  return async (): Promise<void> => {
+    const nowMs = clock.nowMs();
+    if (nowMs < nextMs) return;
+    while ((await store.prune(nowMs - KEEP_MS, MOST_DELETED)) === MOST_DELETED);
+    nextMs = nowMs + PAUSE_MS;
+  };
+}
+
+type Shown = NonNullable<PaymentChannel['after']>;
+
+/** A channel as the scheme shows it to its payer. Amounts are decimal strings of base units. */
+function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
+  return {
+    channelId: bytesToHex(channelId),
+    balance: state.balance.toString(),
+    totalClaimed: state.totalClaimed.toString(),
+    withdrawRequestedAt: state.withdrawAt,
+    refundNonce: state.refundNonce.toString(),
+    chargedCumulativeAmount: charged.toString(),
+  };
+}
+
+/**
+ * What a client with an old state must know to sign the next voucher: the charges, and its own last voucher as their proof. `isForgiven`: whether the
+ * refusal counts as no failure.
+ */
+export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
+  const voucherState = signature && {
+    signedMaxClaimable: charged.toString(),
+    signature: bytesToHex(signature),
+  };
+  return {
+    scheme: SCHEME,
+    isForgiven,
+    extra: { channelState: channelState(id, charged, state), ...(voucherState && { voucherState }) },
+  };
+}
+
+/**
+ * The receipt of a sale in a channel. A voucher has no transaction and an empty amount. A deposit has its transaction, and the amount that it put
+ * into the channel. Every delivery of one sale has the same receipt.
+ */
+export function channelReceipt({ payer, network, amount, price, transaction, channel }: Payment): SettleResponse {
+  const hash = transactionText(transaction);
+  const shown = channel?.after && channelState(channel.channelId, channel.max, channel.after);
+  return {
+    success: true,
+    payer: bytesToHex(payer),
+    transaction: hash ?? '',
+    network: network as SettleResponse['network'],
+    amount: hash ? amount.toString() : '',
+    extra: { chargedAmount: String(price ?? 0n), ...(shown && { channelState: shown }) },
+  };
+}
+
+/** The receipt of a refund: what went back to the payer, in base units. */
+export function refundReceipt(channel: Channel, transaction: Uint8Array, amount: bigint): SettleResponse {
+  return {
+    success: true,
+    payer: bytesToHex(channel.payer),
+    transaction: transactionText(transaction) ?? '',
+    network: channel.network as SettleResponse['network'],
+    amount: amount.toString(),
+    extra: { channelState: channelState(channel.id, channel.charged, channel.state) },
+  };
+}
+
+/** Whether a sale was made to the client that asks now: it has the same address, or the same payment identifier. Neither can be read from the chain. */
+export function isSaleOf(sale: Payment, { identity, identifierHash }: Presenter): boolean {
+  // Channels are sold by one protocol.
+  const { protocol } = sale;
+  return isSameBuyer(sale, { clientHash: hashClient(sale.nonce, identity), identifierHash, protocol });
+}

@@ -1,0 +1,296 @@
+import type { ChannelsConfig } from '../../config/rails.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
+import type { MinedTransaction, OperationOutcome } from '../operation.ts';
+import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { Relaying } from '../settler.ts';
+import type { ClaimRow } from './calldata.ts';
+
+/** When a channel's charges are claimed. */
+export interface ClaimLimits {
+  /** Unclaimed charges of one channel, in base units of the token. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
+  readonly threshold: bigint;
+  /** The longest that a charge waits, in milliseconds. */
+  readonly ageMs: number;
+}
+
+/** The limits that the operator has set. */
+export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
+  return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
+}
+
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/** What is charged and neither claimed nor written off, in base units. */
+function unclaimedOf({ charged, writtenOff, state }: Channel): bigint {
+  return charged - writtenOff - state.totalClaimed;
+}
+
+/** Whether a pending withdrawal could take money that is charged. It cannot where the rest of the balance covers all charges. */
+export function isEndangered({ charged, writtenOff, state }: Channel): boolean {
+  return charged - writtenOff > state.balance - state.withdrawAmount;
+}
+
+/**
+ * Whether a channel's charges are to be claimed now: they have reached the threshold or the age, a withdrawal could
+ * take them, or the contract has refused them before.
+ */
+export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
+  if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
+  const isOld = nowMs - channel.unclaimedSince >= ageMs;
+  const isRefused = channel.claimRefusedAt !== null;
+  return unclaimedOf(channel) >= threshold || isOld || isRefused || isEndangered(channel);
+}
+
+/** What the channel's balance can no longer cover, and is not written off yet, in base units. The state must be a fresh one. */
+export function shortfallOf({ charged, writtenOff, state: { balance, totalClaimed } }: Channel): bigint {
+  const covered = balance > totalClaimed ? balance : totalClaimed;
+  const missing = charged - covered - writtenOff;
+  return missing > 0n ? missing : 0n;
+}
+
+/**
+ * The row that claims a channel's charges, as far as its balance covers them. Null when there is nothing to claim, and without a voucher. The voucher
+ * was charged up to its ceiling, so both are `charged`.
+ */
+export function rowOf(channel: Channel): ClaimRow | null {
+  const { charged, signature, state } = channel;
+  const totalClaimed = least(charged, state.balance);
+  if (!signature || totalClaimed <= state.totalClaimed) return null;
+  return { config: channel, maxClaimableAmount: charged, signature, totalClaimed };
+}
+
+/** What may be charged while claims fail, in times of the threshold of a claim: what ten channels may owe by plan. */
+const MOST_AT_RISK = 10n;
+/** Milliseconds after which the sums are read again, beside the sales. */
+const FRESH_MS = 1000;
+/** Milliseconds after which no sale is judged by the sums any more. */
+const MOST_AGE_MS = 5000;
+/** Milliseconds without trouble after which claims count as working again. A round is tried every RECONCILE_INTERVAL_MS, by default 5 s. */
+const CALM_MS = 60_000;
+
+interface ClaimRiskOptions {
+  readonly store: Pick<ChannelStore, 'totalsOverdue'>;
+  readonly network: string;
+  readonly limits: ClaimLimits;
+  readonly clock: Clock;
+}
+
+/** The time before which an unclaimed charge is overdue, in Unix milliseconds. */
+export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: number): number {
+  return nowMs - 2 * ageMs;
+}
+
+/**
+ * Bounds the money that is at risk because claims fail, for all channels together. By plan the charges of any number of channels wait for their claims.
+ * While claims fail, two sums are bounded by MOST_AT_RISK thresholds each:
+ * 1. what was charged since the failure began, by this process and by others;
+ * 2. what is overdue, also where the failure began before this process did.
+ * A sale is judged from memory: by sums that are five seconds old at the most, and by what this process has sold since. Calls that are under way at the
+ * same time are not counted yet.
+ */
+export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
+  const most = MOST_AT_RISK * limits.threshold;
+  /** What waited when the failure began; null while claims work. */
+  let before: bigint | null = null;
+  let sums = { unclaimed: 0n, overdue: 0n, readAtMs: 0 };
+  /** What this process has sold since the sums were read, in base units. */
+  let sold = 0n;
+  let calmSinceMs: number | null = null;
+  let reading: Promise<bigint> | null = null;
+
+  async function readSums(): Promise<bigint> {
+    const [soldBefore, readAtMs] = [sold, clock.nowMs()];
+    const [unclaimed, overdue] = await Promise.all([
+      store.totalsOverdue(network, Number.MAX_SAFE_INTEGER),
+      store.totalsOverdue(network, overdueBefore(limits, readAtMs)),
+    ]);
+    sold -= soldBefore;
+    sums = { unclaimed, overdue, readAtMs };
+    if (before === null || unclaimed < before) before = unclaimed;
+    return overdue;
+  }
+
+  /** Reads the sums while claims fail, and returns what is overdue. Rejects when the ledger cannot be read. */
+  async function read(): Promise<bigint> {
+    calmSinceMs = null;
+    reading ??= readSums().finally(() => {
+      reading = null;
+    });
+    return reading;
+  }
+
+  return {
+    read,
+    /** Before a sale while claims fail: waits for a read of the ledger where the trouble is new or the sums are too old. Rejects when it fails. */
+    async look(): Promise<void> {
+      const ageMs = clock.nowMs() - sums.readAtMs;
+      if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) await read();
+      else if (ageMs >= FRESH_MS) void read().catch(() => {});
+    },
+    /** A voucher was sold at this price. */
+    note(price: bigint): void {
+      if (before !== null) sold += price;
+    },
+    /** Whether the sale of a call at this price would pass a bound. False while claims work. */
+    isTooMuch: (price: bigint): boolean =>
+      before !== null && (sums.overdue > most || sums.unclaimed + sold + price - before > most),
+    /** No trouble is seen. The bounds begin anew once that has lasted. */
+    calm(): void {
+      if (before === null) return;
+      calmSinceMs ??= clock.nowMs();
+      if (clock.nowMs() - calmSinceMs >= CALM_MS) before = null;
+    },
+    /** A claim has worked. The bounds begin anew at once. */
+    worked(): void {
+      before = null;
+    },
+  };
+}
+
+export type ClaimRisk = ReturnType<typeof createClaimRisk>;
+
+/** Rounds of claims that fail one after another before claims count as failing. A round is tried every RECONCILE_INTERVAL_MS. */
+const MANY = 3;
+/** Milliseconds between two errors in the log. */
+const PAUSE_MS = 3_600_000;
+const FAILING = 'claims of payment channels fail';
+
+interface ClaimAlarmOptions {
+  readonly store: Pick<ChannelStore, 'totalsOverdue'>;
+  readonly network: string;
+  readonly limits: ClaimLimits;
+  readonly clock: Clock;
+  readonly log: { error(detail: object, message: string): void };
+}
+
+/**
+ * Watches whether charges are claimed. Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. A channel that
+ * the contract refuses fails no round. So a payer cannot stop the sales to others.
+ */
+export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
+  const risk = createClaimRisk({ store, network, limits, clock });
+  const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
+  let failures = 0;
+  let hasFailed = false;
+  let alertedMs = Number.NEGATIVE_INFINITY;
+
+  const isFailing = (): boolean => failures >= MANY;
+  const whyStopped = (): string | null => (isFailing() && risk.isTooMuch(0n) ? FAILING : null);
+
+  async function judge(): Promise<void> {
+    if (failures === 0) risk.worked();
+    const overdue = await (failures === 0 ? readOverdue() : risk.read());
+    if ((!isFailing() && overdue === 0n) || clock.nowMs() - alertedMs < PAUSE_MS) return;
+    alertedMs = clock.nowMs();
+    const detail = { overdue: String(overdue), failedRounds: failures, areSalesStopped: whyStopped() !== null };
+    log.error(detail, 'ALERT: charges of payment channels are not claimed');
+  }
+
+  return {
+    /** The relayer, whose operations are watched during a round. */
+    watching: ({ operate }: Pick<Relaying, 'operate'>): Pick<Relaying, 'operate'> => ({
+      operate: async (operation): Promise<OperationOutcome> => {
+        const outcome = await operate(operation);
+        if (outcome.kind !== 'done') hasFailed = true;
+        return outcome;
+      },
+    }),
+    /** Runs a round of claims and judges it. Rejects when the round does. */
+    async round(claim: () => Promise<unknown>): Promise<void> {
+      hasFailed = false;
+      try {
+        await claim();
+      } catch (error) {
+        hasFailed = true;
+        throw error;
+      } finally {
+        failures = hasFailed ? failures + 1 : 0;
+        await judge();
+      }
+    },
+    /** Why no claim can be counted on now; null while rounds work. Deposits and refunds wait then, and vouchers are judged by the risk. */
+    why: (): string | null => (isFailing() ? FAILING : null),
+    /** Why nothing is sold over the rail any more, and it is not offered: rounds fail, and too much is at risk. Null while it is offered. */
+    whyStopped,
+  };
+}
+
+const WEI_PER_USDC = 1e18;
+
+/** How long after the end of its alarm a channel is not claimed early again, in milliseconds. */
+const QUIET_MS = 3_600_000;
+
+/**
+ * The channels whose charges one RPC provider says are in danger, while no two providers agree about them. Each is
+ * claimed early, once, until two confirm or deny it, and not again within an hour of that: a provider that lies costs
+ * the seller the gas of one claim a channel and hour, also where it drops its alarm and raises it again. One that tells
+ * the truth saves the charges. Kept in memory: a process that starts anew may claim once more.
+ */
+export function createWithdrawalAlarms(clock: Clock) {
+  /** The block at which a provider said it, by channel. */
+  const raised = new Map<string, number>();
+  /** Until when a channel is not claimed early again. Without an end while the alarm that led to its claim lasts. */
+  const quiet = new Map<string, number>();
+  /** The cost of the early claims that were mined, by transaction. */
+  const costs = new Map<string, number>();
+
+  return {
+    /** One provider says that the channel's charges are in danger at this block. */
+    raise: (id: Uint8Array, block: number): void => void raised.set(bytesToHex(id), block),
+    /** The block of the channel's alarm; null without one. */
+    blockOf: (id: Uint8Array): number | null => raised.get(bytesToHex(id)) ?? null,
+    /** Two providers agree about the channel. */
+    end(id: Uint8Array): void {
+      const key = bytesToHex(id);
+      raised.delete(key);
+      // A later alarm makes the wait no longer.
+      if (quiet.get(key) === Number.POSITIVE_INFINITY) quiet.set(key, clock.nowMs() + QUIET_MS);
+    },
+    /** Whether the channel is to be claimed early. */
+    isDue(id: Uint8Array): boolean {
+      const key = bytesToHex(id);
+      const isQuiet = clock.nowMs() < (quiet.get(key) ?? 0);
+      if (!isQuiet) quiet.delete(key);
+      return raised.has(key) && !isQuiet;
+    },
+    /** An early claim of the channel was mined, and recorded its charges. */
+    noteClaim(id: Uint8Array): void {
+      const key = bytesToHex(id);
+      quiet.set(key, raised.has(key) ? Number.POSITIVE_INFINITY : clock.nowMs() + QUIET_MS);
+    },
+    /** A transaction with an early claim was mined, whether or not it reverted. */
+    noteCost({ transactionHash, gasUsed, effectiveGasPrice }: MinedTransaction): void {
+      costs.set(transactionHash, Number(BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0)) / WEI_PER_USDC);
+    },
+    /** What the gas of early claims has cost since the start, in USDC. */
+    costUsdc: (): number => [...costs.values()].reduce((sum, cost) => sum + cost, 0),
+  };
+}
+
+export type WithdrawalAlarms = ReturnType<typeof createWithdrawalAlarms>;
+
+const USDC_UNIT = 1_000_000;
+
+/** Publishes what vouchers have charged and no claim has recorded yet, and since when the oldest of it waits. Both are read at each scrape. */
+export function publishUnclaimed(
+  { publish }: Pick<RelayerMetrics, 'publish'>,
+  store: Pick<ChannelStore, 'totals' | 'listUnclaimed' | 'countRefused'>,
+  network: string,
+  alarms: Pick<WithdrawalAlarms, 'costUsdc'>,
+): void {
+  publish('channels_claimable_usdc', 'USDC that vouchers have charged and that is not claimed yet', async () => {
+    const { charged, claimed, writtenOff } = await store.totals(network);
+    return Number(charged - claimed - writtenOff) / USDC_UNIT;
+  });
+  const help = 'When the oldest unclaimed charge was made; no sample while all charges are claimed';
+  publish('channels_oldest_unclaimed_timestamp_seconds', help, async () => {
+    const since = (await store.listUnclaimed(network, 1))[0]?.unclaimedSince ?? null;
+    return since === null ? null : since / 1000;
+  });
+  const refused = 'Channels whose claim the contract refuses; they take no voucher until nothing is left to claim';
+  publish('channels_refused', refused, () => store.countRefused(network));
+  const early = 'USDC of gas for claims that a single RPC provider’s alarm caused, since the start';
+  publish('channels_early_claims_cost_usdc', early, async () => alarms.costUsdc());
+}

@@ -1,0 +1,571 @@
+import { randomUUID } from 'node:crypto';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { RpcError, toQuantity } from '../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { signRecoverable } from '../../lib/secp256k1.ts';
+import type { Channel, ChannelOperation, ChannelStore, OperationEnd } from '../../store/ports/channels.ts';
+import type { MinedTransaction, Operation, OperationDone } from '../operation.ts';
+import type { Relaying } from '../settler.ts';
+import { receiptOf } from '../usdc/evidence.ts';
+import { isRevert } from '../usdc/payer-reads.ts';
+import {
+  type ClaimRow,
+  channelEvents,
+  claimCalldata,
+  claimedRows,
+  eventTransactionHashes,
+  multicallCalldata,
+  settleCalldata,
+} from './calldata.ts';
+import type { ChannelReader } from './channel.ts';
+import { type ClaimLimits, isDue, rowOf, shortfallOf, type WithdrawalAlarms } from './claim-health.ts';
+import { type Scheme, SETTLEMENT } from './scheme.ts';
+import { readByTwo, unclaimedPages } from './withdrawals.ts';
+
+/** Rows of one transaction, as the scheme's own seller claims them. 100 rows use 2.4 million gas and 48 KB of calldata. */
+const MOST_ROWS = 100;
+/** An agreed block this far behind an alarm's does not deny it. A payer's withdrawal in between is not shown there. */
+const FAR_BLOCKS = 20;
+/**
+ * Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left
+ * to claim.
+ */
+const ASIDE_MS = 60_000;
+
+const REFUSED =
+  'ALERT: the contract refuses a claim of a payment channel; it takes no voucher until nothing is left to claim';
+
+interface ClaimsOptions
+  extends Omit<ClaimOperationsOptions, 'store' | 'scheme' | 'chain' | 'reader'>,
+    Omit<BatchOptions, 'scheme' | 'log' | 'chain'> {
+  readonly chain: ClaimOperationsOptions['chain'] & BatchOptions['chain'];
+  readonly store: ClaimOperationsOptions['store'] &
+    Pick<ChannelStore, 'listUnclaimed' | 'note' | 'writeOff' | 'refuseClaim' | 'begin' | 'operation'>;
+  readonly scheme: ClaimOperationsOptions['scheme'] & BatchOptions['scheme'];
+  readonly network: string;
+  readonly limits: ClaimLimits;
+  readonly reader: ClaimOperationsOptions['reader'] & Pick<ChannelReader, 'readEach'>;
+  /** The channels that are claimed early. */
+  readonly alarms: WithdrawalAlarms;
+  readonly log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
+}
+
+/** What a round did. Amounts in base units of the token. */
+export interface ClaimReport {
+  readonly claimed: bigint;
+  readonly writtenOff: bigint;
+  /** Channels that could not be claimed and were set aside. */
+  readonly setAside: number;
+}
+
+/**
+ * Claims what vouchers have charged, for many channels in one transaction, and sweeps it to the receiver in the same transaction. Rounds follow one
+ * another: a second call waits for the first. Each row claims what was charged, and never what the payer signed for beyond that.
+ */
+export function createClaims(options: ClaimsOptions) {
+  const { limits, alarms, clock } = options;
+  const { operations, aside, early, claimSome } = createTransactions(options);
+  let running: Promise<unknown> = Promise.resolve();
+
+  async function round(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
+    await operations.resume(signal);
+    await early.note();
+    const isTaken = (channel: Channel): boolean =>
+      !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, limits, clock.nowMs()));
+    const channels = await listUnclaimed(options, isTaken);
+    const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
+    for (let start = 0; start < channels.length && !signal.aborted; start += MOST_ROWS) {
+      const part = await claimSome(channels.slice(start, start + MOST_ROWS), takesAll, signal);
+      total.claimed += part.claimed;
+      total.writtenOff += part.writtenOff;
+      total.setAside += part.setAside;
+    }
+    return total;
+  }
+
+  return {
+    /**
+     * One round: ends what an earlier round left open, then claims the channels that are due, or all (`takesAll`). Rejects when the chain or the
+     * ledger cannot be read; the next round goes on.
+     */
+    run(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
+      const next = running.catch(() => {}).then(() => round(takesAll, signal));
+      running = next;
+      return next;
+    },
+  };
+}
+
+/** Claims channels that one transaction takes, and sets those aside that the contract refuses. */
+function createTransactions(options: ClaimsOptions) {
+  const { store, limits, network, alarms, clock, log } = options;
+  const operations = createClaimOperations(options);
+  const aside = createAside(clock);
+  const claimed = createClaimedBlocks();
+
+  const carryOut: CarryOut = async (
+    { due, calldata, block },
+    { id = randomUUID(), leastBlock = block, onMined } = {},
+  ) => {
+    const amount = due.reduce((sum, { channel, row }) => sum + row.totalClaimed - channel.state.totalClaimed, 0n);
+    await store.begin({ id, network, kind: 'claim', channelId: null, amount, calldata, createdAt: clock.nowMs() });
+    const row = await store.operation(id);
+    const done = row && (await operations.carryOut(row, { leastBlock, ...(onMined && { onMined }) }));
+    if (done) claimed.note(due, done.block);
+    return done?.amount ?? 0n;
+  };
+  const early = createEarlyClaims(options, aside, carryOut);
+
+  /** Claims some channels in one transaction. */
+  async function claimSome(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
+    const isEarly = ({ id }: Channel) => alarms.isDue(id);
+    const fresh = await refresh(options, channels, signal).catch((error: unknown) => {
+      // No two providers agree. What one of them says is in danger is claimed as the ledger has it, and nothing else.
+      if (!channels.some(isEarly)) throw error;
+      return null;
+    });
+    if (!fresh) return early.claim(channels.filter(isEarly), signal);
+    const known = new Set(fresh.map(({ id }) => bytesToHex(id)));
+    const unread = channels.filter((channel) => isEarly(channel) && !known.has(bytesToHex(channel.id)));
+    // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
+    const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
+    const denied = new Set(fresh.filter(isDenied));
+    // What they agree on may be a block that the provider with the alarm has left far behind. That denies nothing.
+    const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
+    const ahead = [...denied].filter(isBehind);
+    for (const channel of fresh) if (!isBehind(channel)) alarms.end(channel.id);
+    const taken = fresh.filter((channel) => !denied.has(channel) && claimed.isShown(channel));
+    let writtenOff = 0n;
+    for (const channel of fresh) writtenOff += await writeOff(options, channel);
+    const { good, bad } = await sortOut(options, taken.flatMap(dueOf), signal);
+    for (const { due, reason } of bad) {
+      aside.add(due.channel);
+      await store.refuseClaim(due.channel.id, clock.nowMs());
+      const detail = { channel: bytesToHex(due.channel.id), charged: String(due.channel.charged), reason };
+      if (due.channel.claimRefusedAt === null) log.error(detail, REFUSED);
+    }
+    const amount = good ? await carryOut(good) : 0n;
+    const more = await early.claim([...ahead, ...unread], signal);
+    await refresh(options, fresh, signal);
+    return { claimed: amount + more.claimed, writtenOff, setAside: bad.length + more.setAside };
+  }
+
+  return { operations, aside, early, claimSome };
+}
+
+/** How a claim of these rows is carried out. Returns what was claimed; 0 unless it ended as done. */
+type CarryOut = (
+  batch: Batch,
+  more?: {
+    readonly id?: string;
+    readonly leastBlock?: number | null;
+    readonly onMined?: (receipt: MinedTransaction) => void;
+  },
+) => Promise<bigint>;
+
+/**
+ * Claims channels as the ledger has them, each once. A row that the contract refuses proves nothing about a state that
+ * no two agree on. It waits, and so does one whose claim recorded nothing: a liar must not burn gas each round.
+ */
+function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
+  const { store, alarms } = options;
+  /** The channels of each early claim whose end is not noted, by operation. */
+  const open = new Map<string, readonly Channel[]>();
+
+  /**
+   * Notes the early claims that have ended, also those that a later round carried out. One that failed counts for none.
+   */
+  async function note(): Promise<void> {
+    for (const [id, channels] of open) {
+      const state = (await store.operation(id))?.state;
+      if (state === 'open') continue;
+      open.delete(id);
+      if (state === 'done') for (const channel of channels) alarms.noteClaim(channel.id);
+    }
+  }
+
+  async function claimAt(block: number | null, channels: readonly Channel[], signal: AbortSignal) {
+    const { good, bad } = await sortOut(options, channels.flatMap(dueOf), signal, block ?? undefined);
+    for (const { due } of bad) aside.add(due.channel);
+    if (!good) return { claimed: 0n, setAside: bad.length };
+    const id = randomUUID();
+    const taken = good.due.map(({ channel }) => channel);
+    open.set(id, taken);
+    const isReached = good.block <= (options.chain.agreed.lastHead() ?? 0);
+    const more = { id, onMined: alarms.noteCost, leastBlock: isReached ? good.block : null };
+    const claimed = await carryOut(good, more);
+    await note();
+    if (claimed === 0n) for (const channel of taken) aside.add(channel);
+    return { claimed, setAside: bad.length };
+  }
+
+  async function claim(channels: readonly Channel[], signal: AbortSignal): Promise<ClaimReport> {
+    const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
+    const failures: unknown[] = [];
+    // A block that one provider alone invents must not keep the others from being simulated.
+    for (const [block, some] of Map.groupBy(channels, ({ id }) => alarms.blockOf(id))) {
+      const part = await claimAt(block, some, signal).catch((error: unknown) => void failures.push(error));
+      total.claimed += part?.claimed ?? 0n;
+      total.setAside += part?.setAside ?? 0;
+    }
+    if (failures.length > 0) throw failures[0];
+    return total;
+  }
+
+  return { note, claim };
+}
+
+/** Channels whose row the contract refuses, with what was charged then and the time of the next try. */
+function createAside(clock: Clock) {
+  const aside = new Map<string, { charged: bigint; untilMs: number }>();
+
+  return {
+    add: ({ id, charged }: Channel): void =>
+      void aside.set(bytesToHex(id), { charged, untilMs: clock.nowMs() + ASIDE_MS }),
+    /** Forgets a channel that is to be tried again. */
+    has({ id, charged }: Channel): boolean {
+      const key = bytesToHex(id);
+      const known = aside.get(key);
+      const isAside = known !== undefined && known.charged === charged && clock.nowMs() < known.untilMs;
+      if (!isAside) aside.delete(key);
+      return isAside;
+    },
+  };
+}
+
+/** The blocks of the last claims. A provider that is behind shows a channel as it was before its claim, which would then be sent once more. */
+function createClaimedBlocks() {
+  const blocks = new Map<string, number>();
+
+  return {
+    note(due: readonly Due[], block: number): void {
+      for (const { channel } of due) blocks.set(bytesToHex(channel.id), block);
+    },
+    /** Whether the channel's state is one from after its last claim. */
+    isShown({ id, state }: Channel): boolean {
+      const key = bytesToHex(id);
+      const isShown = state.block >= (blocks.get(key) ?? 0);
+      if (isShown) blocks.delete(key);
+      return isShown;
+    },
+  };
+}
+
+function dueOf(channel: Channel): Due[] {
+  const row = rowOf(channel);
+  return row ? [{ channel, row }] : [];
+}
+
+/** Lists the channels with unclaimed charges that are taken, page by page. */
+async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channel: Channel) => boolean) {
+  const taken: Channel[] = [];
+  for await (const page of unclaimedPages(store, network)) taken.push(...page.filter(isTaken));
+  return taken;
+}
+
+/** Reads these channels from the chain and notes their states. Returns those that could be read, as they are now. The others wait for the next round. */
+async function refresh(
+  { store, reader, chain, clock }: ClaimsOptions,
+  channels: readonly Channel[],
+  signal: AbortSignal,
+) {
+  const ids = channels.map(({ id }) => id);
+  const states = await readByTwo(reader, chain, ids, signal);
+  const noted = channels.flatMap((channel, at) => {
+    const state = states[at];
+    return state ? [store.note(channel, state, clock.nowMs())] : [];
+  });
+  return Promise.all(noted);
+}
+
+/** Writes off what the channel's balance can no longer cover. Returns the amount. */
+async function writeOff({ store, log }: ClaimsOptions, channel: Channel): Promise<bigint> {
+  const amount = shortfallOf(channel);
+  if (amount === 0n || !(await store.writeOff(channel.id, amount, channel.charged))) return 0n;
+  const detail = { channel: bytesToHex(channel.id), amount: String(amount) };
+  log.error(detail, 'charges of a payment channel are written off: its balance is gone');
+  return amount;
+}
+
+interface BatchOptions {
+  readonly chain: Pick<ChainClient, 'each' | 'agreed'>;
+  readonly scheme: Pick<Scheme, 'claimDigest'>;
+  /** The key of `receiverAuthorizer`, 32 bytes. It signs claims and needs no funds. */
+  readonly authorizerKey: Uint8Array;
+  /** 20 bytes each. */
+  readonly receiver: Uint8Array;
+  readonly token: Uint8Array;
+  /** The relayer's address, which simulations use as the sender. */
+  readonly sender: `0x${string}`;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/** A channel and the row that claims it. */
+export interface Due {
+  readonly channel: Channel;
+  readonly row: ClaimRow;
+}
+
+/** Rows that pass the simulation together, and the calldata that claims them. */
+interface Batch {
+  readonly due: readonly Due[];
+  readonly calldata: Uint8Array;
+  /** The block at which they were simulated. It is not older than the states of the channels. */
+  readonly block: number;
+}
+
+interface Sorted {
+  /** Null when no row is left. */
+  readonly good: Batch | null;
+  readonly bad: readonly { readonly due: Due; readonly reason: string }[];
+}
+
+/**
+ * Simulates the claim of these rows, at the agreed head or the block of the newest of their states. One row that the
+ * contract refuses reverts all. So rows that revert are split until each refused row is alone. Without the sweep where
+ * the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money. With
+ * `alarmBlock` at that block: one provider alone may have it, so its word is enough.
+ */
+export async function sortOut(
+  options: BatchOptions,
+  due: readonly Due[],
+  signal: AbortSignal,
+  alarmBlock?: number,
+): Promise<Sorted> {
+  const good: Due[] = [];
+  const bad: { due: Due; reason: string }[] = [];
+  if (due.length === 0) return { good: null, bad };
+  const head = alarmBlock ?? (await options.chain.agreed.head({ rank: 'settle', signal }));
+  const block = due.reduce((newest, { channel }) => Math.max(newest, channel.state.block), head);
+  const enough = alarmBlock === undefined ? 2 : 1;
+  const refusal = (calldata: Uint8Array, rows: number) =>
+    whyRefused(options, { calldata, gas: claimGas(rows), block, enough }, signal);
+  async function sort(some: readonly Due[]): Promise<void> {
+    const reason = some.length === 0 ? null : await refusal(claimOf(options, some), some.length);
+    if (reason === null) return void good.push(...some);
+    const [only] = some;
+    if (some.length === 1 && only) return void bad.push({ due: only, reason });
+    const half = Math.ceil(some.length / 2);
+    await sort(some.slice(0, half));
+    await sort(some.slice(half));
+  }
+  await sort(due);
+  if (good.length === 0) return { good: null, bad };
+  const claim = claimOf(options, good);
+  const swept = multicallCalldata([claim, settleCalldata(options.receiver, options.token)]);
+  const reason = await refusal(swept, good.length);
+  if (reason !== null) options.log.warn({ reason }, 'claims are not paid out: the sweep is refused');
+  return { good: { due: good, calldata: reason === null ? swept : claim, block }, bad };
+}
+
+/** A call of the settlement contract, and the block at which it is simulated. */
+interface Simulated {
+  readonly calldata: Uint8Array;
+  readonly gas: bigint;
+  readonly block: number;
+  /** How many providers must refuse it, where that many are configured; 2 by default. */
+  readonly enough?: number;
+}
+
+/**
+ * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. `enough` must say
+ * that it refuses, and more than say that it takes it, where that many are configured: a refusal stops the sales of a
+ * channel. Rejects when too few answer.
+ */
+export async function whyRefused(
+  { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
+  { calldata, gas, block, enough = 2 }: Simulated,
+  signal?: AbortSignal,
+): Promise<string | null> {
+  const call = { from: sender, to: SETTLEMENT, data: bytesToHex(calldata), gas: toQuantity(gas) };
+  const calls = [{ method: 'eth_call', params: [call, toQuantity(block)] }];
+  const outcomes = (await chain.each(calls, { rank: 'settle', ...(signal && { signal }) })).map(([outcome]) => outcome);
+  const errors = outcomes.flatMap((outcome) => (outcome && 'error' in outcome ? [outcome.error] : []));
+  const refusals = errors.filter((error) => error instanceof RpcError && isRevert(error));
+  const taken = outcomes.filter((outcome) => outcome && 'result' in outcome).length;
+  if (taken > 0 && taken >= refusals.length) return null;
+  const [first] = refusals;
+  if (first && refusals.length >= Math.min(enough, chain.agreed.witnesses)) return first.message;
+  throw (
+    errors.find((error) => !refusals.includes(error)) ?? new UpstreamFailed('chain', 'too few providers simulate it')
+  );
+}
+
+function claimOf({ scheme, authorizerKey }: BatchOptions, due: readonly Due[]): Uint8Array {
+  const entries = due.map(({ channel, row }) => ({ channelId: channel.id, ...row }));
+  const rows = due.map(({ row }) => row);
+  return claimCalldata(rows, signRecoverable(scheme.claimDigest(entries), authorizerKey));
+}
+
+/**
+ * Gas of a claim's transaction. A row uses 23,900 on the embedded network, the sweep and the transaction itself 75,000. Arc's own USDC makes the
+ * sweep dearer. Only used gas is paid for.
+ */
+const CLAIM_GAS = { base: 250_000n, row: 40_000n };
+/** The claim's event: keccak256 of `Claimed(bytes32,address,uint128,uint128)`. */
+const CLAIMED = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
+const RECORDED = 'its rows are recorded by a transaction that the logs do not show';
+
+interface ClaimOperationsOptions {
+  readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations' | 'findDone'>;
+  readonly relayer: Pick<Relaying, 'operate'>;
+  readonly reader: Pick<ChannelReader, 'read'>;
+  readonly chain: Pick<ChainClient, 'batch'>;
+  readonly scheme: Pick<Scheme, 'channelId'>;
+  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  readonly fencingToken?: number | undefined;
+  readonly clock: Clock;
+}
+
+/** A row of a claim as the evidence needs it: the channel, and what is recorded in all afterwards. */
+interface Recorded {
+  readonly channelId: Uint8Array;
+  readonly totalClaimed: bigint;
+}
+
+/**
+ * `leastBlock`: the block at which the claim was simulated; null where no two providers have reached it. `onMined`
+ * hears of each transaction with it that was mined.
+ */
+interface CarryOutHow {
+  readonly leastBlock?: number | null;
+  readonly onMined?: (receipt: MinedTransaction) => void;
+}
+
+/** The gas limit of a transaction that claims this many rows and sweeps. */
+export function claimGas(rows: number): bigint {
+  return CLAIM_GAS.base + BigInt(rows) * CLAIM_GAS.row;
+}
+
+/** Carries out the claims that stand in the ledger, through our relayer, and writes down their ends. */
+export function createClaimOperations(options: ClaimOperationsOptions) {
+  const { store, relayer, clock, fencingToken } = options;
+
+  function operationOf({ id, transaction }: ChannelOperation, calldata: Uint8Array, more: CarryOutHow): Operation {
+    const rows = rowsOf(options, calldata);
+    const { leastBlock = 0 } = more;
+    return {
+      ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
+      broadcast: transaction !== null,
+      ...(leastBlock !== null && { leastBlock }),
+      readReceipt: (receipt) => {
+        more.onMined?.(receipt);
+        return claimedIn(receipt, rows);
+      },
+      lookUp: async (signal) => {
+        const found = await lookUp(options, rows, signal);
+        return found === 'recorded' ? null : found;
+      },
+      note: async (noted) => (await store.noteBroadcast([{ id, transaction: noted }], fencingToken)).has(id),
+    };
+  }
+
+  /** Carries out one open claim. An end that is unknown leaves its row open. Returns what was claimed; null unless it ended as done. */
+  async function carryOut(row: ChannelOperation, more: CarryOutHow = {}): Promise<OperationDone | null> {
+    const { id, calldata } = row;
+    if (!calldata) return null;
+    const outcome = await relayer.operate(operationOf(row, calldata, more));
+    if (outcome.kind === 'unknown') return null;
+    await store.end(id, endOf(outcome, clock.nowMs()));
+    return outcome.kind === 'done' ? outcome : null;
+  }
+
+  return {
+    carryOut,
+    /**
+     * Carries out the claims that an earlier process or round has left open. A claim that the chain shows ends without a transaction. Any other is
+     * sent again: the contract skips what it has recorded. Rejects when an end cannot be read: a claim of the same rows beside an open one could take
+     * that one's transaction for its own. The alarm counts such rounds.
+     */
+    async resume(signal: AbortSignal): Promise<void> {
+      const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'claim');
+      for (const row of open) {
+        const shown = await shownEnd(options, row, signal);
+        const end = shown === 'recorded' ? ({ kind: 'failed', reason: RECORDED } as const) : shown;
+        if (end) await store.end(row.id, endOf(end, clock.nowMs()));
+        else await carryOut(row);
+      }
+    },
+  };
+}
+
+function rowsOf({ scheme }: Pick<ClaimOperationsOptions, 'scheme'>, calldata: Uint8Array): Recorded[] {
+  return claimedRows(calldata).map(({ config, totalClaimed }) => ({
+    channelId: scheme.channelId(config),
+    totalClaimed,
+  }));
+}
+
+/** Open operations that one round looks at. There is one at a time, unless rounds ended as unknown. */
+const MOST_OPEN = 100;
+
+function endOf(
+  outcome: OperationDone | { readonly kind: 'failed'; readonly reason: string },
+  endedAt: number,
+): OperationEnd {
+  if (outcome.kind === 'failed') return { state: 'failed', reason: outcome.reason, endedAt };
+  return { state: 'done', amount: outcome.amount, transaction: outcome.transaction, endedAt };
+}
+
+/**
+ * What a transaction recorded for these rows; null when it recorded nothing for them. A row that was recorded before has no event. The rows of one
+ * transaction are recorded together or not at all.
+ */
+function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): OperationDone | null {
+  const wanted = new Map(rows.map(({ channelId, totalClaimed }) => [bytesToHex(channelId), totalClaimed]));
+  const claimed = channelEvents(receipt).flatMap((event) =>
+    event.kind === 'Claimed' && wanted.get(bytesToHex(event.channelId)) === event.totalClaimed ? [event.amount] : [],
+  );
+  if (claimed.length === 0) return null;
+  const transaction = hexToBytes(receipt.transactionHash);
+  const amount = claimed.reduce((sum, each) => sum + each, 0n);
+  return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount };
+}
+
+/**
+ * How a claim that was left open ended, by the noted transaction or by another. Null when none was noted, or the chain shows no end. The noted one counts
+ * however long ago it was mined, unless another operation has ended by it.
+ */
+async function shownEnd(
+  options: ClaimOperationsOptions,
+  { transaction, calldata }: ChannelOperation,
+  signal: AbortSignal,
+): Promise<OperationDone | 'recorded' | null> {
+  if (!transaction || !calldata) return null;
+  const rows = rowsOf(options, calldata);
+  const noted = await receiptOf(options.chain, bytesToHex(transaction), { rank: 'settle', signal });
+  const done = noted && claimedIn(noted, rows);
+  if (done && !(await options.store.findDone(transaction))) return done;
+  return lookUp(options, rows, signal);
+}
+
+/**
+ * Done when every row is recorded and the logs show a transaction that recorded one of them. A transaction by which another operation has ended counts
+ * for that one alone. `recorded` when the logs show no other: there is nothing left to send. Null when a row is not recorded. Rejects when the chain or
+ * the ledger cannot be read, also when the nodes are behind the block at which the rows were read.
+ */
+async function lookUp(
+  options: ClaimOperationsOptions,
+  rows: readonly Recorded[],
+  signal: AbortSignal,
+): Promise<OperationDone | 'recorded' | null> {
+  const { chain, reader, store } = options;
+  const states = await reader.read(
+    rows.map(({ channelId }) => channelId),
+    { signal },
+  );
+  const isRecorded = rows.every(({ totalClaimed }, at) => (states[at]?.totalClaimed ?? 0n) >= totalClaimed);
+  if (!isRecorded) return null;
+  const readAt = states[0]?.block ?? 0;
+  const topics = [CLAIMED, rows.map(({ channelId }) => bytesToHex(channelId))];
+  for (const hash of new Set((await eventTransactionHashes(chain, topics, readAt, { signal })).reverse())) {
+    if (await store.findDone(hexToBytes(hash))) continue;
+    const receipt = await receiptOf(chain, hash, { rank: 'settle', signal });
+    if (!receipt) throw new UpstreamFailed('chain', 'the transaction of a claim cannot be read');
+    const done = claimedIn(receipt, rows);
+    if (done) return done;
+  }
+  return 'recorded';
+}

@@ -1,0 +1,238 @@
+import { hash } from 'node:crypto';
+import type { ChannelsConfig } from '../../config/rails.ts';
+import { TooMany } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { openClientWindows } from '../../lib/limits/client-limit.ts';
+import { createMinuteWindows, MAX_CLIENTS } from '../../lib/limits/minute-windows.ts';
+import { clientTakes, takeAll } from '../../lib/limits/take-all.ts';
+import type { ChannelCharge } from '../../store/ports/channel-state.ts';
+import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
+import type { Authorization } from '../authorization.ts';
+import type { PurchaseRail, SignedPayment } from '../rail.ts';
+import { PaymentRefused } from '../refusal.ts';
+import { EXPIRED, NONCE_USED, REVERTED } from '../settler.ts';
+import { hashAuthorization } from '../usdc/authorization.ts';
+import { depositCalldata } from './calldata.ts';
+import type { ChannelBook } from './channel.ts';
+import {
+  type ChannelPayload,
+  type ChannelTerms,
+  checkVoucher,
+  DEPOSIT_COLLECTOR,
+  depositNonce,
+  reason,
+  type Scheme,
+  SETTLEMENT_BYTES,
+} from './scheme.ts';
+import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
+
+/** A deposit into a channel, with the voucher that it is to cover. */
+export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
+
+/** A deposit as a payment: an authorization for the collector, which the settlement contract turns into the channel's money. */
+export interface DepositPayment extends SignedPayment {
+  readonly payload: DepositPayload;
+}
+
+const COLLECTOR = hexToBytes(DEPOSIT_COLLECTOR);
+
+/** Reads a deposit as a payment. The authorization's nonce follows from the channel's id, so the money cannot go to another channel. */
+export function depositPayment(payload: DepositPayload): DepositPayment {
+  const { config, voucher, deposit } = payload;
+  const { channelId, maxClaimableAmount: max, signature } = voucher;
+  const authorization: Authorization = {
+    ...{ from: config.payer, to: COLLECTOR, value: deposit.amount, signature: deposit.signature },
+    ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore },
+    ...{ nonce: depositNonce(channelId, deposit.salt), passedTo: SETTLEMENT_BYTES },
+  };
+  const whole = [hashAuthorization(authorization, SETTLEMENT_BYTES), channelId, Buffer.from(`${max}`), signature];
+  return {
+    ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
+    authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
+    get call() {
+      return { to: SETTLEMENT_BYTES, data: depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit) };
+    },
+  };
+}
+
+/** What a deposit must keep to. Amounts in base units, times in seconds. */
+interface DepositBounds {
+  readonly minDeposit: bigint;
+  /** For how long the authorization must, and may, be valid from now on. */
+  readonly leastValidity: number;
+  readonly mostValidity: number;
+}
+
+/** Makes the checks of a deposit that need no chain. Throws PaymentRefused with the scheme's reason. `now` in Unix seconds. */
+export function checkDeposit({ deposit }: DepositPayload, bounds: DepositBounds, now: number): void {
+  const { amount, validAfter, validBefore } = deposit;
+  const left = validBefore - BigInt(now);
+  if (left < BigInt(bounds.leastValidity) || left > BigInt(bounds.mostValidity))
+    throw new PaymentRefused(reason('payload_authorization_valid_before'));
+  if (validAfter >= BigInt(now)) throw new PaymentRefused(reason('payload_authorization_valid_after'));
+  if (amount === 0n || amount < bounds.minDeposit) throw new PaymentRefused(reason('deposit_below_min_deposit'));
+}
+
+/** The scheme's names of the ends of an authorization. It has one name for a deposit that reverted and for one whose authorization was used or cancelled. */
+const REASONS: Readonly<Record<string, string>> = {
+  [REVERTED]: reason('deposit_transaction_failed'),
+  [NONCE_USED]: reason('deposit_transaction_failed'),
+  [EXPIRED]: reason('payload_authorization_valid_before'),
+};
+
+/** Why a deposit failed, as the scheme names it. A reason without a name there stays as it is. */
+export function depositReason(stored: string): string {
+  return REASONS[stored] ?? stored;
+}
+
+export interface DepositSaleOptions {
+  store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
+  book: ChannelBook;
+  scheme: Scheme;
+  terms: ChannelTerms;
+  bounds: DepositBounds;
+  limits: DepositLimits;
+}
+
+type DepositSale = Required<
+  Pick<PurchaseRail, 'check' | 'look' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
+>;
+
+/** The checks of a deposit: those of any authorization of the token, and those of its channel and its voucher. */
+export function createDepositSale(
+  { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
+  checks: Pick<PurchaseRail, 'look' | 'verify'>,
+): DepositSale {
+  return {
+    check: ({ payload }: DepositPayment, _requirement, now) => {
+      checkVoucher(payload, terms, scheme);
+      checkDeposit(payload, bounds, now);
+    },
+    /**
+     * 1. What the ledger knows of the channel, which costs no read.
+     * 2. The payer, then the channel.
+     * 3. The voucher, and the deposits of the day. Only a deposit that may be reserved causes a row of a channel.
+     */
+    look: async (payment: DepositPayment, asker, more) => {
+      const { voucher, config } = payment.payload;
+      const known = await store.get(voucher.channelId);
+      const certain = known && faultOf(known, coveredBy(payment, more.price));
+      if (certain && !certain.mayBeOld) throw certain.refusal;
+      const seen = await checks.look(payment, asker, more);
+      const { channel, isNew } = await book.look(voucher.channelId, config, asker);
+      checkCovered(channel, coveredBy(payment, more.price));
+      await limits.check(channel, asker.client);
+      if (isNew) await book.keep(channel);
+      return seen;
+    },
+    verify: async (id, payment: DepositPayment, seen, more) => {
+      const { voucher, config } = payment.payload;
+      const channel = await book.open(voucher.channelId, config, more.asker);
+      checkCovered(channel, coveredBy(payment, more.price));
+      const uncount = await limits.take(channel, more.asker.client);
+      try {
+        return { ...(await checks.verify(id, payment, seen, more)), uncount };
+      } catch (error) {
+        uncount();
+        throw error;
+      }
+    },
+    /** The deposit is in the channel by now. */
+    checkPaid: async (payment: DepositPayment, price, asker) => {
+      const { voucher, config } = payment.payload;
+      const channel = await book.reread(await book.open(voucher.channelId, config, asker), asker);
+      checkCovered(channel, { ...coveredBy(payment, price), deposit: 0n });
+    },
+    whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
+    refuseUsed: async ({ channel }) => {
+      const known = channel && (await store.get(channel.channelId));
+      return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
+    },
+  };
+}
+
+/** What a deposit's voucher must cover at this price, in base units. */
+function coveredBy({ payload: { voucher, deposit } }: DepositPayment, price: bigint): Covered {
+  return { max: voucher.maxClaimableAmount, price, deposit: deposit.amount };
+}
+
+/** Throws PaymentRefused for a voucher that does not fit the channel. */
+function checkCovered(channel: Channel, covered: Covered): void {
+  const fault = faultOf(channel, covered);
+  if (fault) throw fault.refusal;
+}
+
+/** Why a deposit was not reserved: another deposit is open, or the same voucher has bought another call. Then the client's state is old. */
+async function busyOrStale(
+  store: DepositSaleOptions['store'],
+  { channelId, max }: ChannelCharge,
+): Promise<PaymentRefused> {
+  const isOpen = (await store.findOpen(channelId)) !== null;
+  const known = isOpen ? null : await store.get(channelId);
+  const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
+  return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
+}
+
+// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. A payer may ask for its money back after one call, or withdraw it, and pay the
+// same money in again.
+
+const DAY_MS = 86_400_000;
+
+interface DepositLimitsOptions {
+  store: Pick<ChannelStore, 'getRefunded'>;
+  config: Pick<ChannelsConfig, 'minDeposit' | 'depositsADay'>;
+  clock: Clock;
+}
+
+/**
+ * Counts the deposits of a day that have not earned their gas, for each payer, each client and each IPv6 /48. A day begins with its first deposit. The
+ * counts are in this process's memory and lost at a restart, because they protect gas and not sales.
+ */
+export function createDepositLimits({
+  store,
+  config: { minDeposit, depositsADay: most },
+  clock,
+}: DepositLimitsOptions) {
+  const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
+  const payers = open();
+  const clients = openClientWindows(open, 'deposits');
+
+  /**
+   * Whether calls have used at least half of all that was put into the channel and not withdrawn. The gas of one more deposit is earned then. What was
+   * written off has paid for nothing.
+   */
+  async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
+    const { balance, refundNonce } = state;
+    const spent = charged - writtenOff;
+    if (2n * spent < (balance > minDeposit ? balance : minDeposit)) return false;
+    const refunded = refundNonce === 0n ? 0n : await store.getRefunded(id);
+    return 2n * spent >= balance + refunded;
+  }
+
+  /**
+   * Counts a deposit into this channel, and returns a function that takes it back because no transaction was sent for it. A top-up of a channel that
+   * was spent is never counted or refused. Throws TooMany (429, `too_many_deposits`) when the payer or the client has had its deposits of the day.
+   */
+  async function take(channel: Channel, client: string): Promise<() => void> {
+    if (await isSpent(channel)) return () => {};
+    const ofPayer = (seconds: number) => tooMany('payer', seconds);
+    return takeAll([
+      { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
+      ...clientTakes(clients, client, most.client, (seconds) => tooMany('client', seconds)),
+    ]);
+  }
+
+  return {
+    take,
+    /** The same refusal, without counting. */
+    check: async (channel: Channel, client: string): Promise<void> => (await take(channel, client))(),
+  };
+}
+
+export type DepositLimits = ReturnType<typeof createDepositLimits>;
+
+function tooMany(whose: 'payer' | 'client', retryAfterSeconds: number): TooMany {
+  const detail = `this ${whose} has made too many deposits today whose money was not spent; use the channels that hold money, or pay each call by the entry "exact"`;
+  return new TooMany('too_many_deposits', detail, retryAfterSeconds);
+}

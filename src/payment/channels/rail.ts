@@ -1,0 +1,550 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
+import type { ChannelsConfig } from '../../config/rails.ts';
+import type { Config } from '../../config.ts';
+import { UpstreamFailed } from '../../errors.ts';
+import { allTried } from '../../lib/all-tried.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { createRounds } from '../../lib/rounds.ts';
+import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
+import type { ChannelConfig } from '../../store/ports/channel-state.ts';
+import type { ChannelStore } from '../../store/ports/channels.ts';
+import { type Authorization, paymentKey } from '../authorization.ts';
+import type { Ledger } from '../ledger.ts';
+import type { Accepted } from '../protocol.ts';
+import type { Asker, Look, OpenRail, PaidProof, PaymentCommand, Presenter, PurchaseRail, RailInfo } from '../rail.ts';
+import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
+import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { Wallet } from '../relayer/transactions.ts';
+import type { RailProbe, RailSettling, SettlingTerms } from '../settler.ts';
+import type { RailStatus } from '../settling.ts';
+import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
+import { createTransferBooks } from '../usdc/books.ts';
+import {
+  type ChainCheck,
+  type ContractBudget,
+  createAuthorizationChecks,
+  createSignatureCheck,
+} from '../usdc/checks.ts';
+import type { Evidence } from '../usdc/evidence.ts';
+import { domainSeparator, USDC_DOMAIN } from '../usdc/token.ts';
+import { createChannelBooks } from './books.ts';
+import { channelIdCalldata } from './calldata.ts';
+import {
+  channelReceipt,
+  createChannelBook,
+  createChannelPruning,
+  createChannelReader,
+  createSharedChannelReads,
+} from './channel.ts';
+import {
+  claimLimits,
+  createClaimAlarm,
+  createClaimRisk,
+  createWithdrawalAlarms,
+  publishUnclaimed,
+} from './claim-health.ts';
+import { type ClaimReport, createClaims } from './claims.ts';
+import {
+  createDepositLimits,
+  createDepositSale,
+  type DepositPayment,
+  type DepositSaleOptions,
+  depositPayment,
+  depositReason,
+} from './deposit.ts';
+import { createRefund } from './refund.ts';
+import { createRefundOperations } from './refund-sending.ts';
+import {
+  type ChannelPayload,
+  type ChannelTerms,
+  checkVoucher,
+  createScheme,
+  DEPOSIT_COLLECTOR,
+  readPayload,
+  reason,
+  SCHEME,
+  type Scheme,
+  SETTLEMENT,
+  SETTLEMENT_BYTES,
+} from './scheme.ts';
+import { createTurns } from './turns.ts';
+import { createSellVoucher } from './voucher-sale.ts';
+import { createWithdrawalWatch } from './withdrawals.ts';
+
+interface ChannelRailOptions extends DepositSaleOptions {
+  ledger: Pick<Ledger, 'openBefore'>;
+  balanceContracts: readonly Uint8Array[];
+  check: Pick<ChainCheck, 'admit' | 'simulate'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  status: PurchaseRail['status'];
+  requirement: PurchaseRail['requirement'];
+  /** Checks who signed a deposit. */
+  checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
+  sellVoucher: ReturnType<typeof createSellVoucher>;
+  /** Carries out a refund whose voucher is checked. */
+  refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): ReturnType<PaymentCommand['run']>;
+  network: string;
+  clock: Clock;
+}
+
+const REASONS = {
+  insufficient: reason('insufficient_balance'),
+  // The deposit may be in the channel already, sent by a third party. The client's state is old then.
+  used: reason('deposit_transaction_failed'),
+  simulation: reason('deposit_simulation_failed'),
+};
+
+/**
+ * Payment channels. A deposit is a payment that is settled after the call is served. A voucher needs no settlement. A refund is a command.
+ */
+export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
+  const { status, requirement, checkSignature } = options;
+  const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
+
+  return {
+    ...{ contract: SETTLEMENT_BYTES, status, requirement, checkSignature },
+    read: (given) => {
+      const payload = readPayload(given);
+      return payload.kind === 'deposit' ? depositPayment(payload) : proofOf(payload, options);
+    },
+    readCommand: (given) => (given.type === 'refund' ? commandOf(readPayload(given), options) : null),
+    checkAccepted: checkTerms,
+    review: checks.review,
+    ...createDepositSale(options, checks),
+    reasonOf: depositReason,
+    receipt: channelReceipt,
+  };
+}
+
+function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAccepted>[1]): void {
+  if (accepted.network !== requirement.network) throw new PaymentRefused(reason('network_mismatch'));
+  checkAccepted(accepted, requirement);
+}
+
+/**
+ * Whose failures and refunds count: the key that signs the channel's vouchers. Any account can fund a channel in the name of a payer who has signed
+ * nothing. Stock clients sign with the payer's own key.
+ */
+const signerOf = ({ config }: ChannelPayload): Uint8Array => config.payerAuthorizer;
+
+function proofOf(payload: ChannelPayload, { terms, scheme, sellVoucher }: ChannelRailOptions): PaidProof {
+  return {
+    kind: 'paid',
+    signer: signerOf(payload),
+    redeem: async (order) => {
+      checkTerms(order.accepted, order.requirement);
+      return sellVoucher({ payload, channelId: checkVoucher(payload, terms, scheme) }, order);
+    },
+  };
+}
+
+function commandOf(payload: ChannelPayload, { terms, scheme, refund }: ChannelRailOptions): PaymentCommand {
+  return {
+    signer: signerOf(payload),
+    run: async (accepted, requirement, asker) => {
+      checkTerms(accepted, requirement);
+      return refund(payload, checkVoucher(payload, terms, scheme), asker);
+    },
+  };
+}
+
+const STALE = 'Sign the next voucher over the charges in extra.channelState of the entry, plus the price.';
+const CONFIG = 'Open a channel with the terms of the entry.';
+
+const SENTENCES: RefusalSentences = {
+  payload_type:
+    'The payload is no voucher, deposit or refund of this scheme. Make it with a client of batch-settlement.',
+  erc3009_authorization_required:
+    'The deposit holds no readable EIP-3009 authorization. Put it into deposit.authorization.erc3009Authorization.',
+  refund_payload: 'The refund cannot be read. Its amount is a decimal string of base units, or left out.',
+  network_mismatch: 'The payment is for another network. Sign for the network of the entry.',
+  channel_id_invalid: 'The voucher’s channelId is no 32 bytes in hex. Take the id of the channel’s config.',
+  channel_id_mismatch: 'The voucher names another channel than its channelConfig. Sign for the id of this config.',
+  voucher_signature:
+    'The voucher’s signature is not the payer’s. Sign it with the key that the channel’s config names.',
+  receive_authorization_signature:
+    'The deposit’s signature is not the payer’s. Sign the EIP-3009 ReceiveWithAuthorization in the token’s domain.',
+  receiver_mismatch: `The channel pays another receiver. ${CONFIG}`,
+  receiver_authorizer_mismatch: `The channel names another receiverAuthorizer. ${CONFIG}`,
+  token_mismatch: `The channel holds another token. ${CONFIG}`,
+  withdraw_delay_out_of_range: `The channel’s withdrawDelay is not possible in this scheme. ${CONFIG}`,
+  withdraw_delay_mismatch: `The channel has another withdrawDelay. ${CONFIG}`,
+  channel_not_found: 'There is no money in this channel. Make a deposit with the next call.',
+  channel_busy: 'Another request or deposit uses this channel now. Present the same payment again in a moment.',
+  cumulative_amount_mismatch: `The voucher was signed over other charges than the channel’s. ${STALE}`,
+  cumulative_below_claimed: `The voucher is for less than is claimed from the channel. ${STALE}`,
+  cumulative_exceeds_balance: 'The channel holds too little for this call. Make another deposit with the next call.',
+  deposit_below_min_deposit: 'The deposit is too small. Deposit at least extra.minDeposit of the entry.',
+  deposit_simulation_failed: 'The payer’s account would not let the deposit move the money. Check the wallet.',
+  deposit_transaction_failed:
+    'The deposit has moved no money, or its authorization is used. Present the same payment again before you sign another deposit.',
+  insufficient_balance:
+    'The payer holds too little USDC for the deposit. Fund the wallet, or pay by another entry of accepts.',
+  payload_authorization_valid_before:
+    'The deposit’s authorization has expired, or is not valid for as long as the entry says. Sign a new one.',
+  payload_authorization_valid_after:
+    'The deposit’s authorization is not valid yet. Sign it with a validAfter in the past.',
+  refund_no_balance: 'Nothing that is worth its gas can go back from this channel. Withdraw from the contract instead.',
+  refund_amount_invalid: 'The refund is too small, or more than is left. Leave the amount out to get all that is left.',
+  refund_transaction_failed: 'The refund moved no money. Ask for it again later, or withdraw from the contract.',
+};
+
+/** A sentence for each reason of the scheme that this rail gives. */
+const CHANNEL_REFUSALS: RefusalSentences = Object.fromEntries(
+  Object.entries(SENTENCES).map(([name, sentence]) => [reason(name), sentence]),
+);
+
+/**
+ * Seconds for which a stock client makes a deposit's authorization valid. A channel whose deposit is unclear takes no other payment until the
+ * authorization has expired, so the time is short. It covers the longest handler and settlement many times.
+ */
+const DEPOSIT_SECONDS = 600;
+
+/** Makes the entry of a challenge for payment channels. The channel's id depends on the recipient, the token, the authorizer and the delay, not on the price. */
+export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }: ChannelsConfig) {
+  const extra = {
+    ...USDC_DOMAIN,
+    receiverAuthorizer: addressOf(hexToBytes(authorizerKey)),
+    withdrawDelay: withdrawDelaySeconds,
+    minDeposit: minDeposit.toString(),
+  };
+  return (plain: PaymentRequirements): PaymentRequirements => ({
+    ...{ ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra },
+  });
+}
+
+/** Gas of a call, of 50 whose channel is claimed alone (docs/benchmarks.md, "What a call costs the seller"). */
+const CALL_GAS = 5700n;
+
+/** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */
+export const channelsInfo: RailInfo = {
+  name: 'usdc-channels',
+  isOn: ({ channels }) => channels !== null,
+  contract: () => SETTLEMENT,
+  // A deposit does. A voucher takes from the channel, and is never open.
+  takesFromBalance: true,
+  entry: (plain, { channels }) => {
+    if (!channels) throw new Error('payment channels are off');
+    return channelEntry(channels)(plain);
+  },
+  gasOfCall: () => CALL_GAS,
+  isOfferedOnceProven: true,
+  refusals: CHANNEL_REFUSALS,
+  service: ({ channels }) => channels && { name: 'channels', isVital: false },
+};
+
+interface ChannelsNeeds {
+  config: Config;
+  ledger: Ledger;
+  channels: ChannelStore;
+  balanceContracts: readonly Uint8Array[];
+  /** Its requests have the rank `settle`, where none is named. */
+  chain: ChainClient;
+  check: ChainCheck;
+  contracts: ContractBudget;
+  evidence: Evidence;
+  /** Null where no relayer is configured. */
+  wallet: Wallet | null;
+  metrics?: RelayerMetrics | undefined;
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Seconds by which a client's clock may be ahead of ours. */
+const CLOCK_SLACK_SECONDS = 120;
+/** How long a stop waits for the last claims, in milliseconds: half of what a stop may take (`src/http/lifecycle.ts`). */
+const LAST_CLAIMS_MS = 5000;
+
+/** The rail, and what a command asks of it. */
+export interface OpenChannels extends OpenRail {
+  /**
+   * Claims everything that was charged, however little, and reports it. Rejects in a process that does not settle, and when the chain or the ledger
+   * cannot be read.
+   */
+  claimAll(signal: AbortSignal): Promise<ClaimReport>;
+}
+
+/** Opens payment channels: deposits and claims through our relayer, vouchers by the ledger alone. */
+export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChannels {
+  const { config } = needs;
+  const { channels } = config.rails;
+  if (!channels) throw new Error('payment channels are off');
+  const scheme = createScheme(config.network.chainId);
+  const terms: ChannelTerms = {
+    receiver: hexToBytes(config.seller),
+    receiverAuthorizer: hexToBytes(addressOf(hexToBytes(channels.authorizerKey))),
+    token: hexToBytes(config.network.usdc),
+    withdrawDelay: channels.withdrawDelaySeconds,
+  };
+  const sample = { ...terms, payer: terms.receiver, payerAuthorizer: terms.receiver, salt: new Uint8Array(32) };
+  const probe = createContractProbe(needs.chain, scheme, sample);
+  const network = config.network.caip2;
+  const sender = needs.wallet?.address ?? config.seller;
+  /** The settlement in this process. Another process looks for new refunds by itself. */
+  let here: ReturnType<typeof openChannelSettling> | null = null;
+  return {
+    info: channelsInfo,
+    recognises: (accepted) => accepted.scheme === SCHEME,
+    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
+    openSettling: (settling) => {
+      here = openChannelSettling(
+        { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs: LAST_CLAIMS_MS },
+        settling,
+      );
+      return here.rail;
+    },
+    claimAll: async (signal) => {
+      if (!here) throw new Error('this process does not settle');
+      return here.claimAll(signal);
+    },
+  };
+}
+
+interface Parts {
+  channels: ChannelsConfig;
+  scheme: ReturnType<typeof createScheme>;
+  terms: ChannelTerms;
+  onBegun(): void;
+}
+
+function openPurchase(
+  needs: ChannelsNeeds,
+  status: RailStatus,
+  { channels, scheme, terms, onBegun }: Parts,
+): PurchaseRail {
+  const { config, ledger, balanceContracts, check, evidence, clock, log } = needs;
+  const network = config.network.caip2;
+  const store = needs.channels;
+  const withdrawDelaySeconds = channels.withdrawDelaySeconds;
+  const read = createSharedChannelReads(needs.chain, clock);
+  const book = createChannelBook({
+    store,
+    read,
+    network,
+    withdrawDelaySeconds,
+    lastHead: needs.chain.agreed.lastHead,
+    clock,
+  });
+  const turns = createTurns(clock);
+  const limits = claimLimits(channels);
+  const key = hexToBytes(channels.authorizerKey);
+  const sign = (digest: Uint8Array) => signRecoverable(digest, key);
+  return createChannelsRail({
+    ...{ store, ledger, balanceContracts, check, evidence, status, book, scheme, terms, network, clock },
+    requirement: channelEntry(channels),
+    checkSignature: createDepositCheck(needs, status),
+    sellVoucher: createSellVoucher({
+      ...{ store, ledger, book, turns, status, limits, network, clock, log },
+      risk: createClaimRisk({ store, network, limits, clock }),
+    }),
+    refund: createRefund({
+      store,
+      book,
+      turns,
+      status,
+      scheme,
+      sign,
+      onBegun,
+      network,
+      waitMs: config.settleWaitMs,
+      clock,
+    }),
+    limits: createDepositLimits({ store, config: channels, clock }),
+    bounds: {
+      minDeposit: channels.minDeposit,
+      leastValidity: neededValidity(config),
+      mostValidity: DEPOSIT_SECONDS + CLOCK_SLACK_SECONDS,
+    },
+  });
+}
+
+/** Checks that the payer signed the deposit for the collector, by key or as a contract. */
+function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
+  const { usdc, chainId, caip2 } = config.network;
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
+  const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
+  const hasPaid = (authorization: Authorization) =>
+    ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
+  return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
+    checkSignature(authorization, asker).catch((error) => {
+      throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
+    });
+}
+
+/** How often open refunds are looked for, in milliseconds: another process may have stored one. */
+const REFUNDS_MS = 1000;
+
+interface ChannelSettlingOptions {
+  readonly store: ChannelStore;
+  /** Its requests have the rank `settle`, where none is named. */
+  readonly chain: ChainClient;
+  readonly evidence: Evidence;
+  readonly scheme: Scheme;
+  readonly terms: ChannelTerms;
+  readonly channels: ChannelsConfig;
+  readonly network: string;
+  /** The relayer's address, which simulations use as the sender. */
+  readonly sender: `0x${string}`;
+  readonly probe: () => Promise<RailProbe>;
+  /** How long a stop waits for the last claims, in milliseconds. */
+  readonly waitMs: number;
+  readonly metrics?: RelayerMetrics | undefined;
+  readonly clock: Clock;
+  readonly log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** A channel's settlement in the process that settles: deposits, refunds, claims, and the watch over withdrawals. */
+export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
+  const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
+  const relayer = settling.relaying(channelsInfo.name);
+  const stopping = new AbortController();
+  const reader = createChannelReader(chain);
+  const { receiver, token } = terms;
+  const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
+  const limits = claimLimits(channels);
+  const alarms = createWithdrawalAlarms(clock);
+  const alarm = createClaimAlarm({ store, network, limits, clock, log });
+  const authorizerKey = hexToBytes(channels.authorizerKey);
+  const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits, alarms });
+  if (options.metrics) publishUnclaimed(options.metrics, store, network, alarms);
+  const refunds = createRefundOperations(parts);
+  const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
+  const prune = createChannelPruning(store, clock);
+  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds: channels.withdrawDelaySeconds });
+
+  const { unavailable, cannotSend = unavailable } = relayer.settler;
+  const rail: RailSettling = {
+    settler: {
+      ...relayer.settler,
+      unavailable: () => unavailable() ?? alarm.why(),
+      cannotSend: () => cannotSend() ?? alarm.why(),
+      /** An instance of several sends no last claims: it gives its lease up before it stops, and the next leader claims. */
+      stop: async () => {
+        stopping.abort();
+        if (settling.fencingToken === undefined) await claimLast(claims, options);
+      },
+    },
+    evidence,
+    ownOnly: false,
+    books: openChannelBooks(options),
+    probe: async () => {
+      const why = alarm.whyStopped();
+      return why === null ? probe() : { ok: false, detail: why };
+    },
+    load: async () => void lookForRefunds(refunds, options, stopping.signal),
+    /**
+     * A round where the contracts are not found reads nothing. It does not wait for the claims that it begins: a claim may wait long for its block, and
+     * the next rounds watch, probe and read the relayer's gas meanwhile.
+     */
+    refresh: async () => {
+      if (!(await probe()).ok) return;
+      const watched = withdrawals.run();
+      // After the watch, so that the claims see the withdrawals that it saw. A watch that fails stops no claims.
+      void watched.catch(() => {}).then(claimDue);
+      await allTried([watched, prune()]);
+    },
+  };
+  return {
+    rail,
+    wake: () => void refunds.run().catch(() => {}),
+    claimAll: async (signal: AbortSignal) => {
+      const { ok, detail } = await probe();
+      if (!ok) throw new Error(`payment channels cannot be claimed: ${detail}`);
+      return claims.run(true, signal);
+    },
+  };
+}
+
+/** Deposits are compared as transfers that the contract passed on, and the claims with what the contract recorded. */
+function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelSettlingOptions) {
+  return {
+    ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
+    ...createChannelBooks({ chain, store, network, receiver, token }),
+  };
+}
+
+/** Looks for stored refunds each second until the signal aborts. */
+async function lookForRefunds(
+  refunds: ReturnType<typeof createRefundOperations>,
+  { clock, log }: Pick<ChannelSettlingOptions, 'clock' | 'log'>,
+  stopping: AbortSignal,
+): Promise<void> {
+  while (!stopping.aborted) {
+    await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
+    await clock.sleep(REFUNDS_MS, stopping).catch(() => {});
+  }
+}
+
+/** Claims what is open before the service stops, as far as that is done in time. */
+async function claimLast(
+  claims: ReturnType<typeof createClaims>,
+  { waitMs, clock, log }: Pick<ChannelSettlingOptions, 'waitMs' | 'clock' | 'log'>,
+): Promise<void> {
+  const late = new AbortController();
+  const claimed = claims
+    .run(true, late.signal)
+    .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
+  await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
+  late.abort();
+}
+
+/**
+ * Looks for the scheme's contracts at their canonical addresses. Payment channels are offered once both are found and the settlement contract computes
+ * the same channel id as we do for `sample`. What was found stays found: the contract has no owner and cannot be
+ * replaced. Never rejects. Each provider is
+ * asked, and one that does not find them decides nothing: without the contracts nobody would watch withdrawals.
+ */
+export function createContractProbe(
+  chain: Pick<ChainClient, 'each'>,
+  scheme: Scheme,
+  sample: ChannelConfig,
+): () => Promise<RailProbe> {
+  let isFound = false;
+  const ours = bytesToHex(scheme.channelId(sample));
+  const addresses = [SETTLEMENT, DEPOSIT_COLLECTOR];
+  const calls = [
+    ...addresses.map((address) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
+    { method: 'eth_call', params: [{ to: SETTLEMENT, data: channelIdCalldata(sample) }, 'latest'] },
+  ];
+
+  /** What one provider does not find; null when it finds all. Throws for an answer that cannot be read. */
+  function faultIn(outcomes: readonly RpcOutcome[]): string | null {
+    const missing = addresses.find((_, at) => readOutcome(outcomes[at], data, 'code') === '0x');
+    if (missing) return `no contract stands at ${missing}`;
+    const id = readOutcome(outcomes[addresses.length], data, 'channel id');
+    return id === ours ? null : `the contract at ${SETTLEMENT} computes other channel ids`;
+  }
+
+  async function fault(): Promise<string | null> {
+    const answers = await chain.each(calls, { rank: 'collect' });
+    const faults = answers.flatMap((outcomes) => {
+      try {
+        return [faultIn(outcomes)];
+      } catch {
+        return [];
+      }
+    });
+    const missing = faults.filter((one) => one !== null);
+    if (faults.length === 0) throw new UpstreamFailed('chain', 'the contracts could not be read');
+    return missing.length < faults.length && missing.length < 2 ? null : (missing[0] ?? null);
+  }
+
+  return async () => {
+    if (isFound) return { ok: true };
+    const found = await fault().catch(() => 'the chain could not be read');
+    isFound = found === null;
+    return found === null ? { ok: true } : { ok: false, detail: found };
+  };
+}

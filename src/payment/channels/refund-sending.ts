@@ -1,0 +1,302 @@
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Channel, ChannelOperation, ChannelStore } from '../../store/ports/channels.ts';
+import { createLooks } from '../looks.ts';
+import type { MinedTransaction, Operation, OperationDone, OperationFailed, OperationOutcome } from '../operation.ts';
+import type { Relaying } from '../settler.ts';
+import { receiptOf } from '../usdc/evidence.ts';
+import {
+  channelEvents,
+  claimedRows,
+  eventTransactionHashes,
+  refundNonceOf,
+  settleCalldata,
+  withCall,
+} from './calldata.ts';
+import type { ChannelReader } from './channel.ts';
+import { whyRefused } from './claims.ts';
+import { SETTLEMENT_BYTES } from './scheme.ts';
+
+/**
+ * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own USDC makes the transfers dearer. Only
+ * used gas is paid for.
+ */
+const REFUND_GAS = 400_000n;
+/** The longest pause before a refund that was sent in vain is sent again, in milliseconds: some 24 transactions a day. */
+const LONGEST_PAUSE_MS = 3_600_000;
+const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
+
+const behind = () => new UpstreamFailed('chain', 'the node is behind what is known of the channel');
+
+interface RefundSendingOptions extends RefundEvidenceOptions {
+  readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast'>;
+  readonly chain: RefundEvidenceOptions['chain'] & Pick<ChainClient, 'each' | 'agreed'>;
+  readonly relayer: Pick<Relaying, 'operate'>;
+  /** 20 bytes each. */
+  readonly receiver: Uint8Array;
+  readonly token: Uint8Array;
+  /** The relayer's address, which simulations use as the sender. */
+  readonly sender: `0x${string}`;
+  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  readonly fencingToken?: number | undefined;
+  readonly clock: Clock;
+  readonly log: { error(detail: object, message: string): void };
+}
+
+/** An open refund: its row, with what every step needs. */
+interface OpenRefund {
+  readonly id: string;
+  readonly channelId: Uint8Array;
+  readonly calldata: Uint8Array;
+  readonly nonce: bigint;
+  /** The transaction that was noted last. */
+  transaction: Uint8Array | null;
+}
+
+/** Sends refunds through our relayer, and says how they ended. A refund whose nonce is used is never sent again. */
+function createRefundSending(options: RefundSendingOptions) {
+  const { store, relayer, fencingToken, clock, log } = options;
+  const evidence = createRefundEvidence(options);
+  // The refunds that were sent in vain. The pauses are in memory and lost at a restart.
+  const looks = createLooks(clock, LONGEST_PAUSE_MS);
+
+  function operationOf(refund: OpenRefund, data: Uint8Array, leastBlock: number): Operation {
+    const { id, channelId } = refund;
+    return {
+      ...{ id, to: SETTLEMENT_BYTES, data, gas: REFUND_GAS, broadcast: refund.transaction !== null },
+      leastBlock,
+      readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
+      lookUp: () => evidence.lookUp(refund),
+      note: async (transaction) => {
+        const isOpen = (await store.noteBroadcast([{ id, transaction }], fencingToken)).has(id);
+        if (isOpen) refund.transaction = transaction;
+        return isOpen;
+      },
+    };
+  }
+
+  /**
+   * A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. Notes the channel's state first.
+   * Rejects, and the refund stays open, while the node is behind the noted state.
+   */
+  async function send(refund: OpenRefund): Promise<OperationOutcome> {
+    let leastBlock = 0;
+    if (refund.transaction === null) {
+      const noted = await noteState(options, refund.channelId);
+      if (noted && noted.state.balance <= noted.charged) return NOTHING_LEFT;
+      // A node that is behind would refuse the nonce or the amount, and the refund would end as failed.
+      leastBlock = noted?.state.block ?? 0;
+    }
+    const data = await withSweep(options, refund.calldata, leastBlock);
+    return relayer.operate(operationOf(refund, data, leastBlock));
+  }
+
+  return {
+    /** How the refund ended; null while that is open. The calldata of a refund that was sent is public. So only the chain ends it. */
+    async outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
+      if (!looks.isDue(refund.id)) return null;
+      const found = refund.transaction ? await evidence.lookUp(refund) : null;
+      if (found) return found;
+      const outcome = await send(refund);
+      if (outcome.kind === 'done') return outcome;
+      if (outcome.kind === 'unknown') return null;
+      if (refund.transaction === null) return outcome;
+      const end = await evidence.lookUp(refund);
+      if (end) return end;
+      looks.note(refund.id, false);
+      const detail = { channel: bytesToHex(refund.channelId), reason: outcome.reason };
+      log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
+      return null;
+    },
+    /** Forgets the pauses of a refund that has ended. */
+    forget: (id: string): void => looks.note(id, true),
+  };
+}
+
+/** Notes the channel's state. Null where it cannot be read. Rejects where the ledger has a newer one that differs. */
+async function noteState({ store, reader, clock }: RefundSendingOptions, id: Uint8Array): Promise<Channel | null> {
+  const [channel, [state]] = await Promise.all([store.get(id), reader.read([id])]);
+  if (!channel || !state) return null;
+  // `note` returns the newer of the two states. A node that is behind may lack the newest deposit.
+  const noted = await store.note(channel, state, clock.nowMs());
+  if (noted.state.balance !== state.balance || noted.state.refundNonce !== state.refundNonce) throw behind();
+  return noted;
+}
+
+/**
+ * The refund's calldata, with the sweep to the receiver where it claims something: otherwise that money waits in the contract for the next claim. Without
+ * the sweep where the contract refuses it or no node simulates it, because the receiver may be blocked.
+ */
+async function withSweep(
+  { chain, sender, receiver, token }: RefundSendingOptions,
+  calldata: Uint8Array,
+  leastBlock: number,
+): Promise<Uint8Array> {
+  if (claimedRows(calldata).length === 0) return calldata;
+  const swept = withCall(calldata, settleCalldata(receiver, token));
+  try {
+    const block = Math.max(leastBlock, await chain.agreed.head({ rank: 'settle' }));
+    return (await whyRefused({ chain, sender }, { calldata: swept, gas: REFUND_GAS, block })) === null
+      ? swept
+      : calldata;
+  } catch {
+    return calldata;
+  }
+}
+
+/** Refunds that one round carries out. */
+const MOST_OPEN = 100;
+
+interface RefundOperationsOptions extends RefundSendingOptions {
+  readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'end' | 'openOperations'>;
+}
+
+/**
+ * Carries out the refunds that stand in the ledger, through our relayer. The calldata holds the contract's nonce of the refund, so the contract
+ * carries it out once. Each round looks first at what the chain shows. A refund whose nonce is used is never sent again.
+ */
+export function createRefundOperations(options: RefundOperationsOptions) {
+  const { store } = options;
+  const sending = createRefundSending(options);
+  // Ends that the chain has shown, whose channel could not be read at their block yet.
+  const shown = new Map<string, OperationDone | OperationFailed>();
+  let running: Promise<void> | null = null;
+  let isAskedAgain: boolean;
+
+  async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
+    const nonce = calldata && refundNonceOf(calldata);
+    if (!calldata || !channelId || nonce === null) return;
+    const refund = { id, transaction, calldata, channelId, nonce };
+    const outcome = shown.get(id) ?? (await sending.outcomeOf(refund));
+    if (!outcome) return;
+    shown.set(id, outcome);
+    if (!(await end(options, refund, outcome))) return;
+    shown.delete(id);
+    sending.forget(id);
+  }
+
+  async function round(): Promise<void> {
+    const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'refund');
+    const ended = await Promise.allSettled(open.map(carryOut));
+    const failed = ended.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  async function rounds(): Promise<void> {
+    try {
+      do {
+        isAskedAgain = false;
+        await round();
+      } while (isAskedAgain);
+    } finally {
+      running = null;
+    }
+  }
+
+  return {
+    /**
+     * Carries out what is open. A call during a round makes one more round, and waits for it. Rejects when the chain or the ledger cannot be read.
+     */
+    run(): Promise<void> {
+      isAskedAgain = true;
+      running ??= rounds();
+      return running;
+    },
+  };
+}
+
+/**
+ * Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. False, and the refund stays open, while
+ * the provider shows the channel as it was before the refund.
+ */
+async function end(
+  { store, reader, clock }: RefundOperationsOptions,
+  { id, channelId, nonce, transaction }: OpenRefund,
+  outcome: OperationDone | OperationFailed,
+): Promise<boolean> {
+  const [channel, [state]] = await Promise.all([store.get(channelId), reader.read([channelId])]);
+  if (!channel || !state) return false;
+  const mayBePublic = outcome.kind === 'done' || transaction !== null;
+  if (mayBePublic && state.refundNonce <= nonce) return false;
+  if (outcome.kind === 'done' && state.block < outcome.block) return false;
+  await store.note(channel, state, clock.nowMs());
+  const endedAt = clock.nowMs();
+  if (outcome.kind === 'failed') await store.end(id, { state: 'failed', reason: outcome.reason, endedAt });
+  else {
+    const { amount, transaction: hash } = outcome;
+    await store.end(id, { state: 'done', amount, transaction: hash, endedAt });
+  }
+  return true;
+}
+
+/** keccak256 of `Refunded(bytes32,address,uint128)`. */
+const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
+/** The end of a refund whose nonce is used and that gave nothing back. */
+const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is used, and nothing went back' };
+
+interface RefundEvidenceOptions {
+  readonly store: Pick<ChannelStore, 'lastRefund'>;
+  readonly reader: Pick<ChannelReader, 'read'>;
+  readonly chain: Pick<ChainClient, 'batch'>;
+}
+
+/** A refund as the chain knows it. */
+interface RefundOnChain {
+  readonly channelId: Uint8Array;
+  /** The contract's `refundNonce` that its calldata holds. */
+  readonly nonce: bigint;
+  /** The transaction that was noted last; null when none was. */
+  readonly transaction: Uint8Array | null;
+}
+
+/** Reads from the chain how refunds ended, also those that a third party sent. */
+export function createRefundEvidence(options: RefundEvidenceOptions) {
+  const { store, reader, chain } = options;
+
+  /** The refund in a mined transaction. `moved nothing`: the transaction succeeded without the refund's event. Null: it does not decide the refund. */
+  async function refundOf(channelId: Uint8Array, hash: string): Promise<OperationDone | 'moved nothing' | null> {
+    const receipt = await receiptOf(chain, hash, { rank: 'settle' });
+    if (!receipt) return null;
+    return refundedIn(receipt, channelId) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
+  }
+
+  return {
+    /** What a transaction gave back from this channel; null when it shows no refund of it. */
+    refundedIn,
+    /**
+     * 1. The noted transaction shows the end.
+     * 2. The contract's nonce is not above the refund's: no end.
+     * 3. The nonce is used: the refund is the event that belongs to the nonce. Only events after the channel's last refund in the ledger count. Where
+     *    there is none, the refund has failed, and no transaction can carry it out any more.
+     * Rejects when the chain or the ledger cannot be read.
+     */
+    async lookUp({ channelId, nonce, transaction }: RefundOnChain): Promise<OperationDone | OperationFailed | null> {
+      const own = transaction && (await refundOf(channelId, bytesToHex(transaction)));
+      if (own) return own === 'moved nothing' ? MOVED_NOTHING : own;
+      const [state] = await reader.read([channelId]);
+      if (!state || state.refundNonce <= nonce) return null;
+      const hashes = await eventTransactionHashes(chain, [REFUNDED, bytesToHex(channelId)], state.block);
+      const last = (await store.lastRefund(channelId))?.transaction;
+      const later = hashes.slice(1 + (last ? hashes.lastIndexOf(bytesToHex(last)) : -1));
+      // Refunds with later nonces have at most one event each.
+      const hash = later.at(Number(nonce - state.refundNonce));
+      if (!hash) return MOVED_NOTHING;
+      const found = await refundOf(channelId, hash);
+      if (found === null || found === 'moved nothing')
+        throw new UpstreamFailed('chain', 'the transaction of a refund cannot be read');
+      return found;
+    },
+  };
+}
+
+function refundedIn(receipt: MinedTransaction, channelId: Uint8Array): OperationDone | null {
+  const id = bytesToHex(channelId);
+  for (const event of channelEvents(receipt)) {
+    if (event.kind !== 'Refunded' || bytesToHex(event.channelId) !== id) continue;
+    const transaction = hexToBytes(receipt.transactionHash);
+    return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount: event.amount };
+  }
+  return null;
+}

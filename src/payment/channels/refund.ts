@@ -1,0 +1,265 @@
+import { TooMany, Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import { createIds } from '../../lib/id.ts';
+import { openClientWindows } from '../../lib/limits/client-limit.ts';
+import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../lib/limits/minute-windows.ts';
+import { clientTakes, type Take, takeAll } from '../../lib/limits/take-all.ts';
+import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
+import { openUntilKnown, settlementUnknown } from '../doubt.ts';
+import type { Asker, Presenter } from '../rail.ts';
+import type { Delivery } from '../receipt.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { RailStatus } from '../settling.ts';
+import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
+import { type ChannelBook, isSaleOf, refundReceipt } from './channel.ts';
+import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
+import type { Turns } from './turns.ts';
+import { StaleVoucher } from './voucher-sale.ts';
+
+const PAID = 'the refund is paid; its channel cannot be read now';
+
+/** Milliseconds between two looks at the operation's row. */
+const POLL_MS = 100;
+
+interface RefundOptions {
+  store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'findSale' | 'get'>;
+  book: ChannelBook;
+  turns: Turns;
+  status: Pick<RailStatus, 'cannotSend'>;
+  scheme: Scheme;
+  /** Signs as the receiver's authorizer: 65 bytes over a 32-byte digest. */
+  sign(digest: Uint8Array): Uint8Array;
+  /** Called when an operation was stored, so that the process that settles may begin at once. */
+  onBegun(): void;
+  network: string;
+  /** How long the buyer's connection is held for the refund's end, in milliseconds. */
+  waitMs: number;
+  clock: Clock;
+}
+
+/**
+ * Pays what a channel still holds back to its payer, on the payer's request:
+ * 1. The relayer can send, the voucher is the channel's last one, and the channel has bought something. Nothing is stored before that.
+ * 2. At most the balance less the charges goes back. What is charged and not claimed yet is claimed in the same transaction.
+ * 3. While the refund is open, the channel takes no voucher and no deposit.
+ * 4. Refunds cost us gas, and any third party can ask for one after a claim. So small ones and too many are refused (`refund.ts`).
+ */
+export function createRefund(options: RefundOptions) {
+  const { store, book, turns, status, onBegun, network, clock } = options;
+  const nextId = createIds(clock);
+  const limits = createRefundLimits(clock);
+
+  /** Checks the ledger's own rows and counts the refund before anything is read for it. Returns a function that takes the count back. */
+  async function admit(channel: Channel, payload: ChannelPayload, asker: Asker & Presenter): Promise<() => void> {
+    const { id, charged } = channel;
+    if (payload.voucher.maxClaimableAmount !== charged) throw new StaleVoucher(channel);
+    checkBought(channel);
+    checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());
+    const sale = await store.findSale(id, charged);
+    const isBuyer = sale !== null && isSaleOf(sale, asker);
+    // By the key that signs for the channel: any account can fund a channel in another payer's name.
+    return limits.take({ signer: bytesToHex(channel.payerAuthorizer), client: asker.client, isBuyer });
+  }
+
+  async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
+    const known = await book.open(channelId, payload.config, asker);
+    const uncount = await admit(known, payload, asker);
+    const id = nextId();
+    let isTried = false;
+    try {
+      const channel = await book.reread(known, asker);
+      if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
+      const amount = amountOf(channel, askedIn(payload));
+      const operation = { id, network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
+      const calldata = callOf(options, channel, amount);
+      isTried = true;
+      const hasBegun = await store.begin({ ...operation, calldata }, refundTerms(channel, operation.createdAt));
+      isTried = false;
+      if (!hasBegun) throw new PaymentRefused(reason('channel_busy'));
+      onBegun();
+      return id;
+    } catch (error) {
+      // A store that does not answer may have begun the refund. Then it is sent, and it counts.
+      if (!isTried || (await hasNotBegun(store, id))) uncount();
+      throw isTried ? settlementUnknown(error) : error;
+    }
+  }
+
+  return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): Promise<Delivery> => {
+    const shortage = status.cannotSend();
+    if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
+    const charged = payload.voucher.maxClaimableAmount;
+    const begun = await turns.take(
+      bytesToHex(channelId),
+      { chargedBefore: charged, request: 'refund', charged },
+      asker.signal,
+      async () => {
+        const id = await begin(channelId, payload, asker);
+        return { value: id, charged, isCorrected: false };
+      },
+    );
+    if (begun === null) throw new PaymentRefused(reason('channel_busy'));
+    const operation = await openUntilKnown(() => ended(options, begun));
+    if (!operation) throw settlementUnknown();
+    return deliver(store, channelId, operation);
+  };
+}
+
+/** Whether the ledger answers that it does not have the operation. */
+const hasNotBegun = (store: Pick<RefundOptions['store'], 'operation'>, id: string): Promise<boolean> =>
+  store.operation(id).then(
+    (operation) => operation === null,
+    () => false,
+  );
+
+/** The receipt of a refund that has ended. */
+async function deliver(
+  store: Pick<RefundOptions['store'], 'get'>,
+  channelId: Uint8Array,
+  { state, transaction, amount, endedAt }: ChannelOperation,
+): Promise<Delivery> {
+  if (state === 'failed' || !transaction) throw new PaymentRefused(reason('refund_transaction_failed'));
+  const channel = await openUntilKnown(() => store.get(channelId));
+  if (!channel) throw new Unavailable('ledger_unavailable', PAID, 5, { charged: 'unknown' });
+  return { body: Buffer.from('{}'), receipt: refundReceipt(channel, transaction, amount), at: endedAt };
+}
+
+/** The operation once it has ended; null where that takes longer than `waitMs`. */
+async function ended({ store, waitMs, clock }: RefundOptions, id: string): Promise<ChannelOperation | null> {
+  for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
+    const operation = await store.operation(id);
+    if (operation && operation.state !== 'open') return operation;
+  }
+  return null;
+}
+
+/** The amount that is asked for, in base units; null for all that is left. */
+const askedIn = (payload: ChannelPayload): bigint | null => (payload.kind === 'refund' ? payload.amount : null);
+
+/** The call of the settlement contract. What is charged and not claimed yet is claimed in it. */
+function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigint): Uint8Array {
+  const { id, charged, signature, state } = channel;
+  const refund = refundCalldata(
+    channel,
+    amount,
+    state.refundNonce,
+    sign(scheme.refundDigest(id, state.refundNonce, amount)),
+  );
+  if (charged === state.totalClaimed || !signature) return refund;
+  const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
+  const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };
+  return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
+}
+
+// A refund costs us up to 0.13M gas, and the request holds no fresh secret: each claim publishes the channel and its last voucher, and any third party
+// can ask with them. The money goes to the payer in any case. The payer's own withdrawal needs no refund.
+
+/** Milliseconds between two refunds of one channel. */
+const PAUSE_MS = 600_000;
+const DAY_MS = 86_400_000;
+/**
+ * Refunds that one process begins in a day. Of one signer and of one client where the client is the channel's last buyer. `thirdParties`: the part of
+ * `all` that other clients may have, and what one signer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
+ */
+const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
+/** The least refund in base units of USDC: 0.1 USDC for a part, 0.01 USDC for all that is left. A refund's gas is 0.003 USDC at 20 gwei. */
+const LEAST = { part: 100_000n, all: 10_000n };
+const ALL = 'all';
+
+/**
+ * Throws PaymentRefused (`refund_no_balance`) for a channel that has bought nothing here. Its payer withdraws without us: our gas pays for the refunds of
+ * buyers.
+ */
+export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
+  if (charged === 0n) throw new PaymentRefused(reason('refund_no_balance'));
+}
+
+/**
+ * The amount that goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when nothing worth its gas is left
+ * (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
+ */
+export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>, asked: bigint | null): bigint {
+  const left = state.balance - charged;
+  if (left < LEAST.all) throw new PaymentRefused(reason('refund_no_balance'));
+  if (asked === null || asked === left) return left;
+  if (asked < LEAST.part || asked > left) throw new PaymentRefused(reason('refund_amount_invalid'));
+  return asked;
+}
+
+/**
+ * Throws when the channel's last refund ended less than PAUSE_MS ago: PaymentRefused where nothing is left for another one, because a client that repeats
+ * its refund must hear that it was made, else TooMany (429, `refund_too_soon`).
+ */
+export function checkPause(
+  channel: Pick<Channel, 'state' | 'charged'>,
+  asked: bigint | null,
+  last: ChannelOperation | null,
+  nowMs: number,
+): void {
+  const leftMs = last?.endedAt ? last.endedAt + PAUSE_MS - nowMs : 0;
+  if (leftMs <= 0) return;
+  amountOf(channel, asked);
+  throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
+}
+
+/** What must still hold when a refund is stored: another one may have ended, and a call been charged, since the checks. */
+const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): RefundTerms => ({
+  ...{ charged, pausedSince: nowMs - PAUSE_MS },
+});
+
+/**
+ * Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale
+ * was made to it.
+ */
+interface Asking {
+  readonly signer: string;
+  readonly client: string;
+  readonly isBuyer: boolean;
+}
+
+/**
+ * Counts the refunds of a day, for each key that signs for channels, each client, each IPv6 /48 and for all. A day begins with its first refund. The counts are in this
+ * process's memory and lost at a restart, because they protect gas and not sales.
+ */
+export function createRefundLimits(clock: Clock) {
+  const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
+  const all = createMinuteWindows(clock, 1, DAY_MS);
+  const ofBuyers = openCounts(open, A_DAY, 'the buyers of a channel');
+  const ofThirdParties = openCounts(open, A_DAY.thirdParties, 'clients that are not the last buyers of a channel');
+  const thirdParties = createMinuteWindows(clock, 1, DAY_MS);
+
+  return {
+    /**
+     * Counts a refund, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when the signer, the
+     * client, or all together have had their refunds of the day. What others ask for does not count for the payer's own refunds.
+     */
+    take({ signer, client, isBuyer }: Asking): () => void {
+      const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
+      return takeAll([
+        ...(isBuyer ? ofBuyers : ofThirdParties)(signer, client),
+        ...(isBuyer ? [] : [{ windows: thirdParties, key: ALL, limit: A_DAY.thirdParties.all, refusal: ofAll }]),
+        { windows: all, key: ALL, limit: A_DAY.all, refusal: ofAll },
+      ]);
+    },
+  };
+}
+
+/** The limits of a signer, of a client and of its site. `who` asks under them. */
+function openCounts(open: () => ReadableWindows, most: { signer: number; client: number }, who: string) {
+  const signers = open();
+  const clients = openClientWindows(open, 'refunds');
+  return (signer: string, client: string): Take[] => {
+    const ofSigner = (seconds: number) =>
+      tooSoon(`this payer has had ${most.signer} refunds for ${who} today`, seconds);
+    const ofClient = (seconds: number) => tooSoon('this client has asked for too many refunds today', seconds);
+    return [
+      { windows: signers, key: signer, limit: most.signer, refusal: ofSigner },
+      ...clientTakes(clients, client, most.client, ofClient),
+    ];
+  };
+}
+
+function tooSoon(why: string, retryAfterSeconds: number): TooMany {
+  return new TooMany('refund_too_soon', `${why}; the payer can also withdraw without us`, retryAfterSeconds);
+}

@@ -1,0 +1,258 @@
+import { z } from 'zod';
+import { hexToBytes } from '../../lib/hex.ts';
+import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
+import { setNewest } from '../../lib/set-newest.ts';
+import type { ChannelConfig } from '../../store/ports/channel-state.ts';
+import type { Credential } from '../protocol.ts';
+import { PaymentRefused } from '../refusal.ts';
+import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../usdc/token.ts';
+
+/** The scheme's settlement contract. Its address is compiled into every client, so it is the same on all chains. */
+export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';
+/** The same address, as bytes. */
+export const SETTLEMENT_BYTES = hexToBytes(SETTLEMENT);
+/** What collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
+export const DEPOSIT_COLLECTOR: `0x${string}` = '0x4020806089470a89826cb9fb1f4059150b550004';
+
+/** What one row of a claim records. Amounts in base units of the token. */
+interface ClaimEntry {
+  readonly channelId: Uint8Array;
+  /** What the payer signed for in all. */
+  readonly maxClaimableAmount: bigint;
+  /** What is recorded in all once the claim is mined. */
+  readonly totalClaimed: bigint;
+}
+
+const DOMAIN = { name: 'x402 Batch Settlement', version: '1' } as const;
+const CONFIG_TYPEHASH = typeHash(
+  'ChannelConfig(address payer,address payerAuthorizer,address receiver,address receiverAuthorizer,address token,uint40 withdrawDelay,bytes32 salt)',
+);
+const VOUCHER_TYPEHASH = typeHash('Voucher(bytes32 channelId,uint128 maxClaimableAmount)');
+const REFUND_TYPEHASH = typeHash('Refund(bytes32 channelId,uint256 nonce,uint128 amount)');
+const ENTRY = 'ClaimEntry(bytes32 channelId,uint128 maxClaimableAmount,uint128 totalClaimed)';
+const ENTRY_TYPEHASH = typeHash(ENTRY);
+const BATCH_TYPEHASH = typeHash(`ClaimBatch(ClaimEntry[] claims)${ENTRY}`);
+/** Channel ids that are kept, so that a voucher of a known channel costs two hashes less. */
+const MOST_IDS = 20_000;
+
+/** The scheme's digests on one chain, all 32 bytes. */
+export function createScheme(chainId: number) {
+  const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, SETTLEMENT_BYTES);
+  const ids = new Map<string, Uint8Array>();
+
+  return {
+    /** The id is the typed digest of the config, not its bare hash, so it is bound to the chain and the contract. */
+    channelId(config: ChannelConfig): Uint8Array {
+      const struct = structOf(config);
+      const key = Buffer.concat(struct).toString('latin1');
+      const id = ids.get(key) ?? typedDigest(separator, [CONFIG_TYPEHASH, ...struct]);
+      setNewest(ids, key, id, MOST_IDS);
+      return id;
+    },
+    /** What the payer's key signs: that up to this much in all may be claimed from the channel. */
+    voucherDigest: (channelId: Uint8Array, maxClaimableAmount: bigint): Uint8Array =>
+      typedDigest(separator, [VOUCHER_TYPEHASH, channelId, word(maxClaimableAmount)]),
+    /** What the receiver's authorizer signs for a refund; `nonce` is the contract's `refundNonce` of the channel. */
+    refundDigest: (channelId: Uint8Array, nonce: bigint, amount: bigint): Uint8Array =>
+      typedDigest(separator, [REFUND_TYPEHASH, channelId, word(nonce), word(amount)]),
+    /** What the receiver's authorizer signs for a claim of these rows, in their order. */
+    claimDigest(entries: readonly ClaimEntry[]): Uint8Array {
+      const hashes = entries.map(({ channelId, maxClaimableAmount, totalClaimed }) =>
+        keccak256(Buffer.concat([ENTRY_TYPEHASH, channelId, word(maxClaimableAmount), word(totalClaimed)])),
+      );
+      return typedDigest(separator, [BATCH_TYPEHASH, keccak256(Buffer.concat(hashes))]);
+    },
+  };
+}
+
+export type Scheme = ReturnType<typeof createScheme>;
+
+/** The nonce of the EIP-3009 authorization that pays into a channel. It binds the money to that channel. `salt` is a uint256 of the depositor. */
+export function depositNonce(channelId: Uint8Array, salt: bigint): Uint8Array {
+  return keccak256(Buffer.concat([channelId, word(salt)]));
+}
+
+/** The members of the contract's struct in its order, each as 32 bytes. */
+function structOf(config: ChannelConfig): Uint8Array[] {
+  const { payer, payerAuthorizer, receiver, receiverAuthorizer, token, withdrawDelay, salt } = config;
+  const addresses = [payer, payerAuthorizer, receiver, receiverAuthorizer, token].map(addressWord);
+  return [...addresses, word(BigInt(withdrawDelay)), salt];
+}
+
+/** A cumulative promise: up to `maxClaimableAmount` in all may be claimed from the channel. */
+interface Voucher {
+  /** 32 bytes, as the client says: the check compares it with the id that the config gives. */
+  readonly channelId: Uint8Array;
+  /** Base units of the token. */
+  readonly maxClaimableAmount: bigint;
+  readonly signature: Uint8Array;
+}
+
+/** Money that the payer moves into the channel by an EIP-3009 authorization. */
+interface Deposit {
+  /** Base units of the token. */
+  readonly amount: bigint;
+  /** Unix seconds. */
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  /** A uint256: the authorization's nonce is made of it and the channel's id. */
+  readonly salt: bigint;
+  readonly signature: Uint8Array;
+}
+
+interface Common {
+  readonly config: ChannelConfig;
+  readonly voucher: Voucher;
+}
+
+/** What a client presents on this rail. */
+export type ChannelPayload =
+  | (Common & { readonly kind: 'voucher' })
+  | (Common & { readonly kind: 'deposit'; readonly deposit: Deposit })
+  /** `amount` null asks for everything that is left. */
+  | (Common & { readonly kind: 'refund'; readonly amount: bigint | null });
+
+/** The ledger's largest amount: 9 trillion USDC. The contract takes more. */
+const MOST_AMOUNT = 2n ** 63n - 1n;
+const MOST_UINT256 = 2n ** 256n - 1n;
+/** BigInt takes `""`, `"0x10"` and `" 5 "` as well: only digits are a number here. */
+const digits = (most: number, limit: bigint) =>
+  z
+    .string()
+    .regex(new RegExp(`^\\d{1,${most}}$`))
+    .transform(BigInt)
+    .refine((value) => value <= limit);
+const uint128 = digits(39, MOST_AMOUNT);
+const uint256 = digits(78, MOST_UINT256);
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .transform(hexToBytes);
+const bytes32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/);
+/** 65 bytes are a key's. A deposit of a wallet that is a contract may be signed with more, up to what one could reasonably need. */
+const signature = z
+  .string()
+  .regex(/^0x(?:[0-9a-fA-F]{2}){1,4096}$/)
+  .transform(hexToBytes);
+
+const channelConfig = z.object({
+  payer: address,
+  payerAuthorizer: address,
+  receiver: address,
+  receiverAuthorizer: address,
+  token: address,
+  // A uint40 in the contract.
+  withdrawDelay: z
+    .int()
+    .min(0)
+    .max(2 ** 40 - 1),
+  salt: bytes32.transform(hexToBytes),
+});
+const voucher = z.object({ channelId: z.string(), maxClaimableAmount: uint128, signature });
+const erc3009Authorization = z.object({
+  validAfter: uint256,
+  validBefore: uint256,
+  salt: bytes32.transform((text) => BigInt(text)),
+  signature,
+});
+
+const common = z.object({ channelConfig, voucher });
+const depositing = common.extend({
+  deposit: z.object({ amount: uint128, authorization: z.object({ erc3009Authorization }) }),
+});
+const refunding = common.extend({ amount: uint128.optional() });
+
+const PREFIX = 'invalid_batch_settlement_evm';
+
+/** A reason of this scheme, as its specification spells it. */
+export function reason(name: string): string {
+  return `${PREFIX}_${name}`;
+}
+
+/** Reads a payload of the scheme; throws PaymentRefused with the scheme's reason. What only a facilitator sends (`claim`, `settle`) is no payment. */
+export function readPayload(payload: Credential['payload']): ChannelPayload {
+  switch (payload.type) {
+    case 'voucher':
+      return { kind: 'voucher', ...commonOf(parse(common, payload)) };
+    case 'deposit': {
+      const { deposit, ...rest } = parse(depositing, payload, 'erc3009_authorization_required');
+      const { erc3009Authorization: authorization } = deposit.authorization;
+      return { kind: 'deposit', ...commonOf(rest), deposit: { amount: deposit.amount, ...authorization } };
+    }
+    case 'refund': {
+      const { amount, ...rest } = parse(refunding, payload, 'refund_payload');
+      return { kind: 'refund', ...commonOf(rest), amount: amount ?? null };
+    }
+    default:
+      throw new PaymentRefused(reason('payload_type'));
+  }
+}
+
+/** `why` is the reason where the part that all kinds share is right. */
+function parse<T>(schema: z.ZodType<T>, payload: Credential['payload'], why = 'payload_type'): T {
+  const parsed = schema.safeParse(payload);
+  if (parsed.success) return parsed.data;
+  throw new PaymentRefused(reason(common.safeParse(payload).success ? why : 'payload_type'));
+}
+
+function commonOf({ channelConfig: config, voucher: given }: z.infer<typeof common>): Common {
+  if (!bytes32.safeParse(given.channelId).success) throw new PaymentRefused(reason('channel_id_invalid'));
+  return { config, voucher: { ...given, channelId: hexToBytes(given.channelId) } };
+}
+
+/** What a channel must be made out to so that it pays here. */
+export interface ChannelTerms {
+  /** 20 bytes each. */
+  readonly receiver: Uint8Array;
+  readonly receiverAuthorizer: Uint8Array;
+  readonly token: Uint8Array;
+  /** Seconds. */
+  readonly withdrawDelay: number;
+}
+
+const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
+
+/** The contract's bounds of `withdrawDelay`, in seconds (MIN_WITHDRAW_DELAY, MAX_WITHDRAW_DELAY). */
+const DELAYS = { least: 900, most: 2_592_000 };
+
+/**
+ * Judges what needs neither chain nor ledger, and returns the channel's id. The first rule that fails is the reason, by the scheme's name:
+ * 1. the channel's id is the one that its config gives;
+ * 2. the channel pays to us, in our token, under our authorizer and delay;
+ * 3. the voucher is signed by the channel's key, in the one form that the contract takes: 65 bytes, v 27 or 28, a low s. A library that takes
+ *    more would let us serve for a voucher that can never be claimed.
+ * A channel without a key of its own (payerAuthorizer 0) is refused under rule 3: its payer may be a contract that changes its mind after it was served.
+ * The signature comes before every rule that depends on the channel's state, because an answer about that state repeats the last voucher.
+ */
+export function checkVoucher({ config, voucher }: ChannelPayload, terms: ChannelTerms, scheme: Scheme): Uint8Array {
+  const channelId = scheme.channelId(config);
+  if (!same(channelId, voucher.channelId)) throw new PaymentRefused(reason('channel_id_mismatch'));
+  checkTerms(config, terms);
+  if (!isSigned(channelId, voucher, config, scheme)) throw new PaymentRefused(reason('voucher_signature'));
+  return channelId;
+}
+
+function checkTerms(config: ChannelConfig, terms: ChannelTerms): void {
+  const { withdrawDelay: delay } = config;
+  if (!same(config.receiver, terms.receiver)) throw new PaymentRefused(reason('receiver_mismatch'));
+  if (!same(config.receiverAuthorizer, terms.receiverAuthorizer))
+    throw new PaymentRefused(reason('receiver_authorizer_mismatch'));
+  if (!same(config.token, terms.token)) throw new PaymentRefused(reason('token_mismatch'));
+  if (delay < DELAYS.least || delay > DELAYS.most) throw new PaymentRefused(reason('withdraw_delay_out_of_range'));
+  if (delay !== terms.withdrawDelay) throw new PaymentRefused(reason('withdraw_delay_mismatch'));
+}
+
+function isSigned(
+  channelId: Uint8Array,
+  voucher: Voucher,
+  { payerAuthorizer }: ChannelConfig,
+  scheme: Scheme,
+): boolean {
+  const digest = scheme.voucherDigest(channelId, voucher.maxClaimableAmount);
+  const signer = recoverAddress(digest, voucher.signature);
+  // A recovered address is never zero, so that a channel without a key ends here.
+  return signer !== null && same(signer, payerAuthorizer);
+}
+
+/** The scheme's name in a requirement. */
+export const SCHEME = 'batch-settlement';

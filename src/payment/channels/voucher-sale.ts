@@ -1,0 +1,432 @@
+import { hash } from 'node:crypto';
+import type { SettleResponse } from '@x402/core/types';
+import { Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import { keccak256 } from '../../lib/secp256k1.ts';
+import { setNewest } from '../../lib/set-newest.ts';
+import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
+import type { Payment } from '../../store/ports/sales.ts';
+import { checkable, inDoubt, settlementUnknown } from '../doubt.ts';
+import { identifierConflict, isSameRequest } from '../known-payment.ts';
+import { hashClient, type Ledger } from '../ledger.ts';
+import { createReadSoon, type ReadSoon } from '../ledger-timeout.ts';
+import type { PaidOrder } from '../rail.ts';
+import { AnswerGone, type Delivery, handOut } from '../receipt.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { RailStatus } from '../settling.ts';
+import { word } from '../usdc/token.ts';
+import { type ChannelBook, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
+import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';
+import { type ChannelPayload, reason, SETTLEMENT_BYTES } from './scheme.ts';
+import type { Turn, Turns } from './turns.ts';
+
+interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
+  store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
+  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
+  turns: Turns;
+}
+
+/** How often a sale may lose its charge to another process before it gives up. */
+const MOST_TRIES = 3;
+
+interface TurnOptions {
+  /** The number of the request, as `arrive` gave it. */
+  readonly arrival: number;
+  /** The ledger's row of the channel where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing. */
+  readonly known: Channel | null;
+  /** Whether a sale of this process may have charged the voucher since the channel was read, or the ledger has no row of the channel. */
+  readonly isDoubted: boolean;
+}
+
+/** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
+function createTurn(options: SellVoucherOptions) {
+  const corrections = createCorrections(options.store);
+  const soon = createReadSoon(options.clock);
+  const { redelivered, judgeVoucher } = createJudgeVoucher(options);
+
+  async function sellInTurn(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    { known, isDoubted }: Pick<TurnOptions, 'known' | 'isDoubted'>,
+  ): Promise<Delivery> {
+    let body: Uint8Array | null = null;
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      // The channel is read again after a lost charge: another process has charged it meanwhile.
+      const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
+      const again = await judgeVoucher(voucher, order, state);
+      if (again) return again;
+      body ??= await order.run();
+      const sale = await chargeVoucher(options, voucher, order, body);
+      if (!sale) continue;
+      options.risk.note(order.price);
+      return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
+    }
+    throw new PaymentRefused(reason('channel_busy'));
+  }
+
+  /**
+   * Throws the error. Another process may have charged the same voucher meanwhile. Unless the ledger shows that it is not charged, the error does not say
+   * that nothing is charged.
+   */
+  async function fail({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
+    if (error instanceof PaymentRefused) throw error;
+    const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
+    if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
+    return inDoubt(() => Promise.reject(error));
+  }
+
+  /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
+  async function turn(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    { arrival, ...more }: TurnOptions,
+  ): Promise<Turn<Delivery | PaymentRefused>> {
+    const { maxClaimableAmount: max } = voucher.payload.voucher;
+    try {
+      return { value: await sellInTurn(voucher, order, more), charged: max, isCorrected: false };
+    } catch (error) {
+      if (!(error instanceof StaleVoucher)) return fail(voucher, error);
+      const value = await inDoubt(() => corrections.answer(voucher.channelId, max, error, arrival));
+      return { value, charged: error.charged, isCorrected: true };
+    }
+  }
+
+  return { turn, redelivered, arrive: corrections.arrive };
+}
+
+/**
+ * Sells a call for a voucher:
+ * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more. Whatever else fails
+ *    for a voucher that may be charged is `charged: "unknown"`.
+ * 2. The limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
+ * 3. The request waits for its turn in the channel.
+ * 4. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
+ *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
+ *    write. So a sale needs no look for an earlier one. Earlier charges must not wait for a claim that cannot be sent.
+ * 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+ * 6. The charge and the answer are stored in one write. Then the answer is sent.
+ */
+export function createSellVoucher(options: SellVoucherOptions) {
+  const { turn, redelivered, arrive } = createTurn(options);
+  const soon = createReadSoon(options.clock);
+
+  /** Steps 2 to 6. */
+  async function sell(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    arrival: number,
+    { channel, inTurn }: Awaited<ReturnType<typeof readChannel>>,
+  ): Promise<Delivery> {
+    const { maxClaimableAmount: max } = voucher.payload.voucher;
+    const key = bytesToHex(voucher.channelId);
+    const check = async (): Promise<void> => {
+      order.admit();
+      const why = options.status.stopsSales?.() ?? null;
+      if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
+      // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
+      if (channel && max <= channel.state.totalClaimed)
+        throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
+      await checkIdentifier({ ...options, soon }, voucher, order);
+    };
+    // A sale of the same voucher may be under way, or may have ended since the channel was read.
+    await (inTurn(false).isDoubted || options.turns.isBusy(key) ? inDoubt(check) : check());
+    const request = Buffer.from(order.requestHash).toString('latin1');
+    const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
+    const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
+      turn(voucher, order, { arrival, ...inTurn(hasWaited) }),
+    );
+    if (sold === null) throw new PaymentRefused(reason('channel_busy'));
+    if (sold instanceof PaymentRefused) throw sold;
+    return sold;
+  }
+
+  return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
+    const arrival = arrive();
+    const read = await readChannel({ ...options, soon }, voucher, order);
+    const { channel } = read;
+    // A voucher over more than the charges has bought nothing.
+    if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
+      return sell(voucher, order, arrival, read);
+    // Any other voucher may have been charged, whatever fails now. A request that needs no turn does not wait for one.
+    return inDoubt(async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)));
+  };
+}
+
+/** The channel as the ledger has it. `inTurn` tells in the request's turn whether that row still counts. */
+async function readChannel(
+  { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
+  { channelId, payload }: PresentedVoucher,
+  { identifierHash }: PaidOrder,
+) {
+  const turnsBefore = turns.ended();
+  const channel = await soon(store.get(channelId));
+  // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing was waited for since: no turn,
+  // and no look for an identifier or for an earlier sale of the voucher.
+  const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
+  const inTurn = (hasWaited: boolean) => {
+    const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
+    return { isDoubted, known: isNew && !isDoubted ? channel : null };
+  };
+  return { channel, inTurn };
+}
+
+/** Throws 409 when another payment holds the identifier, or this voucher for another request. */
+async function checkIdentifier(
+  { ledger, soon }: Pick<SellVoucherOptions, 'ledger'> & { soon: ReadSoon },
+  voucher: PresentedVoucher,
+  order: PaidOrder,
+): Promise<void> {
+  const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
+  if (!holder) return;
+  const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
+  if (isSameVoucher && isSameRequest(holder, order)) return;
+  // Where this voucher holds it for another request, it is charged.
+  throw identifierConflict(isSameVoucher);
+}
+
+/** A voucher that is presented for a call. Its signature is valid. */
+interface PresentedVoucher {
+  readonly channelId: Uint8Array;
+  readonly payload: ChannelPayload;
+}
+
+interface ChargeVoucherOptions {
+  ledger: Pick<Ledger, 'charge'>;
+  network: string;
+}
+
+/** Stores the charge and the answer. Null when the voucher does not fit the channel any more. Throws `settlement_unknown` when the store may have done it. */
+async function chargeVoucher(
+  { ledger, network }: ChargeVoucherOptions,
+  voucher: PresentedVoucher,
+  order: PaidOrder,
+  body: Uint8Array,
+): Promise<Payment | null> {
+  try {
+    return await ledger.charge(saleOf(voucher, order, network), body);
+  } catch (error) {
+    // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
+    throw error instanceof Unavailable ? error : settlementUnknown(error);
+  }
+}
+
+/** A voucher's nonce in the ledger's key. No two vouchers of one payer have the same. */
+function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
+  return keccak256(Buffer.concat([channelId, word(payload.voucher.maxClaimableAmount)]));
+}
+
+function saleOf(
+  voucher: PresentedVoucher,
+  order: PaidOrder,
+  network: string,
+): Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'> {
+  const { channelId, payload } = voucher;
+  const { config, voucher: signed } = payload;
+  const { price, route, requestHash, identifierHash, identity, protocol } = order;
+  const { maxClaimableAmount: max, signature } = signed;
+  const nonce = nonceOf(voucher);
+  const authorizationHash = hash('sha256', Buffer.concat([SETTLEMENT_BYTES, nonce, signature]), 'buffer');
+  return {
+    ...{ network, contract: SETTLEMENT_BYTES, payer: config.payer, nonce, authorizationHash },
+    // A voucher has no times of its own.
+    ...{ amount: price, price, payTo: config.receiver, validAfter: 0n, validBefore: 0n },
+    ...{ requestHash, identifierHash, clientHash: hashClient(nonce, identity), route, protocol },
+    channel: { channelId, max, signature },
+  };
+}
+
+interface JudgeVoucherOptions {
+  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
+  ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
+  book: ChannelBook;
+  status: Pick<RailStatus, 'cannotSend' | 'stopsSales'>;
+  risk: ClaimRisk;
+  limits: ClaimLimits;
+  clock: Clock;
+  log: { error(detail: object, message: string): void };
+}
+
+/** Judges a voucher against its channel, and finds the answer that it has bought before. */
+function createJudgeVoucher(options: JudgeVoucherOptions) {
+  const { store, ledger, book } = options;
+
+  /**
+   * The answer that this voucher has bought for this very request; null when it has bought none, or has been delivered as often as it may be. Throws 410
+   * (`answer_gone`) when it was never delivered and is kept no more: a refusal would make the client sign and pay again.
+   */
+  async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+    const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
+    if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
+    if (!isSaleOf(sale, order)) return null;
+    const body = await ledger.redeliver(sale.id);
+    if (body) return handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
+    if (sale.deliveredAt === null) throw new AnswerGone(channelReceipt(sale));
+    return null;
+  }
+
+  /**
+   * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
+   * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still counts; null where it must be read.
+   * `isDoubted`: the voucher may be charged. So what fails before the channel is read, and shows that it is not, is `charged: "unknown"`.
+   */
+  async function judgeVoucher(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
+  ): Promise<Delivery | null> {
+    const look = () => checkable(() => fitOf(voucher, order, known));
+    const fitting = await (isDoubted ? inDoubt(look) : look());
+    if ('again' in fitting) return fitting.again;
+    await checkClaims(options, fitting.channel, order.price);
+    if (await store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
+    return null;
+  }
+
+  /** The channel that the voucher fits, or the answer that it has bought before. Throws PaymentRefused otherwise. */
+  async function fitOf(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    known: Channel | null,
+  ): Promise<{ channel: Channel } | { again: Delivery }> {
+    const { channelId, payload } = voucher;
+    const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
+    let channel = await (known ? book.fresh(known, order.asker) : book.open(channelId, payload.config, order.asker));
+    let fault = faultOf(channel, covered);
+    const again = fault && (await redelivered(voucher, order));
+    if (again) return { again };
+    if (fault?.mayBeOld) {
+      channel = await book.reread(channel, order.asker);
+      fault = faultOf(channel, covered);
+    }
+    if (fault) throw fault.refusal;
+    return { channel };
+  }
+
+  return { redelivered, judgeVoucher };
+}
+
+/** Throws Unavailable while claims cannot be sent, and the channel owes for too long or all channels together owe too much. */
+async function checkClaims(
+  { status, risk, limits, clock }: JudgeVoucherOptions,
+  channel: Channel,
+  price: bigint,
+): Promise<void> {
+  const unavailable = status.cannotSend();
+  if (unavailable === null) return risk.calm();
+  await risk.look();
+  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });
+}
+
+/** Channels whose last correction is remembered, about 2 MB. */
+const MOST_CORRECTED = 10_000;
+
+/** Answers stale vouchers. */
+export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
+  // The stale voucher that each channel was last corrected for, and the number of requests that had arrived by then.
+  const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
+  let arrivals = 0;
+
+  return {
+    /** The number of a request that arrives. */
+    arrive: (): number => ++arrivals,
+    /**
+     * The answer to a stale voucher over `max`. A client that presents the same one again after a correction cannot read the chain. It gets the receipt
+     * of the sale that it missed and learns the charges from that. A client that can read the chain would not try again by itself then, so the first
+     * answer has no receipt. Requests that were made at once are no repetitions, although they carry the same voucher.
+     */
+    answer: async (
+      channelId: Uint8Array,
+      max: bigint,
+      stale: StaleVoucher,
+      arrival: number,
+    ): Promise<PaymentRefused> => {
+      const key = bytesToHex(channelId);
+      const known = correctedFor.get(key);
+      const isRepeated = known?.max === max && arrival > known.arrivals;
+      setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
+      const missed = isRepeated ? await store.findSale(channelId, max) : null;
+      const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
+      return missed && channel
+        ? new StaleVoucher(channel, { code: stale.code, settlement: channelReceipt(missed) })
+        : stale;
+    },
+  };
+}
+
+interface StaleDetail {
+  /** The scheme's name of the fault. */
+  readonly code?: string;
+  /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
+  readonly settlement?: SettleResponse;
+  /** Whether the refusal counts as no failure. By default: where the channel has bought something. */
+  readonly isForgiven?: boolean;
+}
+
+/** 402: the voucher was signed on top of other charges than the channel's. The client learns which voucher to sign. */
+export class StaleVoucher extends PaymentRefused {
+  /** The channel's charges, in base units. */
+  readonly charged: bigint;
+  /** The scheme's name of the fault. */
+  readonly code: string;
+  constructor(channel: Channel, more: StaleDetail = {}) {
+    const { code = 'cumulative_amount_mismatch', settlement = null, isForgiven = channel.charged > 0n } = more;
+    super(reason(code), { settlement, correction: correctionOf(channel, isForgiven) });
+    this.charged = channel.charged;
+    this.code = code;
+  }
+}
+
+/** What a voucher must cover: its ceiling, the price of the call, and the deposit that comes with it, in base units. */
+export interface Covered {
+  readonly max: bigint;
+  readonly price: bigint;
+  readonly deposit: bigint;
+}
+
+/**
+ * Checks a voucher against the channel's charges and its money. Returns the first fault; null without one. `mayBeOld`: a new read of the chain may
+ * mend it.
+ * 1. The ceiling is the charges so far and the price. Otherwise the client's state is old.
+ * 2. It is more than what is claimed. The channel's charges never fall below that.
+ * 3. There is a channel.
+ * 4. The escrow covers it, less what a pending withdrawal may still take.
+ */
+export function faultOf(
+  channel: Channel,
+  { max, price, deposit }: Covered,
+): { refusal: PaymentRefused; mayBeOld: boolean } | null {
+  const { charged, state } = channel;
+  if (max <= state.totalClaimed)
+    return { refusal: new StaleVoucher(channel, { code: 'cumulative_below_claimed' }), mayBeOld: false };
+  if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
+  const balance = state.balance + deposit;
+  if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
+  if (max <= balance - state.withdrawAmount) return null;
+  if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
+  // The client believes that more money is left. It reads the chain when an answer says that its state is old. So do we before we say so, and that is
+  // counted: a channel that lacks a unit for the next call would be read for every voucher.
+  return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
+}
+
+/** When vouchers are no longer sold because their charges are not claimed. */
+interface ClaimTrouble {
+  /** Why no claim can be sent now. */
+  readonly unavailable: string;
+  /** Whether the charges of all channels pass a bound (`claim-health.ts`). */
+  readonly isTooMuch: boolean;
+  readonly limits: ClaimLimits;
+  readonly nowMs: number;
+}
+
+/**
+ * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge waits for more than twice its time, or when too much is at risk in all
+ * channels. More charges would wait with them, and the payers may withdraw the money for all of them.
+ */
+export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
+  const { unavailable, isTooMuch, limits, nowMs } = trouble;
+  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
+  if (!isOverdue && !isTooMuch) return;
+  const whose = isOverdue ? 'this channel' : 'payment channels';
+  throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
+}
