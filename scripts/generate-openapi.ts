@@ -3,7 +3,7 @@ import { catalogue } from '../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../src/catalogue/endpoint.ts';
 import { loadConfig } from '../src/config.ts';
 import { createOpenApi } from '../src/http/openapi/openapi.ts';
-import { offersUnder } from '../src/payment/open-offers.ts';
+import { offersUnder } from '../src/wiring/surfaces.ts';
 
 // Writes openapi/openapi.json from the catalogue and a fixed example configuration. With --check it compares instead, and exits with 1 when they differ.
 

@@ -13,7 +13,7 @@ import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createRouteAdvice } from './http/route-advice.ts';
 import { serverOptions } from './http/server-options.ts';
-import { presentsPayment } from './payment/presented.ts';
+import { presentsPayment } from './payment/http-auth.ts';
 import { mountDiscovery } from './routes/discovery.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';

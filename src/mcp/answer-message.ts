@@ -15,7 +15,7 @@ import { SERVICE_VERSION } from '../lib/service-version.ts';
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
 /** The tools, as the protocol's part of the server calls them. */
-export interface Toolbox {
+interface Toolbox {
   /** What `initialize` says about the tools. */
   readonly instructions: string;
   listed(): readonly Listed[];

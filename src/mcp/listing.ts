@@ -1,16 +1,25 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
+import type { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { notFor } from '../catalogue/not-for.ts';
 import { PREFIX } from '../catalogue/paths.ts';
 import { readsChain } from '../catalogue/reads-chain.ts';
+import { describeParams, toJsonSchema } from '../http/openapi/param-docs.ts';
 import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
-import type { Door } from './door.ts';
-import { askedRail, type Rail } from './rails.ts';
-import { inputSchema } from './schemas.ts';
-import { toolName } from './tool-name.ts';
+import {
+  askedRail,
+  type Door,
+  LIGHTNING_DOOR,
+  MAIN_DOOR,
+  PAYMENT,
+  RAIL,
+  type Rail,
+  RECEIPT,
+  toolName,
+} from './tool.ts';
 
 /** What a priced tool costs, and where its USDC is. */
-export interface Terms {
+interface Terms {
   readonly rails: readonly Rail[];
   readonly chain: NamedChain;
   /** The CAIP-2 name of the chain that the USDC is paid on. */
@@ -65,4 +74,64 @@ function ofChain(endpoint: Endpoint<never>, chain: NamedChain): string {
 function freeTool({ freeSummary }: Endpoint<never>): string {
   if (freeSummary === undefined) return '';
   return ` A free summary: ${toolName({ access: 'free', path: freeSummary.slice(PREFIX.free.length) })}.`;
+}
+
+/** The members that distinguish x402's PaymentRequired and our problems from an answer. They are short, because every tool's schema repeats them. */
+const PAYMENT_REQUIRED = {
+  type: 'object',
+  description: 'With isError: the call must be paid for (x402 PaymentRequired)',
+  properties: { x402Version: { enum: [2] }, accepts: { type: 'array', items: { type: 'object' } } },
+  required: ['x402Version', 'error', 'resource', 'accepts'],
+};
+const PROBLEM = {
+  type: 'object',
+  description: 'With isError: why there is no answer',
+  properties: { code: { type: 'string' }, detail: { type: 'string' }, charged: { enum: [false, true, 'unknown'] } },
+  required: ['code', 'detail', 'charged', 'status', 'requestId'],
+};
+
+/** JSON Schema of a tool's arguments, made from the schema that parses them. */
+export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Listed['inputSchema'] {
+  const params = describeParams(endpoint);
+  const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(properties),
+    required: params.filter(({ required }) => required).map(({ name }) => name),
+    additionalProperties: false,
+  };
+}
+
+/**
+ * JSON Schema of a tool's `structuredContent`. It allows failures too, because the official client checks every `structuredContent` against it.
+ * Otherwise that client would throw at every demand for payment.
+ */
+export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<Listed['outputSchema']> {
+  const { $defs, ...answer } = toJsonSchema(result, 'output');
+  const anyOf = priced ? [answer, PAYMENT_REQUIRED, PROBLEM] : [answer, PROBLEM];
+  // `$defs` stays at the root, because references start there.
+  return { type: 'object', anyOf, ...($defs === undefined ? {} : { $defs }) };
+}
+
+/**
+ * The instructions that every client receives: first for the model, which can set a tool's name and arguments alone, then for the program that calls for
+ * it.
+ */
+export function instructionsFor(chain: NamedChain, publicOrigin: string, door: Door): string {
+  const isLightning = door.rail === 'lightning';
+  const [rail, other] = isLightning
+    ? ['in bitcoin over Lightning', `${publicOrigin}${MAIN_DOOR.path} sells the same in USDC`]
+    : ['in USDC over x402', `${publicOrigin}${LIGHTNING_DOOR.path} sells the same in bitcoin over Lightning`];
+  return `Data by the call. The chain of these tools is ${chainTitle(chain)}, and no other. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
+
+No argument pays for a call: the program that runs these tools pays ${rail}, if it has a wallet. A paid call without a payment comes back with
+isError and a sentence that names the price. If it stays so, the program cannot pay: tell the user what the call costs, or take a free_ tool.
+Bad arguments, failures and refused payments are never charged. charged "unknown" means: make the same call again, unchanged.
+
+For the program: the structured content of an unpaid call is x402's PaymentRequired. Pay one of its "accepts" and make the same call again with the
+payment payload (an object, not base64) in _meta["${PAYMENT}"]; the receipt then stands in _meta["${RECEIPT}"] of the result.
+The same payment and arguments get the same answer again for 15 minutes; a USDC payment from the same address, or under the same
+payment-identifier. Over Lightning the answer is fetched first and "accepts" begins with a fresh BOLT11 invoice that binds this address, the tool and
+its arguments (profile mcp:1, no metadata bound). ${other}; at this address a call asks for a rail by
+name with _meta["${RAIL}"]. With ?schemas=full this address lists the schemas of the answers too.`;
 }

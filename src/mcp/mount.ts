@@ -1,16 +1,19 @@
+import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { AppError } from '../errors.ts';
+import { AppError, BadParameter } from '../errors.ts';
+import { asAppError } from '../http/framework-errors.ts';
+import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
+import { identityOf } from '../lib/limits/client-identity.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
+import { type ClientWindows, countClient } from '../lib/limits/client-limit.ts';
+import type { MinuteWindows } from '../lib/limits/minute-windows.ts';
 import { own } from '../lib/own-property.ts';
+import { closeSignal } from '../payment/gate.ts';
+import { clientGone } from '../payment/run-endpoint.ts';
 import type { answerMessage } from './answer-message.ts';
-import { answerCall, type CallLog, readCall } from './call.ts';
-import { DOORS, type Door } from './door.ts';
-import { instructionsFor } from './instructions.ts';
-import { type CallLimits, countCall } from './limits.ts';
-import { PAYMENT } from './meta.ts';
-import { mayCallFrom } from './origin.ts';
-import { createShelf, type Shelf, wantsSchemas } from './shelf.ts';
-import type { Tool } from './tool.ts';
+import { instructionsFor } from './listing.ts';
+import { problem } from './results.ts';
+import { DOORS, type Door, PAYMENT, RECEIPT, type Tool, type ToolCall } from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -166,4 +169,140 @@ async function send(reply: FastifyReply, response: Response): Promise<FastifyRep
     .code(response.status)
     .header('cache-control', 'private, no-store')
     .send(await response.text());
+}
+
+/** Where sales and failures are written. */
+interface CallLog {
+  info(detail: object, message: string): void;
+  warn(detail: object, message: string): void;
+  error(detail: object, message: string): void;
+}
+
+/** What a tool gets of a message. Arguments and `_meta` are not judged yet. */
+function readCall(message: unknown, door: Door, request: FastifyRequest, reply: FastifyReply, log: CallLog): ToolCall {
+  const params = own(message, 'params');
+  return {
+    door,
+    // Taken from the message as it was received, because an invoice binds it. The SDK's copy drops members that it does not know.
+    arguments: own(params, 'arguments'),
+    meta: own(params, '_meta'),
+    client: clientKey(request.ip),
+    identity: identityOf(request),
+    requestId: request.id,
+    signal: leaveSignal(reply),
+    onSent: (done) => {
+      reply.raw.once('finish', () => {
+        // Without the note the proof stays redeemable for longer, which does no harm.
+        done().catch((err) => log.error({ err }, 'a delivery was not noted'));
+      });
+    },
+  };
+}
+
+/** Runs a tool. A tool's failure becomes a tool result, not a protocol error, because models read results and many hosts hide protocol errors. */
+async function answerCall(
+  tool: string,
+  { requestId }: ToolCall,
+  log: CallLog,
+  run: () => Promise<CallToolResult>,
+): Promise<CallToolResult> {
+  try {
+    const result = await run();
+    if (!result.isError && own(result._meta, RECEIPT) !== undefined) log.info({ requestId, tool }, 'sold');
+    return result;
+  } catch (error) {
+    const failure = asAppError(error);
+    const detail = { requestId, tool, code: failure.code, err: failure.cause };
+    if (failure.code === 'internal') log.error(detail, 'a tool call failed on a bug');
+    else if (failure.status >= 500) log.warn(detail, 'a tool call failed');
+    return problem(failure, requestId);
+  }
+}
+
+/** Aborts when the caller disconnects. Reading the body takes time, and a caller that disconnected meanwhile must not be charged. */
+function leaveSignal(reply: FastifyReply): AbortSignal {
+  const { raw } = reply;
+  return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);
+}
+
+/** A limit per client and minute, four times as many for an IPv6 /48, and the place where its calls are counted. 0 is off. */
+interface CallLimit {
+  readonly perMinute: number;
+  readonly windows: ClientWindows<MinuteWindows>;
+}
+
+type CallLimits = Readonly<Record<Tool['group'], CallLimit>>;
+
+/** The rate-limit headers of a counted call, and the error when it is over the limit. */
+interface Counted {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly refusal: AppError | null;
+}
+
+/**
+ * Counts one message of a client against the limit of its group, as `weight` calls. Numbers, headers and texts are
+ * those of the routes. `isPaid`: the message carries a payment.
+ */
+export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean, weight = 1): Counted {
+  if (perMinute === 0) return { headers: {}, refusal: null };
+  let standing = countClient(perMinute, windows, client);
+  for (let counted = 1; counted < weight; counted += 1) standing = countClient(perMinute, windows, client);
+  return { headers: rateLimitHeaders(standing), refusal: standing.left < 0 ? rateLimited(standing, isPaid) : null };
+}
+
+/** DNS rebinding cannot produce these names: a page under one of them is served by this machine itself. */
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/**
+ * True when a request with this Origin header may call the tools. MCP requires the check against DNS rebinding.
+ * Pages of every site may call, as on all our routes: neither a cookie nor a network position gives a caller anything here.
+ * Two kinds are refused. The first is an opaque or malformed origin (`null` and the like).
+ * The second is an origin that equals the request's Host but not our configured address: that is a rebound name.
+ */
+export function mayCallFrom(origin: string | undefined, host: string | undefined, publicOrigin: string): boolean {
+  if (origin === undefined) return true;
+  if (!/^https?:\/\/[^/?#\s]+$/i.test(origin) || !URL.canParse(origin)) return false;
+  const from = new URL(origin);
+  if (LOOPBACK.has(from.hostname) || from.host === new URL(publicOrigin).host) return true;
+  return from.host !== host?.toLowerCase();
+}
+
+/** The tools of one address, by their names, and their listings. */
+interface Shelf {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
+  listed(full: boolean): readonly Listed[];
+  /** How many times as long as the short list the full one is, rounded up. Asking for it counts as so many calls. */
+  weightOfFull(): number;
+}
+
+/** The tools that an address offers. */
+export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
+  const offered = [...all].flatMap(([name, tool]) => {
+    const listed = tool.listedAt(door);
+    return listed ? [{ name, tool, listed }] : [];
+  });
+  const short = offered.map(({ listed }) => listed);
+  let full: readonly Listed[] | null = null;
+  let weight: number | null = null;
+  const fullNow = (): readonly Listed[] => {
+    full ??= offered.map(({ tool, listed }) => ({ ...listed, outputSchema: tool.outputSchema() }));
+    return full;
+  };
+  return {
+    tools: new Map(offered.map(({ name, tool }) => [name, tool])),
+    listed: (isFull) => (isFull ? fullNow() : short),
+    weightOfFull() {
+      weight ??= Math.ceil(JSON.stringify(fullNow()).length / JSON.stringify(short).length);
+      return weight;
+    },
+  };
+}
+
+/** Whether the address asks for the schemas of the answers: `?schemas=full`. Throws BadParameter for another value. */
+function wantsSchemas(query: unknown): boolean {
+  const asked = own(query, 'schemas');
+  if (asked === undefined) return false;
+  if (asked === 'full') return true;
+  throw new BadParameter([{ path: 'schemas', message: 'must be "full", or absent' }]);
 }

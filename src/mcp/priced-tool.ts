@@ -2,22 +2,27 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import type { NamedChain } from '../lib/named-chain.ts';
+import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
 import { own } from '../lib/own-property.ts';
-import type { QuotedTools, Sold, ToolOrder } from '../payment/counter.ts';
-import type { Offer } from '../payment/offer.ts';
-import type { Purchase } from '../payment/prepared-counter.ts';
+import { MSAT_PER_SAT } from '../lib/units.ts';
+import type { QuotedTools, Sold, ToolOrder } from '../payment/call.ts';
+import type { Offer, Purchase } from '../payment/checkout.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
 import { corrected, NOT_OFFERED, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
-import { readArguments } from './arguments.ts';
-import { listPriced } from './listing.ts';
-import { PAYMENT } from './meta.ts';
-import { askedRail, isSoldAt, paidRail, type Rail, railsOf } from './rails.ts';
-import { answered, mustPay } from './results.ts';
-import { inputSchema, outputSchema } from './schemas.ts';
-import type { Tool, ToolCall } from './tool.ts';
-import { toolName, toolUrl } from './tool-name.ts';
-import { unpaidSentence } from './unpaid-sentence.ts';
+import { inputSchema, listPriced, outputSchema } from './listing.ts';
+import { answered, mustPay, readArguments } from './results.ts';
+import {
+  askedRail,
+  isSoldAt,
+  PAYMENT,
+  paidRail,
+  type Rail,
+  railsOf,
+  type Tool,
+  type ToolCall,
+  toolName,
+  toolUrl,
+} from './tool.ts';
 
 /** The functions that sell priced tools, shared with the routes. */
 export interface Counters<S> {
@@ -132,4 +137,34 @@ function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Coun
 function handOut(call: ToolCall, { body, receipt, onSent }: Sold): CallToolResult {
   if (onSent) call.onSent(onSent);
   return answered(body, receipt);
+}
+
+/** What the sentence is about. */
+interface Unpaid {
+  readonly tool: string;
+  readonly priceUsd: string;
+  readonly chain: NamedChain;
+  readonly accepts: readonly PaymentRequirements[];
+  /** What is wrong with the payment that came, in whole sentences; null where none came. */
+  readonly refusal: string | null;
+}
+
+/**
+ * The first text of an unpaid call, for models and people: that nothing was charged, the price, and what happens next. After a refusal it also says what
+ * is wrong. The price is then that of a new payment, because what is wrong may be mended by presenting the old one again.
+ */
+export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
+  const [offer] = accepts;
+  const happened =
+    refusal === null
+      ? `${tool} is not paid for yet, and nothing was charged.`
+      : `The payment for ${tool} was refused, and this call was not charged. ${refusal}`;
+  if (!offer) return `${happened} No new payment can be asked for now: make the same call again later.`;
+  const sats = offer.asset === 'BTC' ? BigInt(offer.amount) / MSAT_PER_SAT : null;
+  const [price, wallet] =
+    sats === null
+      ? [`${priceUsd} USDC on ${chainTitle(chain)}`, 'USDC']
+      : [`${sats} ${sats === 1n ? 'sat' : 'sats'} over Lightning (${priceUsd} USD)`, 'Lightning'];
+  const what = refusal === null ? 'It costs' : 'A new payment costs';
+  return `${happened} ${what} ${price}: a client with a ${wallet} wallet pays it by the terms below, and then makes the same call again.`;
 }

@@ -2,9 +2,8 @@ import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { entrySchema, SOURCES } from '../discovery/entry.ts';
 import { type SearchParams, searchParams } from '../discovery/search-params.ts';
-import { readArguments } from './arguments.ts';
-import { answered } from './results.ts';
-import { inputSchema, outputSchema } from './schemas.ts';
+import { inputSchema, outputSchema } from './listing.ts';
+import { answered, readArguments } from './results.ts';
 import type { Tool } from './tool.ts';
 
 /** The part of the search that the tool needs. */

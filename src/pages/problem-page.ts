@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../errors.ts';
 import { acceptsHtml } from '../http/accepts-html.ts';
-import { presentsPayment } from '../payment/presented.ts';
+import { presentsPayment } from '../payment/http-auth.ts';
 import { html } from './html.ts';
 import { sendOnce } from './send.ts';
 import { renderPage } from './shell.ts';

@@ -1,5 +1,5 @@
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import type { FoundPayment } from '../payment/lookup.ts';
+import type { FoundPayment } from '../payment/receipt.ts';
 import { renderCode } from './code-block.ts';
 import { quoteShell } from './examples.ts';
 import { showLink, showTime, UNKNOWN } from './format.ts';

@@ -1,12 +1,13 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { identityOf } from '../lib/limits/client-identity.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
-import { closeSignal } from './close-signal.ts';
-import type { Ask, Counter, Sold } from './counter.ts';
+import type { Ask, Counter, Sold } from './call.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
+import { clientGone } from './run-endpoint.ts';
 
 interface GateOptions<S> {
   /** Returns the counter that sells an endpoint on this surface. */
@@ -125,4 +126,16 @@ function askOf(request: FastifyRequest, reply: FastifyReply): Ask {
     identity: () => identityOf(request),
     signal: () => closeSignal(reply),
   };
+}
+
+/**
+ * Aborts with error 499 when the connection closes before the reply is sent. Work that waits on the signal then ends as a client's departure, not as
+ * a fault.
+ */
+export function closeSignal({ raw }: { raw: ServerResponse }): AbortSignal {
+  const controller = new AbortController();
+  raw.once('close', () => {
+    if (!raw.writableFinished) controller.abort(clientGone());
+  });
+  return controller.signal;
 }

@@ -1,7 +1,16 @@
+import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import { setNewest } from '../lib/set-newest.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
-import type { Order } from './order.ts';
-import { REVERTED } from './settler.ts';
+import type { Order } from './call.ts';
+import type { Ledger } from './ledger.ts';
+import type { Asker } from './rail.ts';
+import { refusedSettlement } from './receipt.ts';
+import { inDoubt, PaymentRefused, settlementUnknown } from './refusal.ts';
+import { createLooks } from './settle-rows.ts';
+import { ALREADY_USED, REVERTED } from './settler.ts';
 
 /**
  * Whether a row holds exactly the presented authorization: contract, six fields and signature. A row from before the hash was stored is compared by
@@ -91,4 +100,82 @@ export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =
     'this payment identifier belongs to another payment: present that one again, or take a new identifier for this one';
   return new AppError(409, 'payment_identifier_conflict', detail, { charged: mayHaveMoved ? 'unknown' : false });
+}
+
+/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
+export function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
+  // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
+  if (authorization.value === BigInt(requirement.amount)) return;
+  const detail = 'this payment was taken for a call with other terms: present it for a call with the same price';
+  throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
+}
+
+/**
+ * Throws when the payment that holds an order's identifier is another payment: 409, or 402 where the identifier is a challenge's, which buys one answer.
+ * `known`: the row of the order's own payment, as it was read before the holder.
+ */
+export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
+  if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
+  const own = isSameAuthorization(holder, order) ? holder : known;
+  throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(own));
+}
+
+/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
+export function refuseInFlight(known: Payment): void {
+  if (known.state !== 'reserved' && known.state !== 'settling') return;
+  const detail = 'this payment is being served on another connection; present it again to get the answer';
+  throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
+}
+
+/**
+ * The 402 of a payment that has bought another request, or whose answer has been delivered often enough. The money is taken. So where the rail cannot
+ * read why, the error says `charged: "unknown"`.
+ */
+export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
+  const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
+  return refused ?? new PaymentRefused(ALREADY_USED);
+}
+
+/** Authorizations remembered as paid, about 1 MB. Beyond that the oldest is forgotten and looked up again when it is presented. */
+const MAX_PAID = 10_000;
+
+interface ReuseOptions {
+  ledger: Pick<Ledger, 'ruleOut'>;
+  clock: Clock;
+}
+
+/** What the evidence says about a reverted authorization: `open`, it can be settled again; `paid`, a third party has sent it since. */
+type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
+
+/**
+ * Decides what a reverted authorization may do when it is presented again. It may be public, so a third party may have sent it, or its payer may have
+ * used it elsewhere. The evidence is read first:
+ * 1. Unused: it may buy again, as a new one.
+ * 2. It paid us: its buyer is owed an answer, even after it has expired.
+ * 3. Used elsewhere or expired: the row gets that reason, PaymentRefused is thrown, and it is never looked up again.
+ * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so there is one per second for each authorization.
+ */
+export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
+  const looks = createLooks(clock);
+  const paid = new Map<string, true>();
+
+  return async (known, { payment, authorizationHash, rail }, asker) => {
+    const id = bytesToHex(authorizationHash);
+    if (paid.has(id)) return 'paid';
+    const mayLookUp = (): boolean => {
+      const isDue = looks.isDueForBuyer(id);
+      if (isDue) looks.note(id, false);
+      return isDue;
+    };
+    const verdict = await rail.review(payment, known, { asker, mayLookUp });
+    if (verdict.kind === 'open') return 'open';
+    if (verdict.kind === 'unknown') throw settlementUnknown();
+    looks.note(id, true);
+    if (verdict.kind === 'failed') {
+      await ledger.ruleOut(known.id, verdict.reason);
+      throw refusedSettlement({ ...known, reason: verdict.reason }, rail);
+    }
+    setNewest(paid, id, true, MAX_PAID);
+    return 'paid';
+  };
 }

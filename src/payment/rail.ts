@@ -3,12 +3,10 @@ import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
-import type { Authorization } from './authorization.ts';
-import type { ContractCall } from './operation.ts';
 import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused, RefusalSentences } from './refusal.ts';
-import type { Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
+import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
 
 /** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
 export type RailName = string;
@@ -37,7 +35,7 @@ export interface RailInfo {
 }
 
 /** A remote service as `/readyz` names it. */
-export interface RailService {
+interface RailService {
   readonly name: string;
   /** Whether a failed probe of this service makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
@@ -83,7 +81,7 @@ export interface Look {
  * What the signature check read of the payer; whether the authorization reverted here before and was found unused a moment ago; and what the call costs
  * in USDC base units.
  */
-export interface LookTerms {
+interface LookTerms {
   readonly signed: Look | null;
   readonly isAgain: boolean;
   readonly price: bigint;
@@ -100,14 +98,14 @@ export interface Verified {
 }
 
 /** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */
-export interface VerifyTerms {
+interface VerifyTerms {
   readonly asker: Asker;
   readonly isAgain: boolean;
   readonly price: bigint;
 }
 
 /** The client that asks for a review, and whether the review may send requests now. */
-export interface ReviewTerms {
+interface ReviewTerms {
   readonly asker: Asker;
   mayLookUp(): boolean;
 }

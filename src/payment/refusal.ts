@@ -1,5 +1,5 @@
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
-import { Unavailable } from '../errors.ts';
+import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 
 /** What the buyer must know to sign the next payment. The members of `extra` are added to those of the offer's entry with this scheme. */
 export interface Correction {
@@ -32,7 +32,7 @@ interface RefusalOptions {
 /**
  * 402: no money moved for this request. `reason` is x402's error code where x402 has one; it goes into the challenge's `error`. `settlement` is set
  * when a settlement was tried and refused; it goes into PAYMENT-RESPONSE. `correction` is set when the buyer's state is old. `detail` says in a sentence
- * what is wrong and what the buyer can do, where more is known than the reason; otherwise the reason has a sentence (`open-refusal-words.ts`).
+ * what is wrong and what the buyer can do, where more is known than the reason; otherwise the reason has a sentence (`wiring/surfaces.ts`).
  */
 export class PaymentRefused extends Error {
   readonly reason: string;
@@ -64,4 +64,97 @@ export function refusalWords(tables: readonly RefusalSentences[]): RefusalWords 
 /** 503: the reply store has no space to keep another reply for redelivery. */
 export function replyStoreFull(): Unavailable {
   return new Unavailable('reply_store_full', 'There is no space to keep another reply; try again later.', 30);
+}
+
+/** A sentence for each reason that belongs to no scheme: this service's own, and x402's for a payment that cannot be read. */
+export const OWN_REFUSALS: RefusalSentences = {
+  payment_already_used:
+    'This payment is already used: it was made for another request, or its answer is not given to this client again. If you paid for this very request, present the same payment again from the address that paid, or with its payment identifier. For another request, sign a new one.',
+  invalid_payload:
+    'The payment cannot be read. Send base64 of the JSON payment in PAYMENT-SIGNATURE, or in Authorization the credential that a line of WWW-Authenticate asks for; with a call of a tool, the JSON payment in _meta["x402/payment"].',
+  invalid_x402_version: 'The payment has another version of x402. Send x402Version 2.',
+  unsupported_payload_type:
+    'The payload holds no authorization. Sign an EIP-3009 TransferWithAuthorization for the entry of accepts, or over MPP for the challenge.',
+  unexpected_settle_error:
+    'The settlement of this payment failed. Look the payment up by its nonce before you sign another.',
+  invalid_challenge:
+    'The answered challenge is not of this service, or not for this request. Answer the challenge of this 402.',
+  invalid_challenge_nonce:
+    'The authorization does not answer the challenge: its nonce must be the Keccak-256 hash of the challenge’s id and realm.',
+  challenge_expired: 'The answered challenge has expired. Answer the challenge of this 402.',
+};
+
+const AGAIN = '(whether this payment has moved money is open: present the same one again)';
+
+/** 503: the outcome of the payment is not known yet. */
+export function settlementUnknown(cause?: unknown): AppError {
+  const detail =
+    'the outcome of this payment is not known yet; present the same payment again, it is never taken twice';
+  return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
+}
+
+/**
+ * Turns every failure of a task into 503 `settlement_unknown`. Once an intent is stored, a failure of the service does not say whether money moved.
+ */
+export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (cause) {
+    throw settlementUnknown(cause);
+  }
+}
+
+/**
+ * Turns a source's failure into 503 `settlement_unavailable`. What a payment is checked against did not answer; the source of the data that is sold was not
+ * asked, so the call is no 502, and nothing was taken for it.
+ */
+export async function checkable<T>(check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    if (!(error instanceof UpstreamFailed)) throw error;
+    const detail = `payments cannot be checked now: ${error.message}`;
+    throw new Unavailable('settlement_unavailable', detail, 5, { cause: error });
+  }
+}
+
+/**
+ * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps what is done for a payment that may have moved money before, or may
+ * move it elsewhere: an authorization that reverted may be public, so a third party may send it at any moment; a channel's voucher may be charged; when a
+ * write of the ledger is not answered, another presentation of the same payment may be sold.
+ */
+export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
+  try {
+    return await serve();
+  } catch (error) {
+    throw asDoubt(error);
+  }
+}
+
+/**
+ * Leaves a 402 as it is. A 402 has no `charged` member: it says why this presentation was refused, not whether the authorization can still move
+ * money.
+ */
+function asDoubt(error: unknown): unknown {
+  if (error instanceof AppError) return error.charged === false ? asUnknown(error) : error;
+  if (error instanceof PaymentRefused) return error;
+  const detail = `This is a fault of the service, logged under the request id ${AGAIN}`;
+  return new AppError(500, 'internal', detail, { charged: 'unknown', cause: error });
+}
+
+function asUnknown(error: AppError): AppError {
+  const { status, code, message, retryAfterSeconds, errors, headers, members, cause } = error;
+  // A conflict says itself what to present.
+  const detail = status === 409 ? message : `${message} ${AGAIN}`;
+  // Stays one, because it never counts as the buyer's doing.
+  if (error instanceof Unavailable)
+    return new Unavailable(code, detail, retryAfterSeconds, { charged: 'unknown', cause });
+  return new AppError(status, code, detail, {
+    charged: 'unknown',
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(errors && { errors }),
+    headers,
+    members,
+    cause,
+  });
 }

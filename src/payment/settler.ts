@@ -1,6 +1,5 @@
-import type { Payment } from '../store/ports/sales.ts';
-import type { Authorization } from './authorization.ts';
-import type { ContractCall, Operation, OperationOutcome } from './operation.ts';
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 
 /**
  * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or none was sent: a simulation
@@ -170,4 +169,121 @@ export interface Relaying {
   load(): Promise<void>;
   refresh(): Promise<void>;
   detail(): string | null;
+}
+
+/** A call of a contract. `to` has 20 bytes. */
+export interface ContractCall {
+  readonly to: Uint8Array;
+  readonly data: Uint8Array;
+}
+
+/** A mined transaction, as far as an operation is judged by it. */
+export interface MinedTransaction {
+  readonly transactionHash: string;
+  readonly blockNumber: string;
+  /** `0x1` when the transaction did not revert. Then its logs still decide. */
+  readonly status: string;
+  /** In units of gas and in wei a unit, as JSON-RPC quantities. Some nodes leave the price out. */
+  readonly gasUsed?: string;
+  readonly effectiveGasPrice?: string | undefined;
+  readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
+}
+
+/** An operation's end as its event shows it. `amount`: what the event says, in base units of the token. */
+export interface OperationDone {
+  readonly kind: 'done';
+  readonly transaction: Uint8Array;
+  readonly block: number;
+  readonly amount: bigint;
+}
+
+/** The end of an operation that did not do what it was sent for. `reason` is for the ledger and the log. */
+export interface OperationFailed {
+  readonly kind: 'failed';
+  readonly reason: string;
+}
+
+/**
+ * How an operation ended. `failed`: a simulation refused it, or a transaction with it was mined without its event, and no transaction of ours with it
+ * can still be mined; or the chain shows that it can never be carried out. Every other end is `unknown`.
+ */
+export type OperationOutcome = OperationDone | OperationFailed | { readonly kind: 'unknown' };
+
+/**
+ * A call of ours that is no payment: a claim, a sweep or a refund of payment channels. The contract carries it out once. A second transaction with it
+ * moves nothing more, but its gas is spent. So the chain is asked before an operation that a node may have seen is sent again.
+ */
+export interface Operation extends ContractCall {
+  /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
+  readonly rail?: string;
+  /** Unique, also among the ids of payments. */
+  readonly id: string;
+  /** The gas limit of its transaction. */
+  readonly gas: bigint;
+  /**
+   * The block that its simulation must not be older than, because it was decided on what stood there. It is simulated
+   * at that block or the agreed head, whichever is later. Without it at the newest block of the node that is asked.
+   */
+  readonly leastBlock?: number;
+  /** Whether a transaction with it may have been sent to a node before. */
+  readonly broadcast: boolean;
+  /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */
+  readReceipt(receipt: MinedTransaction): OperationDone | null;
+  /**
+   * Returns the end that the chain shows, also by a third party's transaction. `failed`: no transaction can carry the operation out any more. Null
+   * when the chain shows no end. Rejects when the chain cannot be read.
+   */
+  lookUp(signal: AbortSignal): Promise<OperationDone | OperationFailed | null>;
+  /** Writes the transaction to disk before it is sent. False when the operation no longer awaits its end and must not be sent. */
+  note(transaction: Uint8Array): Promise<boolean>;
+}
+
+/** An EIP-3009 authorization as bytes and numbers: amounts in USDC base units, times in Unix seconds. */
+export interface Authorization {
+  readonly from: Uint8Array;
+  readonly to: Uint8Array;
+  readonly value: bigint;
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  readonly nonce: Uint8Array;
+  readonly signature: Uint8Array;
+  /**
+   * The contract to which the recipient passes the money on in the same transaction, where the payment is a call of that contract. The authorization's
+   * fields can be signed for a plain transfer too, which any third party may send. That leaves the money with the recipient and pays nobody.
+   */
+  readonly passedTo?: Uint8Array;
+}
+
+/** The ledger's key of an authorization. */
+export function paymentKey(authorization: Authorization, network: string, contract: Uint8Array): PaymentKey {
+  return { network, contract, payer: authorization.from, nonce: authorization.nonce };
+}
+
+/**
+ * Marks a row in the ledger whose transaction a third party will make. It is noted before an authorization is handed to that party. From then on the
+ * party can take the money, even if this process fails.
+ */
+export const HANDED_OVER = Uint8Array.of(0);
+
+const HASH_BYTES = 32;
+const TRANSFER_BYTES = 16;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The bytes of a Gateway transfer's id (a UUID); null for any other text. */
+export function transferIdBytes(text: string): Uint8Array | null {
+  return UUID.test(text) ? hexToBytes(`0x${text.replaceAll('-', '')}`) : null;
+}
+
+/** Whether a ledger row's transaction is a Gateway transfer's id. */
+export function isTransferId(bytes: Uint8Array | null): bytes is Uint8Array {
+  return bytes?.length === TRANSFER_BYTES;
+}
+
+/** A ledger row's transaction as buyers see it: a transaction hash or a Gateway transfer's id. Null while there is neither. */
+export function transactionText(bytes: Uint8Array | null): string | null {
+  if (bytes?.length === HASH_BYTES) return bytesToHex(bytes);
+  if (!isTransferId(bytes)) return null;
+  return bytesToHex(bytes)
+    .slice(2)
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }

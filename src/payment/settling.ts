@@ -1,5 +1,9 @@
+import type { Clock } from '../lib/clock.ts';
+import { createRounds } from '../lib/rounds.ts';
 import type { Payment } from '../store/ports/sales.ts';
+import type { Ledger } from './ledger.ts';
 import type { RailName } from './rail.ts';
+import type { Settlement } from './settle-rows.ts';
 import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
 /** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
@@ -76,7 +80,7 @@ export interface SettlesForOthers {
   takeOver(dead?: readonly string[]): Promise<void>;
 }
 
-/** A settlement with its maintenance. settling-local.ts, settling-remote.ts and settling-switch.ts make one each. */
+/** A settlement with its maintenance. settling.ts, settling-remote.ts and settling-remote.ts make one each. */
 export interface MaintainedSettling extends Settling, SettlesForOthers {
   /** Prepares for the first sale. Calls `maintain` when a round is due before the timer's next one. */
   start(maintain: () => void): Promise<void>;
@@ -115,4 +119,198 @@ export type SettlingPlace =
 export function sharersOf(place: SettlingPlace | undefined): () => number {
   // Before the first heartbeat is answered, an instance knows of itself alone.
   return () => (place?.kind === 'switched' ? Math.max(1, place.living().length) : 1);
+}
+
+type StatusSource = Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refused' | 'refusesCode'>;
+
+interface LocalSettlingOptions {
+  ledger: Pick<Ledger, 'waiting'>;
+  settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
+  /** The settler of each rail that is on. */
+  settlers: Readonly<Record<RailName, StatusSource>>;
+  probes(): RailProbes;
+  detail(): string | null;
+  takeOver: SettlesForOthers['takeOver'];
+  /** Whether other processes serve over the same ledger. Then each round also takes over the rows of dead ones. */
+  isShared: boolean;
+  /** Loads what the settlers need before they settle. */
+  load(): Promise<void>;
+  refresh(): Promise<void>;
+  stopSettlers(): Promise<void>;
+}
+
+/** Settlement by this process, for itself and for the other processes of the service. */
+export interface LocalSettling extends MaintainedSettling {
+  /** Loads what the settlers need. `start` does this too, after it has taken over the rows of dead processes. */
+  load(): Promise<void>;
+  /** Settles every intent without a transaction. A row that has a running task is not started again. */
+  carryWaiting(): Promise<void>;
+  report(): SettlingReport;
+}
+
+const OFF: RailStatus = {
+  unavailable: () => null,
+  cannotSend: () => null,
+  refuses: () => null,
+  refusesCode: () => null,
+};
+
+/** Settles by this process's own settlers. */
+export function createLocalSettling(options: LocalSettlingOptions): LocalSettling {
+  const { ledger, settlement, settlers, probes, takeOver, load } = options;
+  const statuses = new Map(Object.entries(settlers).map(([rail, settler]) => [rail, statusOf(settler)]));
+
+  async function carry(id: string): Promise<boolean> {
+    await settlement.carry(id).catch(() => {});
+    return true;
+  }
+
+  return {
+    settle: settlement.settle,
+    resume: settlement.resume,
+    status: (rail) => statuses.get(rail) ?? OFF,
+    probes,
+    detail: options.detail,
+    carry,
+    carryWaiting: async () => {
+      for await (const { id } of ledger.waiting()) void carry(id);
+    },
+    report: () => {
+      const reported = Object.entries(settlers).map(([rail, settler]) => [rail, reportOf(settler)]);
+      return { status: Object.fromEntries(reported), probes: probes() };
+    },
+    takeOver,
+    load,
+    start: async () => {
+      await takeOver();
+      await load();
+    },
+    refresh: options.refresh,
+    reconcile: async (isInUse) => {
+      if (options.isShared) await takeOver();
+      // The process that serves a row keeps it until a transaction is noted or the row is unknown. From then on the row belongs to the process that
+      // settles, even while its buyer waits here. If another process settled before, only this one continues with the row.
+      await settlement.reconcile(
+        (payment) => payment.state !== 'unknown' && payment.transaction === null && isInUse(payment),
+      );
+    },
+    stop: async () => {
+      await options.stopSettlers();
+      await settlement.idle();
+    },
+  };
+}
+
+const cannotSend = (settler: StatusSource): string | null => (settler.cannotSend ?? settler.unavailable)();
+
+function statusOf(settler: StatusSource): RailStatus {
+  return {
+    unavailable: () => settler.unavailable(),
+    cannotSend: () => cannotSend(settler),
+    refuses: (payer) => settler.refuses?.(payer) ?? null,
+    refusesCode: () => settler.refusesCode?.() ?? null,
+  };
+}
+
+/** The settler itself names the payers that it refuses. It may come to refuse a payer long after that payer's settlement has ended. */
+function reportOf(settler: StatusSource): ReportedStatus {
+  return {
+    unavailable: settler.unavailable(),
+    cannotSend: cannotSend(settler),
+    codeRefused: settler.refusesCode?.() ?? null,
+    payers: settler.refused?.() ?? [],
+  };
+}
+
+interface RecoveryOptions {
+  ledger: Pick<Ledger, 'recover'>;
+  /** Boot ids of the other processes that may be alive. Undefined where no other process uses the ledger. */
+  living: (() => readonly string[]) | undefined;
+  /**
+   * Milliseconds after its reservation at which a row of an unlisted process is taken over. That process may have just started and may be listed
+   * soon.
+   */
+  takeOverAfterMs: number;
+  clock: Clock;
+  log: { warn(detail: object, message: string): void };
+}
+
+/** Takes over the rows of dead processes: rows of `dead` at once, rows of other processes outside `living` after `takeOverAfterMs`. */
+export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
+  const { ledger, living, takeOverAfterMs, clock, log } = options;
+  return async (dead = []) => {
+    const isGone = ({ bootId, reservedAt }: Payment) =>
+      dead.includes(bootId) || reservedAt <= clock.nowMs() - takeOverAfterMs;
+    const left = await ledger.recover(living, isGone);
+    if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
+  };
+}
+
+/** Milliseconds between two probes. A service's `/supported` changes when its operator deploys. */
+const INTERVAL_MS = 60_000;
+/** Milliseconds after a failed probe. One lost answer must not keep the service unready for a minute. */
+const AGAIN_MS = 5_000;
+
+/** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
+export function createRailWatch(
+  probe: () => Promise<RailProbes>,
+  clock: Clock,
+  log: { warn(detail: object, message: string): void },
+) {
+  let latest: RailProbes = {};
+  let probedMs: number | null = null;
+
+  return {
+    /** Probes when a minute has passed since the last probe, or five seconds after a failed one. Logs when a service starts to fail. */
+    refresh: async (): Promise<void> => {
+      const pauseMs = Object.values(latest).every(({ ok }) => ok) ? INTERVAL_MS : AGAIN_MS;
+      if (probedMs !== null && clock.nowMs() - probedMs < pauseMs) return;
+      probedMs = clock.nowMs();
+      const before = latest;
+      latest = await probe();
+      for (const [rail, { ok, detail }] of Object.entries(latest))
+        if (!ok && before[rail]?.ok !== false)
+          log.warn({ rail, detail }, 'a remote service does not settle our payments');
+    },
+    /** The last probe of each service by its name. Empty before the first answer, and where no rail is remote. */
+    latest: (): RailProbes => latest,
+  };
+}
+
+interface MaintenanceOptions {
+  settling: Pick<MaintainedSettling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
+  /** Whether another process stored the row, or a call of this one works on it. */
+  isInUse(payment: Payment): boolean;
+  /** Milliseconds between two rounds. */
+  intervalMs: number;
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** Starts settlement, runs its maintenance on a timer, and stops it. */
+export function createMaintenance({ settling, isInUse, intervalMs, log }: MaintenanceOptions) {
+  let timer: NodeJS.Timeout | undefined;
+  // Two separate rounds, so that a long reconciliation does not delay the check of the relayer's balance.
+  const refreshing = createRounds(() => settling.refresh(), log);
+  const reconciling = createRounds(() => settling.reconcile(isInUse), log);
+  const round = (): void => {
+    void refreshing();
+    void reconciling();
+  };
+
+  return {
+    /** The kinds of rounds whose last one has failed. */
+    failing: () => ({ refresh: refreshing.isFailing(), reconcile: reconciling.isFailing() }),
+    /** Resolves when the first call may be sold. Rejects when the ledger cannot be read. */
+    start: async (): Promise<void> => {
+      await settling.start(round);
+      // Not awaited, so that a slow chain does not delay the free routes.
+      round();
+      timer = setInterval(round, intervalMs);
+    },
+    stop: async (): Promise<void> => {
+      clearInterval(timer);
+      await settling.stop();
+      await Promise.all([refreshing.idle(), reconciling.idle()]);
+    },
+  };
 }

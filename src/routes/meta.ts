@@ -13,7 +13,7 @@ import type { RequirementOf } from '../http/requirement.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import type { Offer } from '../payment/offer.ts';
+import type { Offer } from '../payment/checkout.ts';
 
 /** The documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';

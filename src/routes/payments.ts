@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { acceptsHtml } from '../http/accepts-html.ts';
 import { sendOnce } from '../pages/send.ts';
-import type { FoundPayment } from '../payment/lookup.ts';
+import type { FoundPayment } from '../payment/receipt.ts';
 
 /** Finds payments by an identifier; throws NotFound when there is none. */
 export type Lookup = (id: string) => Promise<{ readonly payments: readonly FoundPayment[] }>;

@@ -10,17 +10,11 @@ import type { Sources } from '../endpoints/sources.ts';
 import { createFacilitator } from '../facilitator/facilitator.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { createBookMetrics } from '../payment/books.ts';
 import { createLightning, createLightningDescriptor } from '../payment/lightning/open.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
-import { createLookup } from '../payment/lookup.ts';
-import { createBookMetrics } from '../payment/mismatch.ts';
-import { warnOfLosses } from '../payment/open-losses.ts';
-import { offersUnder } from '../payment/open-offers.ts';
-import { createPayments } from '../payment/open-payments.ts';
-import { openProtocols } from '../payment/open-protocols.ts';
-import { RAILS, type RailList, railNames } from '../payment/open-rails.ts';
-import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
-import { createPaymentMetrics, publishMaintenance } from '../payment/payment-metrics.ts';
+import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts';
+import { createLookup } from '../payment/receipt.ts';
 import { createRelayerMetrics } from '../payment/relayer/metrics.ts';
 import { sharersOf } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
@@ -37,7 +31,10 @@ import { openChain } from './open-chain.ts';
 import { openCollecting } from './open-collecting.ts';
 import { type OpenLedger, openLedger } from './open-ledger.ts';
 import { openSources } from './open-sources.ts';
+import { createPayments } from './payments.ts';
+import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
 import { createReadiness } from './readiness.ts';
+import { offersUnder, openProtocols, wordsOfRefusal } from './surfaces.ts';
 
 /**
  * Creates all parts of the service from the configuration and connects them. `declared`: the catalogue, by default the

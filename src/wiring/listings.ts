@@ -10,9 +10,9 @@ import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { describeParams } from '../http/openapi/param-docs.ts';
 import type { Clock } from '../lib/clock.ts';
-import { isSoldPlainly } from '../payment/open-offers.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
+import { isSoldPlainly } from './surfaces.ts';
 
 interface ListingsParts {
   config: Config;

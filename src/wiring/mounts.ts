@@ -10,23 +10,30 @@ import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
 import { renderReceipt } from '../pages/receipt.ts';
 import type { Document } from '../pages/reference/read-document.ts';
-import { type Counter, onlyKnown } from '../payment/counter.ts';
+import { type Counter, onlyKnown } from '../payment/call.ts';
 import { createGate } from '../payment/gate.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
-import type { FoundPayment } from '../payment/lookup.ts';
-import { isSoldPlainly, type offersUnder, plainOffers, usdcCounters } from '../payment/open-offers.ts';
-import type { Payments } from '../payment/open-payments.ts';
-import { type Protocols, toolProtocol, usdcProtocol } from '../payment/open-protocols.ts';
-import { waysIn } from '../payment/open-rails.ts';
-import { wordsOfRefusal } from '../payment/open-refusal-words.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
+import type { FoundPayment } from '../payment/receipt.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
 import type { Listings } from './listings.ts';
 import type { Collecting } from './open-collecting.ts';
 import type { OpenLedger } from './open-ledger.ts';
+import type { Payments } from './payments.ts';
+import { waysIn } from './rails.ts';
 import type { createReadiness } from './readiness.ts';
+import {
+  isSoldPlainly,
+  type offersUnder,
+  type Protocols,
+  plainOffers,
+  toolProtocol,
+  usdcCounters,
+  usdcProtocol,
+  wordsOfRefusal,
+} from './surfaces.ts';
 
 interface MountsParts {
   config: Config;

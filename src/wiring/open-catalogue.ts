@@ -4,8 +4,8 @@ import { type Offered, offeredCatalogue } from '../catalogue/offered.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
-import { isSoldPlainly } from '../payment/open-offers.ts';
-import { RAILS, type RailList, railsSelling } from '../payment/open-rails.ts';
+import { RAILS, type RailList, railsSelling } from './rails.ts';
+import { isSoldPlainly } from './surfaces.ts';
 
 // What this configuration sells, and why it cannot be started with:
 // 1. PRICES and ROUTES_OFF change the declared catalogue (catalogue/offered.ts);

@@ -3,9 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import { keepReading } from '../lib/kept-reading.ts';
 import { createOutcomes } from '../lib/outcomes.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
-import type { Payments } from '../payment/open-payments.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './open-ledger.ts';
+import type { Payments } from './payments.ts';
 
 interface ReadinessParts {
   payments: Pick<Payments, 'readiness'>;

@@ -10,8 +10,6 @@ import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createOffer, termsOf } from '../../src/payment/open-offers.ts';
-import { createPayments } from '../../src/payment/open-payments.ts';
 import { decodePayment } from '../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
@@ -19,6 +17,8 @@ import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-trans
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
 import { createSettledReads } from '../../src/store/sqlite/settled-reads.ts';
+import { createPayments } from '../../src/wiring/payments.ts';
+import { createOffer, termsOf } from '../../src/wiring/surfaces.ts';
 import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';

@@ -3,8 +3,7 @@ import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/cli
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import type { Authorization } from '../../src/payment/authorization.ts';
-import { ALREADY_USED, REVERTED } from '../../src/payment/settler.ts';
+import { ALREADY_USED, type Authorization, REVERTED } from '../../src/payment/settler.ts';
 import { createEvidence } from '../../src/payment/usdc/evidence.ts';
 import { createHttpFacilitator } from '../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../src/payment/usdc/facilitator-settler.ts';

@@ -18,11 +18,10 @@ import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
-import { offersUnder, usdcCounters } from '../../src/payment/open-offers.ts';
-import { usdcProtocol } from '../../src/payment/open-protocols.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
+import { offersUnder, usdcCounters, usdcProtocol } from '../../src/wiring/surfaces.ts';
 import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */

@@ -1,6 +1,6 @@
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { channelsInfo, type OpenChannels, openChannels } from '../../../src/payment/channels/rail.ts';
-import { RAILS, type RailList } from '../../../src/payment/open-rails.ts';
+import { RAILS, type RailList } from '../../../src/wiring/rails.ts';
 import { claimText } from './ledger-text.ts';
 import { type StoppedService, withHeldLedger, withPayments } from './stopped-service.ts';
 

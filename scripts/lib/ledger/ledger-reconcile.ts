@@ -1,5 +1,5 @@
 import { systemClock as clock } from '../../../src/lib/clock.ts';
-import { transactionText } from '../../../src/payment/transaction-id.ts';
+import { transactionText } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment, PaymentState } from '../../../src/store/ports/sales.ts';
 import { type StoppedService, withHeldLedger, withPayments } from './stopped-service.ts';
 

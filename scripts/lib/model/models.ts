@@ -58,13 +58,13 @@ const AUTHORIZATION: Model = {
     { CALLS: 3, CONTENTS: 1, CRASHES: 0, PAUSES: 0 },
   ],
   guards: [
-    { name: 'ROW_FIRST', breaks: 'NO_402_FOR_PAID', code: 'src/payment/purchase.ts' },
-    { name: 'SECOND_READ', breaks: 'NO_402_FOR_PAID', code: 'src/payment/admission.ts' },
+    { name: 'ROW_FIRST', breaks: 'NO_402_FOR_PAID', code: 'src/payment/sale.ts' },
+    { name: 'SECOND_READ', breaks: 'NO_402_FOR_PAID', code: 'src/payment/sale.ts' },
     { name: 'SAME_CONTENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/known-payment.ts' },
     { name: 'SAME_REQUEST', breaks: 'RIGHT_ANSWER', code: 'src/payment/known-payment.ts' },
     { name: 'FIRST_PRESENTER', breaks: 'OWN_ANSWER', code: 'src/payment/known-payment.ts' },
-    { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-answers.ts' },
-    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/reuse.ts' },
+    { name: 'IN_FLIGHT_IS_UNKNOWN', breaks: 'FREE_IS_FREE', code: 'src/payment/known-payment.ts' },
+    { name: 'EVIDENCE_BEFORE_REUSE', breaks: 'NO_402_FOR_PAID', code: 'src/payment/known-payment.ts' },
     {
       name: 'ONE_INSERT',
       breaks: 'PAID_IS_SERVED',
@@ -72,8 +72,8 @@ const AUTHORIZATION: Model = {
       code: 'src/store/sqlite/ledger-writes.ts',
     },
     { name: 'OWN_ROW', breaks: 'PAID_IS_SERVED', code: 'src/store/sqlite/ledger-moves.ts', bounds: PAUSE },
-    { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/serve.ts' },
-    { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/doubt.ts' },
+    { name: 'ANSWER_BEFORE_SETTLEMENT', breaks: 'PAID_IS_SERVED', code: 'src/payment/sale.ts' },
+    { name: 'UNKNOWN_IS_503', breaks: 'NO_402_FOR_PAID', code: 'src/payment/refusal.ts' },
     { name: 'EVIDENCE_IN_LOGS', breaks: 'FULL_PRICE', code: 'src/payment/usdc/evidence.ts' },
     {
       name: 'NOTE_BEFORE_SEND',

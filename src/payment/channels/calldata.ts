@@ -16,7 +16,7 @@ import { index, RpcError, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
-import type { MinedTransaction } from '../operation.ts';
+import type { MinedTransaction } from '../settler.ts';
 import { SETTLEMENT } from './scheme.ts';
 
 /** The functions of the settlement contract that we call (facts of the scheme). */

@@ -19,7 +19,7 @@ import { hashClient } from '../ledger.ts';
 import type { Asker, Presenter } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
 import { MULTICALL3 } from '../relayer/transactions.ts';
-import { transactionText } from '../transaction-id.ts';
+import { transactionText } from '../settler.ts';
 import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
 import { hexWord } from '../usdc/token.ts';
 import { reason, SCHEME, SETTLEMENT } from './scheme.ts';

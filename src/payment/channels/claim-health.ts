@@ -2,9 +2,8 @@ import type { ChannelsConfig } from '../../config/rails.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { MinedTransaction, OperationOutcome } from '../operation.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
-import type { Relaying } from '../settler.ts';
+import type { MinedTransaction, OperationOutcome, Relaying } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
 /** When a channel's charges are claimed. */

@@ -6,8 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { signRecoverable } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelOperation, ChannelStore, OperationEnd } from '../../store/ports/channels.ts';
-import type { MinedTransaction, Operation, OperationDone } from '../operation.ts';
-import type { Relaying } from '../settler.ts';
+import type { MinedTransaction, Operation, OperationDone, Relaying } from '../settler.ts';
 import { receiptOf } from '../usdc/evidence.ts';
 import { isRevert } from '../usdc/payer-reads.ts';
 import {

@@ -8,10 +8,9 @@ import { createMinuteWindows, MAX_CLIENTS } from '../../lib/limits/minute-window
 import { clientTakes, takeAll } from '../../lib/limits/take-all.ts';
 import type { ChannelCharge } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { Authorization } from '../authorization.ts';
 import type { PurchaseRail, SignedPayment } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { EXPIRED, NONCE_USED, REVERTED } from '../settler.ts';
+import { type Authorization, EXPIRED, NONCE_USED, REVERTED } from '../settler.ts';
 import { hashAuthorization } from '../usdc/authorization.ts';
 import { depositCalldata } from './calldata.ts';
 import type { ChannelBook } from './channel.ts';

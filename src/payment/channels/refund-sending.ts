@@ -3,9 +3,15 @@ import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../store/ports/channels.ts';
-import { createLooks } from '../looks.ts';
-import type { MinedTransaction, Operation, OperationDone, OperationFailed, OperationOutcome } from '../operation.ts';
-import type { Relaying } from '../settler.ts';
+import { createLooks } from '../settle-rows.ts';
+import type {
+  MinedTransaction,
+  Operation,
+  OperationDone,
+  OperationFailed,
+  OperationOutcome,
+  Relaying,
+} from '../settler.ts';
 import { receiptOf } from '../usdc/evidence.ts';
 import {
   channelEvents,

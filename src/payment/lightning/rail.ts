@@ -5,7 +5,7 @@ import { BadParameter } from '../../errors.ts';
 import type { NamedChain } from '../../lib/named-chain.ts';
 import { pathAndQuery } from '../../lib/request-target.ts';
 import { MSAT_PER_SAT } from '../../lib/units.ts';
-import type { Ask, Counter, QuotedTools, ToolOrder } from '../counter.ts';
+import type { Ask, Counter, QuotedTools, ToolOrder } from '../call.ts';
 import type { Quote, QuotedProtocol, Receipt } from '../protocol.ts';
 import type { PaymentRefused, RefusalWords } from '../refusal.ts';
 import { bindHttp, bindMcp } from './binding.ts';

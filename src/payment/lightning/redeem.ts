@@ -5,7 +5,7 @@ import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/own-property.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/rates/exchanges.ts';
-import type { Sold } from '../counter.ts';
+import type { Sold } from '../call.ts';
 import type { AnsweredChallenge, Credential, ProtocolName, QuotedInvoice, Receipt } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';

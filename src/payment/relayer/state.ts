@@ -1,6 +1,5 @@
 import type { RpcOutcome } from '../../chain/rpc/wire.ts';
-import type { OperationDone, OperationFailed, OperationOutcome } from '../operation.ts';
-import type { Found, Outcome } from '../settler.ts';
+import type { Found, OperationDone, OperationFailed, OperationOutcome, Outcome } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';
 import type { Bans } from '../usdc/payer-reads.ts';
 import { createGasModel, type GasModel, type MinedCost, type Prices, type RailCost } from './gas.ts';

@@ -2,8 +2,7 @@ import { decodeFunctionResult, encodeFunctionResult, parseAbi, toFunctionSelecto
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { rlpBytes, rlpInteger, rlpList } from '../../lib/rlp.ts';
 import { addressOf, keccak256, signDigest } from '../../lib/secp256k1.ts';
-import type { Operation } from '../operation.ts';
-import type { Intent } from '../settler.ts';
+import type { Intent, Operation } from '../settler.ts';
 import { type SettleCall, settleCall } from '../usdc/checks.ts';
 import type { Receipt } from '../usdc/evidence.ts';
 import { bytesWords, hexWord } from '../usdc/token.ts';

@@ -1,6 +1,5 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { OperationOutcome } from '../operation.ts';
-import { type Found, type Outcome, REVERTED } from '../settler.ts';
+import { type Found, type OperationOutcome, type Outcome, REVERTED } from '../settler.ts';
 import { paymentsIn, type Receipt } from '../usdc/evidence.ts';
 import { ban } from '../usdc/payer-reads.ts';
 import type { After, Reading, Sorting, Turn } from './state.ts';

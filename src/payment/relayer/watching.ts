@@ -1,5 +1,5 @@
 import type { RpcOutcome } from '../../chain/rpc/wire.ts';
-import type { OperationDone, OperationFailed } from '../operation.ts';
+import type { OperationDone, OperationFailed } from '../settler.ts';
 import { type Receipt, readReceipt } from '../usdc/evidence.ts';
 import { isRevert } from '../usdc/payer-reads.ts';
 import type { Procedure, Sent, Sorting, State, Turn } from './state.ts';

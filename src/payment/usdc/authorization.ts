@@ -2,11 +2,10 @@ import { hash } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Authorization } from '../authorization.ts';
 import type { Accepted, Credential } from '../protocol.ts';
 import type { SignedPayment } from '../rail.ts';
 import { NOT_OFFERED, PaymentRefused, type RefusalSentences } from '../refusal.ts';
-import { EXPIRED } from '../settler.ts';
+import { type Authorization, EXPIRED } from '../settler.ts';
 import { addressWord, typedDigest, typeHash, word } from './token.ts';
 
 /**

@@ -4,8 +4,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { RpcOutcome } from '../../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Payment } from '../../store/ports/sales.ts';
-import type { Authorization } from '../authorization.ts';
-import type { BookVerdict, RailBooks } from '../settler.ts';
+import type { Authorization, BookVerdict, RailBooks } from '../settler.ts';
 import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements } from './evidence.ts';
 import { TRANSFER, topicOf } from './token.ts';
 

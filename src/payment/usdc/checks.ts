@@ -8,11 +8,9 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/fair-minute.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ports/sales.ts';
-import { type Authorization, paymentKey } from '../authorization.ts';
-import { settlementUnknown } from '../doubt.ts';
 import type { Asker, Look, PurchaseRail } from '../rail.ts';
-import { PaymentRefused } from '../refusal.ts';
-import type { Intent } from '../settler.ts';
+import { PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { type Authorization, type Intent, paymentKey } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
 import {
   createAdmissionReader,

@@ -7,8 +7,7 @@ import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, parseAnswer, readOutcome, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { hexToBytes } from '../../lib/hex.ts';
-import type { Authorization } from '../authorization.ts';
-import { EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
+import { type Authorization, EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER, topicOf } from './token.ts';
 
 interface Log {

@@ -6,11 +6,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
 import type { Upstreams } from '../../upstream/client/http.ts';
-import { type Authorization, paymentKey } from '../authorization.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Asker, Look, OpenRail, PurchaseRail, RailInfo } from '../rail.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
-import { NONCE_USED, type RailSettling, type SettlingTerms } from '../settler.ts';
+import { type Authorization, NONCE_USED, paymentKey, type RailSettling, type SettlingTerms } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,

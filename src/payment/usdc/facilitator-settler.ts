@@ -3,10 +3,11 @@ import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { orAborted } from '../../lib/or-aborted.ts';
 import { createLimiter } from '../../upstream/client/limiter.ts';
-import type { Authorization } from '../authorization.ts';
 import {
   ALREADY_USED,
+  type Authorization,
   type Found,
+  HANDED_OVER,
   type Intent,
   type Outcome,
   REVERTED,
@@ -14,7 +15,6 @@ import {
   type SettlingRail,
   type SettlingTerms,
 } from '../settler.ts';
-import { HANDED_OVER } from '../transaction-id.ts';
 import type { Evidence } from './evidence.ts';
 import { type FacilitatorClient, type RequestTerms, type SettleReply, settleRequest } from './facilitator.ts';
 import { createPayerBans } from './payer-reads.ts';

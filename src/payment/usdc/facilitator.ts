@@ -3,8 +3,7 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Upstream } from '../../upstream/client/http.ts';
-import type { Authorization } from '../authorization.ts';
-import type { RailProbe } from '../settler.ts';
+import type { Authorization, RailProbe } from '../settler.ts';
 import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
 
 /** Limits of the requests to a remote settler. Its answers are short. Only `/supported` of a facilitator with many networks has several KiB. */

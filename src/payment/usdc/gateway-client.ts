@@ -7,10 +7,17 @@ import { jsonOrNull } from '../../lib/json-or-null.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/transfers.ts';
 import type { Upstream } from '../../upstream/client/http.ts';
-import type { Authorization } from '../authorization.ts';
 import type { Ledger } from '../ledger.ts';
-import { type BookVerdict, EXPIRED, type Found, NONCE_USED, type RailBooks } from '../settler.ts';
-import { transactionText, transferIdBytes } from '../transaction-id.ts';
+import {
+  type Authorization,
+  type BookVerdict,
+  EXPIRED,
+  type Found,
+  NONCE_USED,
+  type RailBooks,
+  transactionText,
+  transferIdBytes,
+} from '../settler.ts';
 import { readReceipts } from './books.ts';
 import type { Receipt } from './evidence.ts';
 import { type FacilitatorClient, readReply, supportedKinds, UNHEARD } from './facilitator.ts';

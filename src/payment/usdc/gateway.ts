@@ -8,11 +8,17 @@ import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
 import type { Upstreams } from '../../upstream/client/http.ts';
-import { type Authorization, paymentKey } from '../authorization.ts';
 import type { Ledger } from '../ledger.ts';
 import type { OpenRail, PurchaseRail, RailInfo, Verified } from '../rail.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
-import { ALREADY_USED, type Intent, type RailSettling, type SettlingTerms } from '../settler.ts';
+import {
+  ALREADY_USED,
+  type Authorization,
+  type Intent,
+  paymentKey,
+  type RailSettling,
+  type SettlingTerms,
+} from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,

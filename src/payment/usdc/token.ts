@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
-import type { Authorization } from '../authorization.ts';
+import type { Authorization } from '../settler.ts';
 
 const abi = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',

@@ -4,7 +4,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { channelEvents } from '../../../src/payment/channels/calldata.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
-import type { MinedTransaction } from '../../../src/payment/operation.ts';
+import type { MinedTransaction } from '../../../src/payment/settler.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 
 // What we read of the settlement contract: its state and its events, on a real node.

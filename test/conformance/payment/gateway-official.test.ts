@@ -4,7 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { transactionText } from '../../../src/payment/transaction-id.ts';
+import { transactionText } from '../../../src/payment/settler.ts';
 import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
 import {

@@ -9,11 +9,11 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { daysBefore, utcDay } from '../../../src/lib/calendar.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { lossesOf, warnOfLosses } from '../../../src/payment/open-losses.ts';
 import type { RelayerSpendingStore } from '../../../src/store/ports/spending.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
 import { openCatalogue } from '../../../src/wiring/open-catalogue.ts';
+import { lossesOf, warnOfLosses } from '../../../src/wiring/rails.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { usdcRoutes } from '../../support/prices.ts';
 

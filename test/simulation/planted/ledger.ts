@@ -46,7 +46,7 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a late look takes a payment that was made for one that failed',
-    file: 'src/payment/settlement.ts',
+    file: 'src/payment/settle-rows.ts',
     find: "    if (verdict.kind !== 'open') return verdict;",
     replace:
       "    if (verdict.kind === 'settled') return { kind: 'failed', reason: 'not seen' };\n    if (verdict.kind !== 'open') return verdict;",

@@ -47,7 +47,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'answer leaves before its end is known',
-    file: 'src/payment/purchase.ts',
+    file: 'src/payment/sale.ts',
     find: "if (ended?.state === 'settled') return handOut(options, ended, served.body, order);",
     replace:
       "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut(options, { ...ended, state: 'settled' }, served.body, order);",
@@ -55,21 +55,21 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'unknown is reported as failed',
-    file: 'src/payment/purchase.ts',
+    file: 'src/payment/sale.ts',
     find: "if (ended?.state !== 'failed') throw settlementUnknown();",
     replace: "if (ended?.state !== 'failed' && ended?.state !== 'unknown') throw settlementUnknown();",
     breaks: ['charged said the truth'],
   },
   {
     name: 'redelivered to anybody',
-    file: 'src/payment/purchase.ts',
+    file: 'src/payment/sale.ts',
     find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
     replace: 'isSameRequest(payment, order)',
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'redelivered for another request',
-    file: 'src/payment/purchase.ts',
+    file: 'src/payment/sale.ts',
     find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
     replace: 'isSameBuyer(payment, order)',
     breaks: ['no payment is sold twice', 'no answer without its full price'],

@@ -1,8 +1,8 @@
 import { encodeAbiParameters, type Hex, keccak256, pad, parseTransaction, toHex } from 'viem';
 import { BATCH_SETTLEMENT, USDC } from '../../../src/embedded/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
 import { claimedRows } from '../../../src/payment/channels/calldata.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import type { AskedReceipt, Lie, ShownLog, ShownReceipt, TrueBlock } from './lying-provider.ts';

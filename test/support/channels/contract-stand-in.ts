@@ -7,7 +7,7 @@ import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
-import type { MinedTransaction, Operation, OperationOutcome } from '../../../src/payment/operation.ts';
+import type { MinedTransaction, Operation, OperationOutcome } from '../../../src/payment/settler.ts';
 import type { ChannelConfig, ChannelState } from '../../../src/store/ports/channel-state.ts';
 import { aloneAgreed } from '../chain/alone-agreed.ts';
 import { scheme } from './channel-payment.ts';

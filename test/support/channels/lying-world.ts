@@ -5,7 +5,7 @@ import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
 import { createClaims } from '../../../src/payment/channels/claims.ts';
 import { createWithdrawalWatch } from '../../../src/payment/channels/withdrawals.ts';
-import type { Operation, OperationOutcome } from '../../../src/payment/operation.ts';
+import type { Operation, OperationOutcome } from '../../../src/payment/settler.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { newKey } from '../usdc/payments.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import type { FoundPayment } from '../../../src/payment/lookup.ts';
+import type { FoundPayment } from '../../../src/payment/receipt.ts';
 import { createProcess } from '../service/process.ts';
 import { programFile } from '../service/programs.ts';
 import { type Answer, call } from '../service/service.ts';

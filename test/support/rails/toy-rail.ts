@@ -1,21 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { type Authorization, paymentKey } from '../../../src/payment/authorization.ts';
-import type { RailKit, RailModule } from '../../../src/payment/open-rails.ts';
 import type { Accepted } from '../../../src/payment/protocol.ts';
 import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import {
+  type Authorization,
   type Found,
   type Intent,
   type Outcome,
+  paymentKey,
   type RailSettling,
   REVERTED,
   type SettlingTerms,
 } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
+import type { RailKit, RailModule } from '../../../src/wiring/rails.ts';
 import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);

@@ -1,5 +1,5 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { headerOf, payloadOf, type Requirement, type signAuthorization } from '../usdc/payments.ts';
 import type { RailPayment, Wrong } from './rail-fixture.ts';
 

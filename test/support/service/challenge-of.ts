@@ -1,4 +1,4 @@
-import type { Offer } from '../../../src/payment/offer.ts';
+import type { Offer } from '../../../src/payment/checkout.ts';
 
 /** Returns the PAYMENT-REQUIRED value that an offer makes for a request target. */
 export function challengeOf(offer: Offer): (target: string, error?: string) => string {

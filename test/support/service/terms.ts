@@ -1,5 +1,5 @@
 import type { RailsConfig } from '../../../src/config/rails.ts';
-import type { Terms } from '../../../src/payment/open-offers.ts';
+import type { Terms } from '../../../src/wiring/surfaces.ts';
 
 /** The plain rail alone, settled by our relayer. */
 export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels: null, exactFrom: 0n };

@@ -1,6 +1,6 @@
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { type Answer, call } from '../service/service.ts';
 import { headerOf, newKey, payloadOf, type Requirement, requirementOf, signAuthorization } from './payments.ts';
 

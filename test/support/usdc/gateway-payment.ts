@@ -1,6 +1,6 @@
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { authorizationDigest } from '../../../src/payment/usdc/authorization.ts';
 import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 import { type Requirement, signAuthorization } from './payments.ts';

@@ -1,7 +1,7 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
 import { MULTICALL3 } from '../../../src/payment/relayer/transactions.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';

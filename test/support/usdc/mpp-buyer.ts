@@ -1,7 +1,7 @@
 import { keccak256, stringToBytes } from 'viem';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { type Answer, call } from '../service/service.ts';
 import { newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
 

@@ -2,8 +2,8 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import {
   addressWord,
   domainSeparator,

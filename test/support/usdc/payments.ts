@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
 import type { SignedPayment } from '../../../src/payment/rail.ts';
+import type { Authorization } from '../../../src/payment/settler.ts';
 import { authorizationDigest, hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import { domainSeparator } from '../../../src/payment/usdc/token.ts';
 

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { OperationOutcome } from '../../../src/payment/operation.ts';
 import { pricesAt } from '../../../src/payment/relayer/gas.ts';
 import { step } from '../../../src/payment/relayer/machine.ts';
 import { createEffects } from '../../../src/payment/relayer/requests.ts';
@@ -21,7 +20,7 @@ import {
   newest,
   type OperationJob,
 } from '../../../src/payment/relayer/transactions.ts';
-import type { Outcome } from '../../../src/payment/settler.ts';
+import type { OperationOutcome, Outcome } from '../../../src/payment/settler.ts';
 import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { isBanned } from '../../../src/payment/usdc/payer-reads.ts';

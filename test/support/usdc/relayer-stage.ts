@@ -11,8 +11,6 @@ import type { Sources } from '../../../src/endpoints/sources.ts';
 import { AppError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
-import { createPayments } from '../../../src/payment/open-payments.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
@@ -22,6 +20,8 @@ import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-tr
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
+import { createPayments } from '../../../src/wiring/payments.ts';
+import { createOffer, termsOf } from '../../../src/wiring/surfaces.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../service/latch.ts';

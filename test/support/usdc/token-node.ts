@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/authorization.ts';
-import type { Operation } from '../../../src/payment/operation.ts';
 import { type Job, newJob } from '../../../src/payment/relayer/transactions.ts';
-import type { Intent } from '../../../src/payment/settler.ts';
+import type { Authorization, Intent, Operation } from '../../../src/payment/settler.ts';
 import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface } from '../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { createLlmsText } from '../../../src/http/llms-text.ts';
-import { offersUnder } from '../../../src/payment/open-offers.ts';
+import { offersUnder } from '../../../src/wiring/surfaces.ts';
 import { ENV } from '../../http/harness.ts';
 
 const offerOf = offersUnder(loadConfig(ENV));

@@ -5,7 +5,7 @@ import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts
 import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
 import { plainText } from '../../../src/lib/plain-text.ts';
-import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
+import { createOffer, type Terms } from '../../../src/wiring/surfaces.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { withGateway } from '../../support/service/terms.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { integerParam, parseParams } from '../../../src/catalogue/params.ts';
 import { BadParameter } from '../../../src/errors.ts';
-import { readArguments } from '../../../src/mcp/arguments.ts';
+import { readArguments } from '../../../src/mcp/results.ts';
 
 const endpoint = {
   params: z.object({

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { openClientWindows } from '../../../src/lib/limits/client-limit.ts';
 import { createMinuteWindows } from '../../../src/lib/limits/minute-windows.ts';
-import { countCall } from '../../../src/mcp/limits.ts';
+import { countCall } from '../../../src/mcp/mount.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const windowsOf = (clock: Clock) => openClientWindows(() => createMinuteWindows(clock), 'calls');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mayCallFrom } from '../../../src/mcp/origin.ts';
+import { mayCallFrom } from '../../../src/mcp/mount.ts';
 
 const PUBLIC = 'https://api.example.com';
 

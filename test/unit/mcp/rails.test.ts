@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { askedRail, isSoldAt, paidRail, railsOf } from '../../../src/mcp/rails.ts';
+import { askedRail, isSoldAt, paidRail, railsOf } from '../../../src/mcp/tool.ts';
 
 const both = railsOf({ access: 'paid', path: '/x' });
 const usdc = railsOf({ access: 'paid', path: '/x', onlyOn: 'paid' });

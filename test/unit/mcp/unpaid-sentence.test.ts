@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { expect, test } from 'vitest';
-import { unpaidSentence } from '../../../src/mcp/unpaid-sentence.ts';
+import { unpaidSentence } from '../../../src/mcp/priced-tool.ts';
 
 const offer = (asset: string, amount: string) => ({ asset, amount }) as PaymentRequirements;
 const unpaid = {

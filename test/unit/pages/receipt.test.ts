@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { renderReceipt } from '../../../src/pages/receipt.ts';
-import type { FoundPayment } from '../../../src/payment/lookup.ts';
+import type { FoundPayment } from '../../../src/payment/receipt.ts';
 
 const CONFIG = {
   publicOrigin: 'https://us.example',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
+import { createOffer, type Terms } from '../../../src/wiring/surfaces.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { PLAIN_RAILS, withGateway } from '../../support/service/terms.ts';

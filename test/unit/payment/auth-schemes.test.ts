@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/errors.ts';
-import { refusingSecond, withAuthSchemes } from '../../../src/payment/auth-schemes.ts';
+import { refusingSecond, withAuthSchemes } from '../../../src/payment/http-auth.ts';
 import type {
   AuthScheme,
   Credential,

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type BooksOptions, type CountedSurplus, createBooks } from '../../../src/payment/books.ts';
-import { createMismatchWatch } from '../../../src/payment/mismatch.ts';
+import {
+  type BooksOptions,
+  type CountedSurplus,
+  createBooks,
+  createMismatchWatch,
+} from '../../../src/payment/books.ts';
 import type { BookVerdict } from '../../../src/payment/settler.ts';
 import type { BookEntry } from '../../../src/store/ports/books.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { closeSignal } from '../../../src/payment/close-signal.ts';
+import { closeSignal } from '../../../src/payment/gate.ts';
 
 let server: Server;
 let client: Socket;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AppError, BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { asAppError } from '../../../src/http/framework-errors.ts';
-import { checkable, inDoubt, openUntilKnown, settlementUnknown } from '../../../src/payment/doubt.ts';
-import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { checkable, inDoubt, openUntilKnown, PaymentRefused, settlementUnknown } from '../../../src/payment/refusal.ts';
 
 /** What a run ends with. */
 const endOf = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error);

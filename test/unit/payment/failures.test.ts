@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { clientKey } from '../../../src/lib/limits/client-key.ts';
-import { createFailures } from '../../../src/payment/failures.ts';
+import { createFailures } from '../../../src/payment/limits.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const DAY_MS = 86_400_000;

@@ -4,15 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../src/errors.ts';
+import type { Presentation } from '../../../src/payment/call.ts';
+import type { Purchase } from '../../../src/payment/checkout.ts';
 import { createGate } from '../../../src/payment/gate.ts';
-import { createOffer, usdcCounters } from '../../../src/payment/open-offers.ts';
-import { usdcProtocol } from '../../../src/payment/open-protocols.ts';
-import type { Presentation } from '../../../src/payment/order.ts';
-import type { Purchase } from '../../../src/payment/prepared-counter.ts';
 import { encodeHeader } from '../../../src/payment/protocols/x402/http.ts';
 import type { Delivery } from '../../../src/payment/receipt.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createOffer, usdcCounters, usdcProtocol } from '../../../src/wiring/surfaces.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';

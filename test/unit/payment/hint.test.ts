@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createHint } from '../../../src/payment/hint.ts';
+import { createHint } from '../../../src/payment/protocol.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 
 const endpoint = { ...moodyEndpoint().endpoint, summary: 'Tells the distance.' } as never as Parameters<

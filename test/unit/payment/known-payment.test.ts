@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { paymentKey } from '../../../src/payment/authorization.ts';
+import type { Order } from '../../../src/payment/call.ts';
 import {
   isSameAuthorization,
   isSameBuyer,
@@ -7,8 +7,7 @@ import {
   mayHaveMoved,
   mayReuse,
 } from '../../../src/payment/known-payment.ts';
-import type { Order } from '../../../src/payment/order.ts';
-import { REVERTED } from '../../../src/payment/settler.ts';
+import { paymentKey, REVERTED } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32 } from '../../support/ledger/ledger-rows.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createReadSoon } from '../../../src/payment/ledger-timeout.ts';
+import { createReadSoon } from '../../../src/payment/ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const TIMEOUT_MS = 4000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLooks } from '../../../src/payment/looks.ts';
+import { createLooks } from '../../../src/payment/settle-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 function open() {

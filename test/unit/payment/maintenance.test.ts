@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createMaintenance } from '../../../src/payment/maintenance.ts';
+import { createMaintenance } from '../../../src/payment/settling.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createOffer, offersUnder, termsOf } from '../../../src/payment/open-offers.ts';
-import { createPreparedCounter } from '../../../src/payment/prepared-counter.ts';
+import { createPreparedCounter } from '../../../src/payment/checkout.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
 import { checkAccepted } from '../../../src/payment/usdc/authorization.ts';
+import { createOffer, offersUnder, termsOf } from '../../../src/wiring/surfaces.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';

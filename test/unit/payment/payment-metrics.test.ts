@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/payment-metrics.ts';
+import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { presentsPayment } from '../../../src/payment/presented.ts';
+import { presentsPayment } from '../../../src/payment/http-auth.ts';
 
 /** A request as Node reads it, with these header fields. */
 const request = (...fields: [name: string, value: string][]) => ({

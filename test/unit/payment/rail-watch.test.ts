@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRailWatch } from '../../../src/payment/rail-watch.ts';
+import { createRailWatch } from '../../../src/payment/settling.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 test('remote services are probed once a minute, and a new fault is logged once', async () => {

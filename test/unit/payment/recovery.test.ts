@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createRecovery } from '../../../src/payment/recovery.ts';
+import { createRecovery } from '../../../src/payment/settling.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';

@@ -3,11 +3,10 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { reason } from '../../../src/payment/channels/scheme.ts';
 import { LNBTC_REASONS, LNBTC_REFUSALS } from '../../../src/payment/lightning/proof.ts';
-import { RAILS } from '../../../src/payment/open-rails.ts';
-import { wordsOfRefusal } from '../../../src/payment/open-refusal-words.ts';
-import { PaymentRefused, refusalWords } from '../../../src/payment/refusal.ts';
-import { OWN_REFUSALS } from '../../../src/payment/refusal-sentences.ts';
+import { OWN_REFUSALS, PaymentRefused, refusalWords } from '../../../src/payment/refusal.ts';
 import { EVM_REFUSALS } from '../../../src/payment/usdc/authorization.ts';
+import { RAILS } from '../../../src/wiring/rails.ts';
+import { wordsOfRefusal } from '../../../src/wiring/surfaces.ts';
 import { parseSource, readSources } from '../../support/sources.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Order } from '../../../src/payment/order.ts';
+import type { Order } from '../../../src/payment/call.ts';
+import { createReuse } from '../../../src/payment/known-payment.ts';
 import type { PurchaseRail } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createReuse } from '../../../src/payment/reuse.ts';
 import type { Found } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';

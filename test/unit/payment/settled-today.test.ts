@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { waysIn } from '../../../src/payment/open-rails.ts';
 import { createSettledToday, type RailSum } from '../../../src/payment/settled-today.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
+import { waysIn } from '../../../src/wiring/rails.ts';
 import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf } from '../../support/lightning/lightning-rows.ts';

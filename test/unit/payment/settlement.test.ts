@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createSettlement, type Settlement } from '../../../src/payment/settlement.ts';
+import { createSettlement, type Settlement } from '../../../src/payment/settle-rows.ts';
 import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';

@@ -1,8 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Intent } from '../../../src/payment/settler.ts';
-import type { Leader, MaintainedSettling, SettlingReport } from '../../../src/payment/settling.ts';
-import type { LocalSettling } from '../../../src/payment/settling-local.ts';
-import { createSwitchedSettling } from '../../../src/payment/settling-switch.ts';
+import type { Leader, LocalSettling, MaintainedSettling, SettlingReport } from '../../../src/payment/settling.ts';
+import { createSwitchedSettling } from '../../../src/payment/settling-remote.ts';
 
 const REPORT: SettlingReport = { status: {}, probes: {} };
 const INTENT = { id: 'sale' } as Intent;

@@ -1,7 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
-import { LATE_SECONDS } from '../../auth-schemes.ts';
-import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
+import { type ChallengeSecrets, hmac, isSignedBy, LATE_SECONDS } from '../../http-auth.ts';
 import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 

@@ -3,7 +3,7 @@ import { AppError } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { jcs } from '../../../lib/jcs.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
-import { type ChallengeSecrets, hmac, isSignedBy } from '../../challenge-secrets.ts';
+import { type ChallengeSecrets, hmac, isSignedBy } from '../../http-auth.ts';
 import type { Fields, Paid } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { EXPIRED } from '../../settler.ts';

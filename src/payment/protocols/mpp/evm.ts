@@ -3,10 +3,8 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { own } from '../../../lib/own-property.ts';
 import { pathAndQuery } from '../../../lib/request-target.ts';
-import type { ChallengeSecrets } from '../../challenge-secrets.ts';
-import { createHint } from '../../hint.ts';
-import { paymentLines, twoPayments } from '../../presented.ts';
-import type { Credential, PreparedProtocol, RequestMessage } from '../../protocol.ts';
+import { type ChallengeSecrets, paymentLines, twoPayments } from '../../http-auth.ts';
+import { type Credential, createHint, type PreparedProtocol, type RequestMessage } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import {
   type Challenge,

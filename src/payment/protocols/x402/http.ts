@@ -5,14 +5,14 @@ import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import { listedPath } from '../../../catalogue/paths.ts';
 import { BadParameter } from '../../../errors.ts';
 import { pathAndQuery } from '../../../lib/request-target.ts';
-import { createHint } from '../../hint.ts';
-import type {
-  Credential,
-  PreparedProtocol,
-  Quote,
-  QuotedProtocol,
-  QuoteSubject,
-  RequestMessage,
+import {
+  type Credential,
+  createHint,
+  type PreparedProtocol,
+  type Quote,
+  type QuotedProtocol,
+  type QuoteSubject,
+  type RequestMessage,
 } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { bazaarExtension } from './bazaar.ts';

@@ -11,7 +11,7 @@ import { loadConfig } from '../../../../src/config.ts';
 import { createLlmsText } from '../../../../src/http/llms-text.ts';
 import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
 import { pricedOnly } from '../../../../src/http/openapi/openapi-priced.ts';
-import { offersUnder } from '../../../../src/payment/open-offers.ts';
+import { offersUnder } from '../../../../src/wiring/surfaces.ts';
 import { ENV } from '../../../http/harness.ts';
 import { dearest } from '../../../support/prices.ts';
 

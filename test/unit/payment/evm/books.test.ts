@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createSurplusCount, createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/usdc/books.ts';
 import { createEvidence, type Receipt } from '../../../../src/payment/usdc/evidence.ts';
 import { TRANSFER } from '../../../../src/payment/usdc/token.ts';

@@ -4,8 +4,8 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../src/lib/secp256k1.ts';
-import { type Authorization, paymentKey } from '../../../../src/payment/authorization.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
+import { type Authorization, paymentKey } from '../../../../src/payment/settler.ts';
 import {
   authorizationDigest,
   checkAccepted,

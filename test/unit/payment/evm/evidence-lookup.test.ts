@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../src/chain/rpc/client.ts';
-import type { Authorization } from '../../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../src/payment/authorization.ts';
+import type { Authorization } from '../../../../src/payment/settler.ts';
 import { paymentsIn, type Receipt, readReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../support/usdc/payments.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../src/payment/authorization.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
+import type { Authorization } from '../../../../src/payment/settler.ts';
 import { authorizationDigest } from '../../../../src/payment/usdc/authorization.ts';
 import {
   checkCodeTaken,

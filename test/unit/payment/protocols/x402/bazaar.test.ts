@@ -5,9 +5,9 @@ import { entriesOn, listedPath, pathOn } from '../../../../../src/catalogue/path
 import type { RailsConfig } from '../../../../../src/config/rails.ts';
 import { describeChallenge } from '../../../../../src/discovery/describe-challenge.ts';
 import { describeParams } from '../../../../../src/http/openapi/param-docs.ts';
-import { createOffer } from '../../../../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
 import { quotedChallenge } from '../../../../../src/payment/protocols/x402/http.ts';
+import { createOffer } from '../../../../../src/wiring/surfaces.ts';
 import { challengeOf } from '../../../../support/service/challenge-of.ts';
 import { PLAIN_RAILS, TERMS } from '../../../../support/service/terms.ts';
 

@@ -2,12 +2,11 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../../src/errors.ts';
-import type { Ask } from '../../../../../src/payment/counter.ts';
+import type { Ask } from '../../../../../src/payment/call.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
 import { createLightningCounter } from '../../../../../src/payment/lightning/rail.ts';
 import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
-import { usdcProtocol } from '../../../../../src/payment/open-protocols.ts';
-import { wordsOfRefusal } from '../../../../../src/payment/open-refusal-words.ts';
+import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../../../src/errors.ts';
-import type { QuotedTools, ToolOrder } from '../../../../../src/payment/counter.ts';
+import type { QuotedTools, ToolOrder } from '../../../../../src/payment/call.ts';
 import type { LightningOrder } from '../../../../../src/payment/lightning/offers.ts';
 import { createLightningTools } from '../../../../../src/payment/lightning/rail.ts';
 import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';

@@ -4,7 +4,7 @@ import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { claimCalldata } from '../../../../../src/payment/channels/calldata.ts';
 import { createClaimOperations } from '../../../../../src/payment/channels/claims.ts';
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
-import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
+import type { Operation, OperationOutcome } from '../../../../../src/payment/settler.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { operation } from '../../../../support/ledger/channel-rows.ts';

@@ -3,7 +3,7 @@ import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { createWithdrawalAlarms } from '../../../../../src/payment/channels/claim-health.ts';
 import { claimGas, createClaims } from '../../../../../src/payment/channels/claims.ts';
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
-import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
+import type { Operation, OperationOutcome } from '../../../../../src/payment/settler.ts';
 import { openChannelLedger } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK } from '../../../../support/ledger/channel-rows.ts';

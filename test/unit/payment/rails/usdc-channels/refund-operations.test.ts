@@ -10,7 +10,7 @@ import {
 } from '../../../../../src/payment/channels/calldata.ts';
 import { createRefundOperations } from '../../../../../src/payment/channels/refund-sending.ts';
 import { SETTLEMENT, SETTLEMENT_BYTES } from '../../../../../src/payment/channels/scheme.ts';
-import type { Operation, OperationOutcome } from '../../../../../src/payment/operation.ts';
+import type { Operation, OperationOutcome } from '../../../../../src/payment/settler.ts';
 import type { ChannelState } from '../../../../../src/store/ports/channel-state.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
-import type { Found } from '../../../../../src/payment/settler.ts';
+import type { Authorization, Found } from '../../../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../../../src/payment/usdc/authorization.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';

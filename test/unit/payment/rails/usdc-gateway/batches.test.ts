@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { transferIdBytes } from '../../../../../src/payment/settler.ts';
 import { createGatewayBatches, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
 import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/transfers.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';

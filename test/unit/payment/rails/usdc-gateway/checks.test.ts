@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
-import { transactionText, transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { type Authorization, transactionText, transferIdBytes } from '../../../../../src/payment/settler.ts';
 import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
+import { transferIdBytes } from '../../../../../src/payment/settler.ts';
 import { createGatewayEvidence, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { randomAuthorization } from '../../../../support/usdc/token-node.ts';

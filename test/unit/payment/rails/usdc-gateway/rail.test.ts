@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import type { PurchaseRail, Verified } from '../../../../../src/payment/rail.ts';
+import type { Authorization } from '../../../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../../../src/payment/usdc/authorization.ts';
 import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createGatewayRail, type OpenGateway, openGateway } from '../../../../../src/payment/usdc/gateway.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import type { Found, Intent, Outcome } from '../../../../../src/payment/settler.ts';
+import type { Authorization, Found, Intent, Outcome } from '../../../../../src/payment/settler.ts';
 import type { SettleReply, SettleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';

@@ -1,8 +1,8 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
+import type { Authorization } from '../../../../../src/payment/settler.ts';
 import { settleCall } from '../../../../../src/payment/usdc/checks.ts';
 import {
   authorizationStateCalldata,

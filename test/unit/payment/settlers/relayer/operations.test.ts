@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Operation } from '../../../../../src/payment/operation.ts';
 import {
   type Flight,
   newest,
   newOperationJob,
   type OperationJob,
 } from '../../../../../src/payment/relayer/transactions.ts';
+import type { Operation } from '../../../../../src/payment/settler.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { openRelayerBench } from '../../../../support/usdc/relayer-bench.ts';

@@ -1,10 +1,9 @@
+import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { Unavailable } from '../errors.ts';
-import type { Ask, Counter } from './counter.ts';
-import type { Offer } from './offer.ts';
-import type { Presentation } from './order.ts';
-import { createFaultFinder } from './parameter-fault.ts';
-import type { Demand, Requested } from './protocol.ts';
+import { parseParams, type Query } from '../catalogue/params.ts';
+import { BadParameter, type ParameterError, Unavailable } from '../errors.ts';
+import type { Ask, Counter, Presentation } from './call.ts';
+import type { Demand, Prepared, Requested } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import { corrected, type RefusalWords } from './refusal.ts';
 
@@ -60,4 +59,45 @@ export function createPreparedCounter<S>(
       return prepared(requested(ask, words(refusal)), reason, entries);
     },
   };
+}
+
+/** What an endpoint costs in USDC. It is prepared at start, so that a 402 takes little more work than sending its bytes. */
+export interface Offer {
+  /** The plain requirement. Each rail makes its entry from it. */
+  readonly requirement: PaymentRequirements;
+  /** Every way to pay in USDC, the plain one first. */
+  readonly accepts: readonly PaymentRequirements[];
+  readonly price: bigint;
+  readonly demand: Prepared;
+}
+
+/**
+ * Returns a function that says in words what is wrong with a request's parameters, so that no client signs before it hears of it. Null when nothing is
+ * wrong, and when that cannot be said now. A request without parameters is judged once, when the first one comes: at the start, every
+ * route would be judged.
+ */
+function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query) => string | null {
+  let without: string | null | undefined;
+  return (query) => {
+    for (const _name in query) return faultOf(endpoint, query, sources);
+    if (without === undefined) without = faultOf(endpoint, {}, sources);
+    return without;
+  };
+}
+
+function faultOf<S>(endpoint: Endpoint<S>, query: Query, sources: S): string | null {
+  try {
+    endpoint.checkParams(parseParams(endpoint, query), sources);
+    return null;
+  } catch (error) {
+    if (!(error instanceof BadParameter)) return null;
+    return error.errors?.map(inWords).join('; ') ?? null;
+  }
+}
+
+/** A message that says of a parameter that it is not there, such as `required: a host name`. */
+const ABSENT = /^(?:missing|required)\b/;
+
+function inWords({ path, message }: ParameterError): string {
+  return ABSENT.test(message) ? message.replace(ABSENT, `${path} is missing`) : `${path}: ${message}`;
 }

@@ -1,13 +1,16 @@
-import type { FailureLimits } from '../config/failures.ts';
+import type { FailureLimits, UnknownLimits } from '../config/failures.ts';
+import { TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client-key.ts';
 import { type ClientWindows, openClientWindows } from '../lib/limits/client-limit.ts';
 import { type Counted, createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../lib/limits/minute-windows.ts';
+import { createReadSoon, type Ledger } from './ledger.ts';
+import { PaymentRefused } from './refusal.ts';
 
 const DAY_MS = 86_400_000;
 
 /** Why a call is refused now, and for how many seconds. */
-export interface FailureRefusal {
+interface FailureRefusal {
   readonly code: 'payer_failures' | 'client_failures';
   readonly detail: string;
   readonly retryAfterSeconds: number;
@@ -122,4 +125,125 @@ function noteClient(windows: ClientWindows<ReadableWindows>, client: string): vo
   windows.clients.count(client);
   const site = siteKey(client);
   if (site !== null) windows.sites.count(site);
+}
+
+/** Payments remembered at the most, about 4 MB. Beyond that the oldest is forgotten. */
+const MAX_REMEMBERED = 10_000;
+/** Milliseconds between two reads of the rows that hold up one payer or client. A row's end is then noticed at its buyer's next try. */
+const REREAD_MS = 1000;
+/** A payment whose outcome is unknown rarely ends sooner, in seconds: Arc mines two blocks a second, and a facilitator is asked again after pauses. */
+const RETRY_AFTER_SECONDS = 10;
+
+interface Holder {
+  readonly limit: number;
+  readonly ids: Set<string>;
+  readMs: number;
+}
+
+/** The payments of each payer and client whose outcome is unknown. */
+export interface UnknownPayments {
+  /** Notes that a settlement ended without a known outcome. */
+  note(id: string, payer: string, client: string): void;
+  /**
+   * Throws TooMany (`unknown_payments`) while the payer, the client or its IPv6 /48 has too many payments with an unknown outcome. For new purchases
+   * only: a payment that may have moved money is never kept from its own answer. Throws 503 `ledger_unavailable`, `charged: "unknown"`, when the
+   * ledger cannot be read in time.
+   */
+  check(payer: string, client: string): Promise<void>;
+}
+
+/**
+ * Limits the payments with an unknown outcome. Such a row costs lookups and repeated requests to a facilitator until it ends, at the latest when its
+ * authorization expires. The counts are in each process's memory. The ledger's rows decide: at the limit they are read again, once a second.
+ */
+export function createUnknownPayments({
+  ledger,
+  limits,
+  clock,
+}: {
+  ledger: Pick<Ledger, 'get'>;
+  limits: UnknownLimits;
+  clock: Clock;
+}): UnknownPayments {
+  const soon = createReadSoon(clock);
+  const holders = new Map<string, Holder>();
+  const holdersOf = new Map<string, readonly string[]>();
+
+  function forget(id: string): void {
+    for (const name of holdersOf.get(id) ?? []) {
+      const holder = holders.get(name);
+      holder?.ids.delete(id);
+      if (holder?.ids.size === 0) holders.delete(name);
+    }
+    holdersOf.delete(id);
+  }
+
+  async function isFull(holder: Holder): Promise<boolean> {
+    if (holder.ids.size < holder.limit) return false;
+    if (clock.nowMs() - holder.readMs < REREAD_MS) return true;
+    holder.readMs = clock.nowMs();
+    for (const id of [...holder.ids]) {
+      const state = (await soon(ledger.get(id)))?.state;
+      if (state !== 'unknown' && state !== 'settling') forget(id);
+    }
+    return holder.ids.size >= holder.limit;
+  }
+
+  return {
+    note(id, payer, client) {
+      const names = namesOf(limits, payer, client).filter(([, limit]) => limit > 0);
+      for (const [name, limit] of names) {
+        const holder = holders.get(name) ?? { limit, ids: new Set(), readMs: Number.NEGATIVE_INFINITY };
+        holder.ids.add(id);
+        holders.set(name, holder);
+      }
+      holdersOf.set(
+        id,
+        names.map(([name]) => name),
+      );
+      const [oldest] = holdersOf.keys();
+      if (holdersOf.size > MAX_REMEMBERED && oldest !== undefined) forget(oldest);
+    },
+    async check(payer, client) {
+      for (const [name] of namesOf(limits, payer, client)) {
+        const holder = holders.get(name);
+        if (holder && (await isFull(holder))) throw tooMany();
+      }
+    },
+  };
+}
+
+/** What a payment counts for, each with its limit. */
+function namesOf(limits: UnknownLimits, payer: string, client: string): (readonly [name: string, limit: number])[] {
+  const site = siteKey(client);
+  return [
+    [`payer ${payer}`, limits.payer],
+    [`client ${client}`, limits.client],
+    ...(site === null ? [] : [[`client ${site}`, limits.client * CLIENTS_PER_SITE] as const]),
+  ];
+}
+
+function tooMany(): TooMany {
+  const detail =
+    'the outcome of too many earlier payments is unknown; present those again first, which is never refused for this';
+  return new TooMany('unknown_payments', detail, RETRY_AFTER_SECONDS);
+}
+
+/**
+ * Whether a signature that could not be proven counts as a failure of the client. A refusal of contracts counts too (TooMany, or Unavailable while
+ * accounts with code are not settled): the contract was not called, but the read of the payer's code has cost a request.
+ */
+export function hasCostARead(error: unknown): boolean {
+  if (error instanceof Unavailable) return error.code === 'settlement_unavailable';
+  return error instanceof PaymentRefused || error instanceof TooMany;
+}
+
+/**
+ * Whether a failure before the intent is stored counts against the buyer. A refused payment counts. A failed call of a verified payment counts,
+ * unless the service itself was short of something (Unavailable).
+ */
+export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
+  // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
+  if (error instanceof PaymentRefused) return isVerified || !error.correction?.isForgiven;
+  return isVerified && !(error instanceof Unavailable);
 }

@@ -1,16 +1,26 @@
+import { randomBytes } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { ProtocolsConfig } from '../config/protocols.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
-import type { Counter } from './counter.ts';
-import type { Offer } from './offer.ts';
-import { usdcProtocol } from './open-protocols.ts';
-import { RAILS, type RailList, railsSelling } from './open-rails.ts';
-import { wordsOfRefusal } from './open-refusal-words.ts';
-import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
-import type { Place, PreparedProtocol } from './protocol.ts';
-import type { RailInfo } from './rail.ts';
-import type { RailProbes } from './settling.ts';
-import { exactRequirement, type PayTo } from './usdc/exact.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Counter } from '../payment/call.ts';
+import { createPreparedCounter, type Offer, type Purchase } from '../payment/checkout.ts';
+import { type ChallengeSecrets, refusingSecond, withAuthSchemes } from '../payment/http-auth.ts';
+import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
+import type { Place, PreparedProtocol, QuotedProtocol, ToolProtocol } from '../payment/protocol.ts';
+import { createL402 } from '../payment/protocols/l402/l402.ts';
+import { createMppEvm } from '../payment/protocols/mpp/evm.ts';
+import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';
+import { x402Http } from '../payment/protocols/x402/http.ts';
+import { x402Tool } from '../payment/protocols/x402/tool.ts';
+import type { RailInfo } from '../payment/rail.ts';
+import { OWN_REFUSALS, type RefusalWords, refusalWords } from '../payment/refusal.ts';
+import type { RailProbes } from '../payment/settling.ts';
+import { EVM_REFUSALS } from '../payment/usdc/authorization.ts';
+import { exactRequirement, type PayTo } from '../payment/usdc/exact.ts';
+import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
+import { RAILS, type RailList, railsSelling } from './rails.ts';
 
 /** The chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin that an offer names. */
 export interface Terms extends PayTo, Place {
@@ -106,3 +116,60 @@ export function usdcCounters<S>(
 export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
   return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }
+
+/** The name of the ledger's key, and its length in bytes. */
+const KEY = 'challenges';
+const KEY_BYTES = 32;
+
+/** The protocol of the routes that are paid in USDC. */
+export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
+
+/** The protocol that priced tools speak. */
+export const toolProtocol: ToolProtocol = x402Tool;
+
+/** The protocols that need a key: those of the Lightning routes, which are always on, and MPP's `evm`. */
+export interface Protocols {
+  readonly lightning: QuotedProtocol;
+  /** Of the routes that are paid in USDC by MPP; null where they are off. */
+  readonly mpp: PreparedProtocol | null;
+}
+
+/** Opens the protocols. Their challenges are signed by the same key on every instance. */
+export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
+  const secrets = await readSecrets(config.protocols, keys);
+  const realm = new URL(config.publicOrigin).host;
+  return {
+    lightning: lightningProtocol(secrets, realm, clock),
+    mpp: config.protocols.mpp ? createMppEvm({ secrets, realm, clock }) : null,
+  };
+}
+
+type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
+
+/**
+ * Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. What the ledger's key has signed stays
+ * good after the first secret is configured.
+ */
+export async function readSecrets(
+  config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
+  keys: ServiceKeyStore,
+): Promise<ChallengeSecrets> {
+  const { secret, previousSecret } = config;
+  const ofLedger = await keys.keep(KEY, randomBytes(KEY_BYTES));
+  const previous = previousSecret === null ? null : Buffer.from(previousSecret, 'utf8');
+  if (secret === null) return { current: ofLedger, previous };
+  return { current: Buffer.from(secret, 'utf8'), previous: previous ?? ofLedger };
+}
+
+/**
+ * The protocols of the routes that are paid over Lightning: three spellings of one invoice and one proof. Most L402 clients read the first line of
+ * WWW-Authenticate only, so L402 stands before `Payment`.
+ */
+export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
+  return withAuthSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
+}
+
+const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
+
+/** The words for every reason for which this service refuses a payment. */
+export const wordsOfRefusal: RefusalWords = refusalWords([OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, ...ofRails]);

@@ -1,0 +1,271 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Payment } from '../store/ports/sales.ts';
+import type { Ledger } from './ledger.ts';
+import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
+
+interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
+  ledger: Ledger;
+  /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
+  railOf(contract: Uint8Array): SettlingRail | null;
+  /** How long a buyer's connection is held for an outcome, in milliseconds. */
+  waitMs: number;
+}
+
+const UNKNOWN: Outcome = { kind: 'unknown' };
+
+/** Settles stored intents and writes down their outcomes, whether or not a buyer waits. */
+export function createSettlement(options: SettlementOptions) {
+  const { ledger, railOf, clock, waitMs } = options;
+  const looks = createLooks(clock);
+  const tasks = createTasks({ ...options, looks });
+  const attempts = createAttempts(options);
+  const reconcile = createReconciliation({ ledger, looks, tasks, look: attempts.lookThenSend, pauseMs: waitMs / 10 });
+
+  /** Waits for the end of a row, `waitMs` at the most. A row that is still settling then becomes `unknown`. Returns the row. */
+  async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
+    await tasks.within(waitMs, started);
+    const row = await ledger.get(id);
+    // Most rows have ended by now, and need no write.
+    if (row?.state !== 'settling') return row;
+    await ledger.unknown(id);
+    return ledger.get(id);
+  }
+
+  const rankOf = (id: string): LookupRank => (looks.isRepeated(id) ? 'collect' : 'settle');
+
+  return {
+    /** Settles a fresh intent of the rail with this contract. */
+    settle: (intent: Intent, contract: Uint8Array) =>
+      wait(
+        intent.id,
+        tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
+      ),
+    /** The same for a row whose payment the evidence may already show. A buyer that asks again at once gets the row unchanged. */
+    resume: (payment: Payment) => {
+      const { id } = payment;
+      if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
+      return wait(
+        id,
+        tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
+      );
+    },
+    /**
+     * Settles a row that another process stored. Returns when its end is written or cannot be reached now. The row says whether its payment may be on
+     * the chain; then the evidence is read first. A row that awaits no settlement is left alone.
+     */
+    carry: async (id: string): Promise<void> => {
+      const payment = tasks.of(id) ? null : await ledger.get(id);
+      if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
+      if (!payment) return tasks.of(id);
+      await tasks.run(id, () =>
+        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, rankOf(id)),
+      );
+    },
+    reconcile,
+    idle: tasks.idle,
+  };
+}
+
+/** What a task does: it passes a payment to its rail's settler, at once or after a read of the evidence. */
+function createAttempts({ ledger, railOf }: SettlementOptions) {
+  async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
+    if (!rail || !intent) return UNKNOWN;
+    const [outcome] = rail.settler.settle([intent]);
+    return (await outcome) ?? UNKNOWN;
+  }
+
+  const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
+
+  /** Returns the outcome that the evidence shows. Without one, settles the row (again). */
+  async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
+    const intent = intentOf(payment);
+    const rail = railOf(payment.contract);
+    if (!intent || !rail) return UNKNOWN;
+    const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock, { rank });
+    const wasOurs = payment.transaction !== null || payment.reason !== null;
+    if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
+    if (verdict.kind !== 'open') return verdict;
+    // The row is read again, because its broadcast may have been noted since the caller read it.
+    const row = await ledger.get(payment.id);
+    return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : UNKNOWN;
+  }
+
+  return { send, sendRow, lookThenSend };
+}
+
+export type Settlement = ReturnType<typeof createSettlement>;
+
+/** Whether a row's payment has never left this service: no transaction is noted, and it has not failed before. */
+function isFresh({ state, transaction, reason }: Payment): boolean {
+  return state === 'settling' && transaction === null && reason === null;
+}
+
+/** The intent in a row. Null once its signature is wiped. */
+function intentOf(payment: Payment): Intent | null {
+  const { id, payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
+  if (!signature) return null;
+  const call = payment.calldata ? { to: payment.contract, data: payment.calldata } : null;
+  const terms = { from, to, value, validAfter, validBefore, nonce, signature };
+  return {
+    id,
+    authorization: { ...terms, ...(call && { passedTo: call.to }) },
+    call,
+    fromBlock: payment.checkedBlock ?? 0,
+    broadcast: payment.transaction !== null,
+    // A row from before this column existed counts as an account with code, which may cost more.
+    hasCode: payment.payerHasCode ?? true,
+  };
+}
+
+interface TasksOptions {
+  ledger: Pick<Ledger, 'settled' | 'failed'>;
+  looks: Looks;
+  clock: Clock;
+  /** The fencing token of this process's lease, where several processes may settle. */
+  fencingToken?: number | undefined;
+  log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
+}
+
+/** The reason for stopping a timer. A constant costs nothing. The default reason is an error with a stack trace. */
+const ENDED = 'ended';
+
+/**
+ * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer cannot
+ * restart an ended sale.
+ */
+function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) {
+  const running = new Map<string, Promise<void>>();
+
+  async function record(id: string, outcome: Outcome): Promise<void> {
+    looks.note(id, outcome.kind !== 'unknown');
+    if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block, outcome.paid);
+    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fencingToken);
+    log.info(
+      { payment: id, outcome: outcome.kind, ...('reason' in outcome && { reason: outcome.reason }) },
+      'settlement',
+    );
+  }
+
+  return {
+    /** The sale's task while it runs. */
+    of: (id: string): Promise<void> | undefined => running.get(id),
+    run: (id: string, work: () => Promise<Outcome>): Promise<void> => {
+      const known = running.get(id);
+      if (known) return known;
+      const started = work()
+        .then((outcome) => record(id, outcome))
+        // The row stays open, and the next reconciliation finds it.
+        .catch((error) => log.error({ err: error, payment: id }, 'a settlement task failed'))
+        .finally(() => running.delete(id));
+      running.set(id, started);
+      return started;
+    },
+    /** Waits for a task, for `ms` milliseconds at the most. */
+    within: async (ms: number, started: Promise<void>): Promise<void> => {
+      const timer = new AbortController();
+      await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);
+      timer.abort(ENDED);
+    },
+    idle: () => Promise.all(running.values()),
+  };
+}
+
+type SettlementTasks = ReturnType<typeof createTasks>;
+
+/** Rows that one round looks up. The next round takes the rest, so that no round is long. */
+const ROUND = 100;
+
+interface ReconciliationParts {
+  ledger: Pick<Ledger, 'release' | 'unknown' | 'unfinished' | 'purge'>;
+  looks: Looks;
+  tasks: Pick<SettlementTasks, 'of' | 'run' | 'within'>;
+  look(payment: Payment, rank: LookupRank): Promise<Outcome>;
+  /** Longest wait for the task of one row before the next row, in milliseconds. */
+  pauseMs: number;
+}
+
+/**
+ * Each call makes one round over the open rows that no call works on. It releases reservations, and looks up and settles the rest. It stops after
+ * ROUND lookups, and the next round continues there. A row that stays open is looked up again after a pause that doubles. Public nodes take few
+ * requests, so a round waits up to `pauseMs` for one row before it starts the next.
+ */
+function createReconciliation({ ledger, looks, tasks, look, pauseMs }: ReconciliationParts) {
+  // The next round starts after this id.
+  let reached = '';
+
+  /** Works on one open row. False when that cost no lookup. */
+  async function reconcileOne(payment: Payment, isServed: (payment: Payment) => boolean): Promise<boolean> {
+    const { id, state } = payment;
+    if (isServed(payment) || tasks.of(id)) return false;
+    if (state === 'reserved') {
+      await ledger.release(id);
+      return false;
+    }
+    if (!looks.isDue(id)) return false;
+    if (state === 'settling') await ledger.unknown(id);
+    await tasks.within(
+      pauseMs,
+      tasks.run(id, () => look(payment, 'collect')),
+    );
+    return true;
+  }
+
+  return async (isServed: (payment: Payment) => boolean): Promise<void> => {
+    let looked = 0;
+    let last = '';
+    for await (const payment of ledger.unfinished(reached)) {
+      if (await reconcileOne(payment, isServed)) looked += 1;
+      last = payment.id;
+      if (looked >= ROUND) break;
+    }
+    // After the last row, the next round starts with the oldest.
+    reached = looked >= ROUND ? last : '';
+    await ledger.purge();
+  };
+}
+
+/** Shortest time between two lookups that a buyer causes, in milliseconds: two blocks on Arc. */
+const FOR_BUYER_MS = 1000;
+/**
+ * Without a buyer, the pause between two lookups doubles from FIRST_MS to a longest pause, LONGEST_MS by default. Evidence that is missing now is rarely
+ * there a second later.
+ */
+const FIRST_MS = 1000;
+const LONGEST_MS = 60_000;
+/** Lookups of a row that are as urgent as a new settlement. A row without an end after these is rarely decided by the next. */
+const URGENT = 2;
+
+/**
+ * Decides when an open row may be looked up again. Each lookup costs requests to the chain. So this bounds the cost of a buyer that asks without
+ * pause, and of many old rows. Holds one entry for each open row that was looked up.
+ */
+export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
+  const looks = new Map<string, { times: number; lastMs: number }>();
+
+  const sinceMs = (id: string): number => clock.nowMs() - (looks.get(id)?.lastMs ?? Number.NEGATIVE_INFINITY);
+  const pauseMs = (id: string): number => Math.min(longestMs, FIRST_MS * 2 ** ((looks.get(id)?.times ?? 1) - 1));
+
+  return {
+    /** Notes a lookup. Removes the row's entry when the row has ended. */
+    note(id: string, hasEnded: boolean): void {
+      const times = (looks.get(id)?.times ?? 0) + 1;
+      looks.delete(id);
+      if (!hasEnded) looks.set(id, { times, lastMs: clock.nowMs() });
+      forgetOld();
+    },
+    isDue: (id: string): boolean => sinceMs(id) >= pauseMs(id),
+    /** Whether a row was looked up so often without an end that new settlements go first. */
+    isRepeated: (id: string): boolean => (looks.get(id)?.times ?? 0) >= URGENT,
+    isDueForBuyer: (id: string): boolean => sinceMs(id) >= FOR_BUYER_MS,
+  };
+
+  /** Removes the entries of rows that another process has ended. This process never looks them up again. */
+  function forgetOld(): void {
+    for (const [id, { lastMs }] of looks) {
+      if (clock.nowMs() - lastMs < 4 * longestMs) return;
+      looks.delete(id);
+    }
+  }
+}
+
+type Looks = ReturnType<typeof createLooks>;

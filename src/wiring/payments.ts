@@ -1,0 +1,459 @@
+import type { ChainClient } from '../chain/rpc/client.ts';
+import { ranked } from '../chain/rpc/ranked.ts';
+import type { RailsConfig } from '../config/rails.ts';
+import type { Config } from '../config.ts';
+import { allTried } from '../lib/all-tried.ts';
+import type { Clock } from '../lib/clock.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import {
+  type BookRail,
+  type Books,
+  type BooksOptions,
+  type CountedSurplus,
+  createBooks,
+  createMismatchWatch,
+  type MismatchWatch,
+} from '../payment/books.ts';
+import { SETTLEMENT_BYTES } from '../payment/channels/scheme.ts';
+import { createLedger, type OnMove } from '../payment/ledger.ts';
+import { createFailures, createUnknownPayments } from '../payment/limits.ts';
+import type { OpenRail, RailFor, RailName } from '../payment/rail.ts';
+import { createRelaying } from '../payment/relayer/relayer.ts';
+import { createWallet } from '../payment/relayer/transactions.ts';
+import { createPurchase, createServe } from '../payment/sale.ts';
+import { createSettlement } from '../payment/settle-rows.ts';
+import { createSettledToday } from '../payment/settled-today.ts';
+import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from '../payment/settler.ts';
+import {
+  createLocalSettling,
+  createMaintenance,
+  createRailWatch,
+  createRecovery,
+  type LocalSettling,
+  type MaintainedSettling,
+  type RailProbes,
+  type RailStatus,
+  type SettlesForOthers,
+  type Settling,
+  type SettlingPlace,
+  sharersOf,
+} from '../payment/settling.ts';
+import { createRemoteSettling, createSwitchedSettling } from '../payment/settling-remote.ts';
+import { createSurplusCount, forBooks } from '../payment/usdc/books.ts';
+import { createChainCheck, createContractBudget } from '../payment/usdc/checks.ts';
+import { createEvidence } from '../payment/usdc/evidence.ts';
+import { createTokenWatch } from '../payment/usdc/token-watch.ts';
+import type { BookStore } from '../store/ports/books.ts';
+import type { ChannelStore } from '../store/ports/channels.ts';
+import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import type { GatewayTransferStore } from '../store/ports/transfers.ts';
+import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
+
+interface PaymentsOptions<S>
+  extends Pick<
+    RailKit,
+    'config' | 'chain' | 'spending' | 'settled' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'
+  > {
+  store: LedgerStore;
+  channels: ChannelStore;
+  /** The books against the chain. Without them nothing is compared, and no difference stops a rail. */
+  books?: BookStore;
+  /** Counts what came in beyond the ledger, for the metrics. */
+  onSurplus?: (surplus: CountedSurplus) => void;
+  sources: S;
+  bootId: string;
+  /** The rails that may be opened: by default all. */
+  railList?: RailList;
+  onMove?: OnMove;
+  /** Which process settles the payments. By default this one, without others beside it. */
+  place?: SettlingPlace | undefined;
+  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
+  onLeft?: (id: string, state: Payment['state'] | null) => void;
+}
+
+/** Composes the USDC rails: the purchase that the gate calls, and its start, maintenance and stop. */
+export function createPayments<S>(options: PaymentsOptions<S>) {
+  const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
+  const kit = openKit(options, () => settling.probes());
+  const mismatch = watchMismatch(options);
+  const status = (name: RailName) => statusNow(() => settling, name, options.chain.agreed.whyUnconfirmed, mismatch);
+  const rails = openRails(kit, status, railList);
+  const settling: MaintainedSettling = openSettling(
+    { ...kit, rails, openBooks: bookOpener(options) },
+    { place, onLeft },
+  );
+  const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
+  const maintenance = createMaintenance({
+    settling: mismatch ? watched(settling, mismatch) : settling,
+    isInUse: ({ id, bootId: holder }) => holder !== bootId || isServed(id),
+    intervalMs: config.reconcileIntervalMs,
+    log,
+  });
+  const forOthers: SettlesForOthers = settling;
+  return {
+    purchase,
+    ledger: kit.ledger,
+    /** The last probes of the rails' services. */
+    probes: settling.probes,
+    /** What this process does for the other processes of the service. */
+    forOthers,
+    readiness: createPaymentsReadiness({
+      config,
+      chain: options.chain,
+      ledger: kit.ledger,
+      settling: {
+        ...settling,
+        status: (name) =>
+          statusNow(
+            () => settling,
+            name,
+            () => null,
+            mismatch,
+          ),
+      },
+      railList,
+    }),
+    ...maintenance,
+  };
+}
+
+export type Payments = ReturnType<typeof createPayments<object>>;
+
+function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchWatch | null {
+  const { network, ledger } = config;
+  return books
+    ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
+    : null;
+}
+
+function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] {
+  const { books } = options;
+  return books && ((rails) => openBooks({ ...options, books }, rails));
+}
+
+/** Settlement whose maintenance also reads what the chain lacks: before the first sale, and in each round. */
+function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
+  return {
+    ...settling,
+    start: async (maintain) => {
+      await mismatch.refresh();
+      await settling.start(maintain);
+    },
+    refresh: () => allTried([settling.refresh(), mismatch.refresh()]),
+  };
+}
+
+/** What selling and settling share. `probes` reports the remote services. */
+function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
+  const {
+    config,
+    chain,
+    store,
+    clock,
+    bootId,
+    onMove,
+    log,
+    spending,
+    settled,
+    metrics,
+    transfers,
+    outgoing,
+    channels,
+    railList,
+    place,
+  } = options;
+  const { usdc, chainId } = config.network;
+  const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
+  const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
+  const maxOpen = config.maxOpenPayments;
+  const limits = { storeBytes, sharedBy: sharersOf(place), keepSeconds, maxDeliveries, maxOpen };
+  const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
+  const evidence = createEvidence(chain, usdc);
+  // Simulations use the address that will send the settlement: the facilitator's where it names one, else the relayer's, else the seller's.
+  const sender = (): `0x${string}` =>
+    (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
+  const check = createChainCheck(chain, usdc, sender, clock);
+  const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
+  return {
+    config,
+    chain: ranked(chain, 'settle'),
+    wallet,
+    check,
+    contracts: createContractBudget(clock),
+    evidence,
+    token,
+    ledger,
+    channels,
+    spending,
+    settled,
+    metrics,
+    transfers,
+    outgoing,
+    clock,
+    log,
+    balanceContracts: balanceContracts(config, railList),
+  };
+}
+
+interface Opened {
+  rails: readonly OpenRail[];
+  settling: Settling;
+}
+
+function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rails, settling }: Opened) {
+  const { config, sources, clock, log } = options;
+  const { handlerTimeoutMs } = config;
+  return createPurchase<S>({
+    ledger,
+    settlement: settling,
+    railFor: railAmong(rails),
+    failures: createFailures(config.failureLimits, clock),
+    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
+    serve: createServe({ ledger, sources, handlerTimeoutMs }),
+    sources,
+    handlerTimeoutMs,
+    clock,
+    network: config.network.caip2,
+    log,
+  });
+}
+
+/** The rail that recognises a payment's terms. Without one, the first rail, whose checks say what is wrong with them. */
+function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
+  if (!first) throw new Error('no rail is on');
+  return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
+}
+
+/**
+ * A rail's status. Each call reads it again, because another process may settle by then. Money that the chain lacks
+ * stops the rail in every process.
+ */
+function statusNow(
+  settling: () => Settling,
+  rail: RailName,
+  whyUnconfirmed: () => string | null,
+  mismatch: MismatchWatch | null,
+): RailStatus {
+  const status = () => settling().status(rail);
+  // Without two providers nobody could confirm that a payment moved money.
+  const stopsSales = () => whyUnconfirmed() ?? mismatch?.why(rail) ?? null;
+  return {
+    stopsSales,
+    unavailable: () => status().unavailable() ?? stopsSales(),
+    cannotSend: () => status().cannotSend(),
+    refuses: (payer) => status().refuses(payer),
+    refusesCode: () => status().refusesCode(),
+  };
+}
+
+/** What settlement by this process needs. Every process has it, also one that never settles. */
+interface SettlingParts
+  extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
+    Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
+  rails: readonly OpenRail[];
+  /** Opens the books against the chain. Absent in a command that works in the service's place. */
+  openBooks?: ((rails: readonly BookRail[]) => Books) | undefined;
+}
+
+interface OpenSettlingOptions {
+  place: SettlingPlace;
+  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
+  onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
+}
+
+/** Opens settlement by this process, or by the instance that leads. */
+export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettlingOptions): MaintainedSettling {
+  const { config, ledger, clock, log } = parts;
+  switch (place.kind) {
+    case 'local': {
+      const takeOver = createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log });
+      return openLocalSettling(parts, { takeOver, isShared: false });
+    }
+    case 'switched': {
+      const { process, living, takeOverAfterMs, join } = place;
+      const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
+      const openLocal = (fencingToken: number) => openLocalSettling(parts, { takeOver, isShared: true, fencingToken });
+      const remote = createRemoteSettling({ ledger, process, clock, waitMs: config.settleWaitMs, onLeft, log });
+      return createSwitchedSettling({ remote, openLocal, takeOver, join, log });
+    }
+  }
+}
+
+interface LocalTerms {
+  takeOver: SettlesForOthers['takeOver'];
+  isShared: boolean;
+  /** The fencing token of this process's lease, where several processes may settle. */
+  fencingToken?: number;
+}
+
+/** Opens settlement by this process: the rails that are on, the tasks for the rows, and the rounds of maintenance. */
+function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
+  const { config, token, ledger, clock, log } = parts;
+  const noteBroadcast: SettlingTerms['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
+  const relayer = createSharedRelayer(parts, noteBroadcast);
+  const terms: SettlingTerms = { noteBroadcast, fencingToken, relaying: relayer.open };
+  const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
+  const books = parts.openBooks?.(
+    rails.map(({ rail, settling }) => ({
+      name: rail.info.name,
+      contract: rail.purchase.contract,
+      books: settling.books,
+    })),
+  );
+  // The relayer is maintained once, and not by each rail that uses it.
+  const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
+  /** Null for a rail that is off. Its rows stay as they are, because no other rail can read their evidence. */
+  const railOf = (contract: Uint8Array): SettlingRail | null =>
+    rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
+  const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
+  const settlement = createSettlement({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
+  return createLocalSettling({
+    ledger,
+    settlement,
+    settlers: Object.fromEntries(rails.map(({ rail, settling }) => [rail.info.name, settling.settler])),
+    probes: watch.latest,
+    detail: () => all.map((part) => part.detail?.() ?? null).find((detail) => detail !== null) ?? null,
+    takeOver,
+    isShared,
+    load: async () => {
+      for (const part of all) await part.load?.();
+    },
+    /**
+     * Tries all parts. Then rejects with the first failure. A comparison of the books may be long, and nothing waits
+     * for it.
+     */
+    refresh: () => {
+      void books?.due();
+      return allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]);
+    },
+    /** The relayer stops after the rails, because a rail that stops may still send something: channels send their last claims. */
+    stopSettlers: async () => {
+      await books?.stop();
+      await Promise.all(rails.map(({ settling }) => settling.settler.stop()));
+      await Promise.all(relayer.opened().map(({ settler }) => settler.stop()));
+    },
+  });
+}
+
+/** Our relayer, opened when the first rail asks for it. A rail that a remote service settles asks for none. */
+function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
+  let relaying: Relaying | null = null;
+  const byRail = new Map<string, Relaying>();
+  const incomeToday = createIncome(parts, (rail) => byRail.has(rail));
+
+  return {
+    open: (rail: string): Relaying => {
+      const { wallet } = parts;
+      if (!wallet) throw new Error('RELAYER_PRIVATE_KEY is missing');
+      relaying ??= createRelaying({ ...parts, wallet, incomeToday, noteBroadcast });
+      parts.metrics?.watchRail(rail);
+      const own = byRail.get(rail) ?? relayingFor(rail, relaying);
+      byRail.set(rail, own);
+      return own;
+    },
+    opened: (): Relaying[] => (relaying ? [relaying] : []),
+  };
+}
+
+/** What the payments on rails that use our relayer brought in this UTC day, in USDC base units. */
+function createIncome(
+  { rails, settled, clock }: Pick<SettlingParts, 'rails' | 'settled' | 'clock'>,
+  isRelayed: (rail: string) => boolean,
+): () => Promise<bigint> {
+  const wayOf = (signedFor: Uint8Array | null) => {
+    const rail = rails.find(({ purchase }) => signedFor && Buffer.compare(purchase.contract, signedFor) === 0);
+    return rail && isRelayed(rail.info.name) ? 'relayed' : 'other';
+  };
+  const sums = createSettledToday(settled, wayOf, clock);
+  return async () => (await sums()).find(({ rail }) => rail === 'relayed')?.amount ?? 0n;
+}
+
+/** The relayer as one rail uses it: what the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */
+function relayingFor(rail: string, relaying: Relaying): Relaying {
+  const { settler, operate } = relaying;
+  return {
+    ...relaying,
+    settler: {
+      ...settler,
+      settle: (intents) => settler.settle(intents.map((intent) => ({ ...intent, rail }))),
+      stop: async () => {},
+    },
+    operate: (operation) => operate({ ...operation, rail }),
+  };
+}
+
+interface SettledRail {
+  readonly rail: OpenRail;
+  readonly settling: RailSettling;
+}
+
+/** Probes each remote service. Never rejects. The relayer is no remote service: it watches its own balance. */
+async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
+  const asked = rails.flatMap(({ rail, settling }) => {
+    const [service, probe] = [rail.info.service(config), settling.probe?.()];
+    return service && probe ? [probe.then((found) => [service.name, found] as const)] : [];
+  });
+  return Object.fromEntries(await Promise.all(asked));
+}
+
+/** Rows of one transaction that are added up. A batch settles at most 250 payments. */
+const MOST_ROWS = 1000;
+
+interface BooksNeeds {
+  readonly config: Pick<Config, 'network' | 'seller'>;
+  readonly chain: ChainClient;
+  readonly books: BookStore;
+  readonly store: Pick<LedgerStore, 'get' | 'findByHash'>;
+  readonly transfers: Pick<GatewayTransferStore, 'paymentsIn'>;
+  /** Counts what came in beyond the ledger, for the metrics. */
+  readonly onSurplus?: ((surplus: CountedSurplus) => void) | undefined;
+  readonly clock: Clock;
+  readonly log: BooksOptions['log'];
+}
+
+/**
+ * Opens the books for the process that settles, with the rails that are on. What comes out of the channels' contract is
+ * the channels' to compare.
+ */
+function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
+  const { config, store, clock, log } = needs;
+  const { usdc, caip2: network } = config.network;
+  const chain = forBooks(needs.chain);
+  const payTo = hexToBytes(config.seller);
+  const known = (transaction: Uint8Array) => knownIn(needs, transaction, payTo);
+  const surplus = createSurplusCount({ chain, usdc, payTo, without: SETTLEMENT_BYTES, known });
+  return createBooks({
+    store: needs.books,
+    ledger: store,
+    rails,
+    network,
+    reachedBlock: () => chain.agreed.head({ rank: 'collect' }),
+    countSurplus: surplus.count,
+    onSurplus: (counted) => {
+      needs.onSurplus?.(counted);
+      const { transfers, amount, transactions } = counted;
+      const detail = { transfers, usdc: formatUnits(amount, USDC_DECIMALS), transactions };
+      log.warn(detail, 'more came in than the ledger has');
+    },
+    clock,
+    log,
+  });
+}
+
+/** What the ledger says came in to the seller by this transaction, in base units. */
+async function knownIn(
+  { store, transfers }: Pick<BooksNeeds, 'store' | 'transfers'>,
+  transaction: Uint8Array,
+  payTo: Uint8Array,
+): Promise<bigint> {
+  const same = (one: Uint8Array | null, other: Uint8Array) => one !== null && Buffer.compare(one, other) === 0;
+  const rows = (await store.findByHash(transaction, MOST_ROWS)).filter((row) => same(row.transaction, transaction));
+  for (const id of await transfers.paymentsIn(transaction, MOST_ROWS)) {
+    const row = await store.get(id);
+    if (row) rows.push(row);
+  }
+  return rows
+    .filter((row) => row.state === 'settled' && same(row.payTo, payTo))
+    .reduce((sum, { amount }) => sum + amount, 0n);
+}

@@ -1,0 +1,316 @@
+import { z } from 'zod';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn } from '../catalogue/paths.ts';
+import type { ProviderStatus } from '../chain/rpc/agreed-head.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import { parseAnswer, quantity } from '../chain/rpc/wire.ts';
+import type { RailsConfig } from '../config/rails.ts';
+import type { Config } from '../config.ts';
+import { daysBefore, utcDay } from '../lib/calendar.ts';
+import type { Clock } from '../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { formatCost, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
+import { channelsInfo, openChannels } from '../payment/channels/rail.ts';
+import type { Ledger } from '../payment/ledger.ts';
+import type { OpenRail, RailInfo, RailName } from '../payment/rail.ts';
+import { pricesAt } from '../payment/relayer/gas.ts';
+import type { RelayerMetrics } from '../payment/relayer/metrics.ts';
+import type { Wallet } from '../payment/relayer/transactions.ts';
+import type { RailProbe } from '../payment/settler.ts';
+import type { RailStatus, Settling } from '../payment/settling.ts';
+import type { ChainCheck, ContractBudget } from '../payment/usdc/checks.ts';
+import type { Evidence } from '../payment/usdc/evidence.ts';
+import { exactInfo, openExact } from '../payment/usdc/exact.ts';
+import { gatewayInfo, openGatewayRail } from '../payment/usdc/gateway.ts';
+import { DOMAIN_SEPARATOR_CALLDATA, domainSeparator, USDC_DOMAIN } from '../payment/usdc/token.ts';
+import type { TokenWatch } from '../payment/usdc/token-watch.ts';
+import type { ChannelStore } from '../store/ports/channels.ts';
+import type { SettledReads } from '../store/ports/settled.ts';
+import type { RelayerSpendingStore } from '../store/ports/spending.ts';
+import type { GatewayTransferStore } from '../store/ports/transfers.ts';
+import type { Upstreams } from '../upstream/client/http.ts';
+
+/** Everything that a rail may need. Each rail declares which part it needs. */
+export interface RailKit {
+  config: Config;
+  /** Its requests have the rank `settle`. */
+  chain: ChainClient;
+  /** Null where a facilitator settles and no relayer is configured. */
+  wallet: Wallet | null;
+  check: ChainCheck;
+  contracts: ContractBudget;
+  evidence: Evidence;
+  token: TokenWatch;
+  ledger: Ledger;
+  /** The contracts of all rails whose payments share the payer's own balance of the token. */
+  balanceContracts: readonly Uint8Array[];
+  channels: ChannelStore;
+  /** What our relayer has spent, day by day. */
+  spending: RelayerSpendingStore;
+  /** What was earned. */
+  settled: SettledReads;
+  metrics?: RelayerMetrics | undefined;
+  /** The transfers of payments over the Gateway. */
+  transfers: GatewayTransferStore;
+  /** How remote services are reached. */
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** What a rail's folder brings to the list. */
+export interface RailModule {
+  readonly info: RailInfo;
+  /** `status` is the status of the rail's settler, in this process or another. */
+  open(kit: RailKit, status: RailStatus): OpenRail;
+}
+
+/**
+ * Rails in the order in which a 402 lists them. The first is always on, so `/readyz` checks the settler of this rail. It also checks the payments that
+ * no other rail recognises.
+ */
+export type RailList = readonly [RailModule, ...RailModule[]];
+
+/** Every rail in USDC. */
+export const RAILS: RailList = [
+  { info: exactInfo, open: openExact },
+  { info: gatewayInfo, open: openGatewayRail },
+  { info: channelsInfo, open: openChannels },
+];
+
+/** The names of the list's rails, and of the rail whose payers sign for a contract, also where it is off; null for none of the list. */
+export function railNames(config: Config, list: RailList = RAILS) {
+  const names = new Map(list.map(({ info }) => [info.contract(config)?.toLowerCase(), info.name]));
+  return {
+    rails: list.map(({ info }) => info.name),
+    railOf: (contract: Uint8Array): RailName | null => names.get(bytesToHex(contract)) ?? null,
+  };
+}
+
+/** The contracts of the list's rails whose payments share the payer's own balance of the token, also of rails that are off. */
+export function balanceContracts(config: Config, list: RailList = RAILS): readonly Uint8Array[] {
+  return list.flatMap(({ info }) => {
+    const contract = info.takesFromBalance ? info.contract(config) : null;
+    return contract ? [hexToBytes(contract)] : [];
+  });
+}
+
+/** Returns how a payment came in, by the contract that its payer signed for. The Gateway's wallet is not known where the Gateway is off. */
+export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
+  const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
+  return (contract) => {
+    const signedFor = bytesToHex(contract);
+    if (signedFor === token) return 'usdc';
+    return signedFor === channels ? 'channels' : 'gateway';
+  };
+}
+
+const isOn =
+  (rails: RailsConfig) =>
+  ({ info }: RailModule): boolean =>
+    info.isOn(rails);
+
+/** The rails of a list that a configuration turns on, unopened. */
+function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+  return list.filter(isOn(rails)).map(({ info }) => info);
+}
+
+/** The rails of a list that sell a route of this price, in USDC base units, under a configuration. */
+export function railsSelling(price: bigint, rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+  return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
+}
+
+/** Opens the rails of a list that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
+export function openRails(
+  kit: RailKit,
+  statusOf: (name: RailInfo['name']) => RailStatus,
+  list: RailList = RAILS,
+): readonly OpenRail[] {
+  return list.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
+}
+
+interface ReadinessOptions {
+  config: Pick<Config, 'network' | 'rails'>;
+  chain: Pick<ChainClient, 'request' | 'agreed'>;
+  ledger: Pick<Ledger, 'ping'>;
+  settling: Pick<Settling, 'status' | 'probes' | 'detail'>;
+  railList: RailList;
+}
+
+interface Check {
+  readonly ok: boolean;
+  readonly detail?: string;
+}
+
+/**
+ * Checks whether payments can be taken. `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, the first
+ * rail can settle, and so can the service that it cannot settle without. `others`: whether each other rail sells. It is one of several ways to pay, so
+ * it does not make the process unready.
+ */
+export function createPaymentsReadiness({ config, chain, ledger, settling, railList }: ReadinessOptions) {
+  const [{ info: first }] = railList;
+  const { usdc, chainId } = config.network;
+  const separator = bytesToHex(domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc)));
+
+  async function checkDomain(): Promise<void> {
+    const call = { to: usdc, data: DOMAIN_SEPARATOR_CALLDATA };
+    const answer = await chain.request<string>('eth_call', [call, 'latest']);
+    if (answer !== separator) throw new Error('the USDC contract has another EIP-712 domain');
+  }
+
+  const probeOf = (service: string): RailProbe => settling.probes()[service] ?? { ok: false, detail: 'not asked yet' };
+
+  /** The check of a rail's service, or of a rail without one. Sales do not read these checks: they stop when the rail's settler is unavailable. */
+  function checkOf({ name, service }: RailInfo): { name: string; isNeeded: boolean; check: Check } {
+    const remote = service(config.rails);
+    if (remote?.isVital) return { name: remote.name, isNeeded: true, check: withoutSender(probeOf(remote.name)) };
+    const probe: RailProbe = remote ? probeOf(remote.name) : { ok: true };
+    const unproven = probe.ok ? null : `no successful probe: ${probe.detail}`;
+    const reason = settling.status(name).unavailable() ?? unproven;
+    return { name: remote?.name ?? name, isNeeded: false, check: settlementState(reason, null) };
+  }
+
+  return async () => {
+    const ofRails = railsUnder(config.rails, railList)
+      .filter((info) => info !== first || info.service(config.rails) !== null)
+      .map(checkOf);
+    const checksOf = (isNeeded: boolean) =>
+      Object.fromEntries(ofRails.filter((one) => one.isNeeded === isNeeded).map(({ name, check }) => [name, check]));
+    return {
+      needed: {
+        ledger: await checked(ledger.ping),
+        usdc: await checked(checkDomain),
+        settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
+        // One provider's word alone decides. There is nothing to agree on.
+        ...(chain.agreed.witnesses > 1 && {
+          rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
+        }),
+        ...checksOf(true),
+      } as Record<string, Check>,
+      others: checksOf(false),
+    };
+  };
+}
+
+/** What `/readyz` shows of a probe. It omits the sender's address, which only simulations use. */
+function withoutSender({ ok, detail }: RailProbe): Check {
+  return { ok, ...(detail !== undefined && { detail }) };
+}
+
+/** Which providers count for nothing now, and why; null while all count. */
+function wordsOf(providers: readonly ProviderStatus[]): string | null {
+  const words = providers.flatMap(({ host, isApart, isFar, isPresent, aheadBlocks }) => {
+    if (isApart) return `${host} is set apart: two others contradict it`;
+    if (isFar) return `${host} is ${Math.abs(aheadBlocks ?? 0)} blocks ${(aheadBlocks ?? 0) < 0 ? 'behind' : 'ahead'}`;
+    return isPresent ? [] : `${host} does not answer`;
+  });
+  return words.length === 0 ? null : words.join('; ');
+}
+
+function settlementState(shortage: string | null, note: string | null): Check {
+  const detail = shortage ?? note;
+  return { ok: shortage === null, ...(detail !== null && { detail }) };
+}
+
+async function checked(look: () => Promise<void>): Promise<Check> {
+  try {
+    await look();
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, detail: error instanceof Error ? error.message : 'failed' };
+  }
+}
+
+// Which routes sell below the gas of their payment, so that selling at a loss is a choice:
+// 1. what the relayer spent yesterday and today says what a unit of gas costs; else the newest block's base fee does;
+// 2. these days say how much gas a payment takes, where the plain rail alone uses the relayer; else the rail does;
+// 3. a route is named for each rail that sells it below the product.
+
+/** The routes that one rail sells at a loss. */
+interface Losses {
+  readonly rail: string;
+  /** What the seller pays for one payment, in USDC, rounded up. */
+  readonly costUsdc: string;
+  readonly basis: 'the gas of the last day' | 'the current base fee';
+  /** Each with its price: `rpc/health 0.0005`. */
+  readonly routes: readonly string[];
+}
+
+interface LossesOptions {
+  readonly config: Pick<Config, 'rails' | 'production'>;
+  /** The catalogue as it is offered. */
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly railList?: RailList;
+  readonly spending: Pick<RelayerSpendingStore, 'spentOn'>;
+  readonly chain: Pick<ChainClient, 'request'>;
+  readonly clock: Clock;
+}
+
+interface Gas {
+  /** What one unit costs, in wei. */
+  readonly price: bigint;
+  /** Units of a payment, where they were measured. */
+  readonly ofPayment: bigint | null;
+  readonly basis: Losses['basis'];
+}
+
+/** Wei of native USDC in a base unit of its ERC-20 face. */
+const WEI_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
+const ADVICE =
+  'these routes sell below the gas of a payment by this rail. Raise their PRICES, name them in ROUTES_OFF, offer the ' +
+  'plain rail from a higher price on (EXACT_FROM_USD, EXACT=off), or let buyers pay over channels (CHANNELS=on)';
+
+/** Finds the routes that are sold at a loss, rail by rail. Rejects when ledger and chain do not say what gas costs. */
+export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
+  const { config, catalogue, railList = RAILS } = options;
+  const { rails } = config;
+  const sold = entriesOn(catalogue, 'paid').flatMap(({ path, price }) => (price ? [{ path, price }] : []));
+  const paying = railList.map(({ info }) => info).filter(({ isOn, gasOfCall }) => isOn(rails) && gasOfCall?.(rails));
+  const [only, ...others] = paying;
+  if (!only) return [];
+  const gas = await readGas(options);
+  return paying.flatMap((info): Losses[] => {
+    const measured = others.length === 0 ? gas.ofPayment : null;
+    const wei = gas.price * (measured ?? info.gasOfCall?.(rails) ?? 0n);
+    const below = sold.filter(
+      ({ price }) => railsSelling(price.units, rails, railList).includes(info) && price.units * WEI_PER_UNIT < wei,
+    );
+    if (below.length === 0) return [];
+    const routes = below.map(({ path, price }) => `${path.slice(1)} ${price.usd}`);
+    return [{ rail: info.name, costUsdc: formatCost(wei), basis: gas.basis, routes }];
+  });
+}
+
+/** Warns in production of each rail that sells routes at a loss, and says how to change it. Never rejects. */
+export async function warnOfLosses(
+  options: LossesOptions & { readonly log: { warn(fields: object, message: string): void } },
+): Promise<void> {
+  const { config, log } = options;
+  if (!config.production) return;
+  try {
+    for (const losses of await lossesOf(options)) log.warn(losses, ADVICE);
+  } catch (err) {
+    log.warn({ err }, 'the price of gas is not known, so it is not known which routes sell below their gas');
+  }
+}
+
+const newestBlock = z.object({ baseFeePerGas: quantity });
+
+async function readGas({ spending, chain, clock }: LossesOptions): Promise<Gas> {
+  const today = utcDay(clock.nowMs());
+  const days = await Promise.all([spending.spentOn(daysBefore(today, 1)), spending.spentOn(today)]);
+  const sum = (of: 'wei' | 'gas') => days.reduce((total, day) => total + day[of], 0n);
+  const payments = days.reduce((total, day) => total + day.payments, 0);
+  const [wei, gas] = [sum('wei'), sum('gas')];
+  if (gas > 0n) {
+    const ofPayment = payments > 0 ? gas / BigInt(payments) : null;
+    return { price: wei / gas, ofPayment, basis: 'the gas of the last day' };
+  }
+  const raw = await chain.request('eth_getBlockByNumber', ['latest', false]);
+  const { baseFeePerGas } = parseAnswer(newestBlock, raw, 'newest block');
+  return { price: pricesAt(baseFeePerGas, 0n).gasPrice, ofPayment: null, basis: 'the current base fee' };
+}
