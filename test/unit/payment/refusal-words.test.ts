@@ -28,7 +28,7 @@ const COMPUTED: Readonly<Record<string, string>> = {
 /** Members whose values become reasons. */
 const MEMBERS = /^(insufficient|used|simulation|code)$/;
 
-const sources = readSources('src/{payment,mcp}/**/*.ts').filter(({ path }) => !path.endsWith('refusal-sentences.ts'));
+const sources = readSources('src/{payment,mcp}/**/*.ts');
 const parsed = new Map(sources.map((source) => [source.path, parseSource(source)]));
 
 /** The initialiser of a constant of a file, or of the file that it imports the name from. */
@@ -83,11 +83,16 @@ function inObject(path: string, file: ts.SourceFile, node: ts.ObjectLiteralExpre
     ),
   );
   const failed = members.get('kind')?.getText(file) === "'failed'" ? members.get('reason') : undefined;
-  const isOperation = /usdc-channels\/(claim|refund)|relayer\/operations/.test(path);
+  const isOperation = /channels\/(claim|refund)|relayer\/watching/.test(path);
   return [
     ...(failed && !isOperation ? reasonsOf(path, failed) : []),
     ...[...members].flatMap(([name, value]) => {
-      if (!MEMBERS.test(name) || value.kind === ts.SyntaxKind.FalseKeyword || !path.includes('/rails/usdc-')) return [];
+      if (
+        !MEMBERS.test(name) ||
+        value.kind === ts.SyntaxKind.FalseKeyword ||
+        !/payment\/(channels\/|usdc\/(exact|gateway))/.test(path)
+      )
+        return [];
       return reasonsOf(path, value).map((one) => (name === 'code' && !one.startsWith('?') ? reason(one) : one));
     }),
   ];
