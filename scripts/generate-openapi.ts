@@ -3,6 +3,7 @@ import { catalogue } from '../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../src/catalogue/endpoint.ts';
 import { loadConfig } from '../src/config.ts';
 import { createOpenApi } from '../src/http/openapi/openapi.ts';
+import { DECLARED } from '../src/routes/meta.ts';
 import { offersUnder } from '../src/wiring/surfaces.ts';
 
 // Writes openapi/openapi.json from the catalogue and a fixed example configuration. With --check it compares instead, and exits with 1 when they differ.
@@ -20,6 +21,7 @@ const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const document = await createOpenApi({
   catalogue,
+  declared: DECLARED,
   requirementOf,
   chain: config.network,
   publicOrigin: config.publicOrigin,

@@ -7,7 +7,14 @@ import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/encodings.
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
+import { DISCOVERY_OPERATIONS, ENTRY } from '../http/openapi/openapi-discovery.ts';
+import { FACILITATOR_OPERATIONS } from '../http/openapi/openapi-facilitator.ts';
+import { LIGHTNING_CHALLENGE } from '../http/openapi/openapi-lightning.ts';
+import { LISTING, marketOperations } from '../http/openapi/openapi-market.ts';
+import { MCP_OPERATIONS } from '../http/openapi/openapi-mcp.ts';
+import { META_OPERATIONS } from '../http/openapi/openapi-meta.ts';
 import { pricedOnly } from '../http/openapi/openapi-priced.ts';
+import type { Declared } from '../http/openapi/openapi-shapes.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
@@ -18,6 +25,26 @@ import type { Offer } from '../payment/checkout.ts';
 /** The documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';
 const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** What OpenAPI says of every route that is no catalogue entry. */
+export const DECLARED: Declared = {
+  operations: [
+    ...META_OPERATIONS.map(({ url, schema }) => ({
+      method: 'GET' as const,
+      url,
+      schema: { ...schema, tags: ['meta'] },
+    })),
+    ...FACILITATOR_OPERATIONS.map((one) => ({ ...one, schema: { ...one.schema, tags: ['facilitator'] } })),
+    ...DISCOVERY_OPERATIONS,
+    ...marketOperations().map((one) => ({ ...one, schema: { tags: ['market'], ...one.schema } })),
+    ...MCP_OPERATIONS.map(({ url, schema }) => ({
+      method: 'POST' as const,
+      url,
+      schema: { ...schema, tags: ['meta'] },
+    })),
+  ],
+  schemas: { LightningChallenge: LIGHTNING_CHALLENGE, Entry: ENTRY, Listing: LISTING },
+};
 
 /** The service's own state. A load balancer acts on `ready`. */
 export interface Readiness {
@@ -52,7 +79,15 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
   const { mpp } = config.protocols;
-  const described = { catalogue, requirementOf, acceptsOf, chain: config.network, publicOrigin, mpp };
+  const described = {
+    catalogue,
+    declared: DECLARED,
+    requirementOf,
+    acceptsOf,
+    chain: config.network,
+    publicOrigin,
+    mpp,
+  };
   const startedAt = nowSeconds(clock);
   const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
   mountDocument(app, '/v1/paid', prices);

@@ -15,6 +15,7 @@ import { createGate } from '../payment/gate.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
+import { DECLARED } from '../routes/meta.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';
@@ -117,8 +118,9 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
   const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-  const described = { catalogue, requirementOf, chain, publicOrigin, mpp: protocols.mpp, contactUrl: web.contactUrl };
-  return (await createOpenApi(described)) as unknown as Document;
+  const described = { catalogue, declared: DECLARED, requirementOf, chain, publicOrigin };
+  const { mpp } = protocols;
+  return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }
 
 type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;

@@ -2,9 +2,6 @@ import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { pascal } from '../../catalogue/paths.ts';
 import { sourceSchema } from '../../lib/source.ts';
-import { ENTRY } from './openapi-discovery.ts';
-import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
-import { LISTING } from './openapi-market.ts';
 import type { Json } from './openapi-shapes.ts';
 import { answerName, problemName, reference } from './openapi-shared.ts';
 import { toJsonSchema } from './param-docs.ts';
@@ -21,7 +18,7 @@ const PROBLEM_EXAMPLE = {
   errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
 };
 
-/** The schemas of failures and of the market, which operations refer to. */
+/** The schemas that every operation may refer to: of failures, and of the member `source`. */
 const OWN_SCHEMAS: Json = {
   Problem: {
     ...toJsonSchema(
@@ -58,22 +55,23 @@ const OWN_SCHEMAS: Json = {
     required: ['hint'],
     additionalProperties: false,
   },
-  LightningChallenge: LIGHTNING_CHALLENGE,
-  Entry: ENTRY,
-  Listing: LISTING,
-  Source: toJsonSchema(sourceSchema, 'output'),
 };
+const SOURCE = toJsonSchema(sourceSchema, 'output');
 
 /** How many answers must have a part before it is described once for all. */
 const MIN_ANSWERS = 3;
 
 /**
- * The component schemas of the document: the answer of each entry, under which its example stands too, its problem where that has members of its own, and the parts that several answers have in
+ * The component schemas of the document: those of declared routes, the answer of each entry, under which its example stands too, its problem where that has members of its own, and the parts that several answers have in
  * common, under the names of their members. An answer that is sold over several protocols is described once.
  */
-export function componentSchemas(catalogue: readonly Endpoint<never>[]): Json {
+export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
+  const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
   const answers = catalogue.map((endpoint) => ({ endpoint, schema: toJsonSchema(endpoint.result, 'output') }));
-  const parts = commonParts(answers.map(({ schema }) => schema));
+  const parts = commonParts(
+    answers.map(({ schema }) => schema),
+    own,
+  );
   const names = new Map(parts.map(([name, text]) => [text, name]));
   const described = answers.map(({ endpoint, schema }) => [
     answerName(endpoint),
@@ -85,11 +83,11 @@ export function componentSchemas(catalogue: readonly Endpoint<never>[]): Json {
     return [[problemName(endpoint), { allOf: [reference('schemas', 'Problem'), members] }]];
   });
   const shared = parts.map(([name, text]) => [name, refer(JSON.parse(text), names)]);
-  return { ...OWN_SCHEMAS, ...Object.fromEntries([...shared, ...described, ...problems]) };
+  return { ...own, ...Object.fromEntries([...shared, ...described, ...problems]) };
 }
 
 /** The objects that are members of several answers, with a name each and their JSON. A name stands for the first part that has it. */
-function commonParts(answers: readonly Json[]): [name: string, text: string][] {
+function commonParts(answers: readonly Json[], own: Json): [name: string, text: string][] {
   const found = new Map<string, { readonly name: string; answers: number }>();
   for (const answer of answers) {
     for (const [text, name] of new Map(membersOf(answer))) {
@@ -98,8 +96,7 @@ function commonParts(answers: readonly Json[]): [name: string, text: string][] {
       found.set(text, part);
     }
   }
-  const isTaken = (name: string, text: string) =>
-    Object.hasOwn(OWN_SCHEMAS, name) && JSON.stringify(OWN_SCHEMAS[name]) !== text;
+  const isTaken = (name: string, text: string) => Object.hasOwn(own, name) && JSON.stringify(own[name]) !== text;
   const common = [...found].filter(([text, { name, answers: count }]) => count >= MIN_ANSWERS && !isTaken(name, text));
   const byName = new Map(common.reverse().map(([text, { name }]) => [name, text]));
   return [...byName].sort(([one], [other]) => (one < other ? -1 : 1));

@@ -8,6 +8,12 @@ export interface Operation {
   readonly schema: Json;
 }
 
+/** The routes that are no catalogue entries, in the document's order, and the component schemas that they refer to. */
+export interface Declared {
+  readonly operations: readonly Operation[];
+  readonly schemas: Json;
+}
+
 /** An answer of JSON. */
 export const json = (schema: Json, description: string): Json => ({
   description,

@@ -8,14 +8,9 @@ import { createLlmsText } from '../llms-text.ts';
 import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Requirement, RequirementOf } from '../requirement.ts';
 import { componentSchemas } from './openapi-components.ts';
-import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
-import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
-import { marketOperations } from './openapi-market.ts';
-import { MCP_OPERATIONS } from './openapi-mcp.ts';
-import { META_OPERATIONS } from './openapi-meta.ts';
 import { describePayment, describeServiceInfo, SECURITY_SCHEMES } from './openapi-payments.ts';
 import { componentResponses, describeResponses, UNREAD_RESPONSES } from './openapi-responses.ts';
-import type { Json, Operation } from './openapi-shapes.ts';
+import type { Declared, Json, Operation } from './openapi-shapes.ts';
 import { COMPONENT_HEADERS } from './openapi-shared.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
 import { describeParams } from './param-docs.ts';
@@ -25,6 +20,8 @@ const INTERFACE_VERSION = '0.1.0';
 
 export interface OpenApiOptions {
   readonly catalogue: readonly Endpoint<never>[];
+  /** What is served besides the catalogue. */
+  readonly declared: Declared;
   readonly requirementOf: RequirementOf;
   /** Every way to pay for an endpoint, as its 402 offers them. By default the plain one alone. */
   acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
@@ -44,7 +41,7 @@ export interface OpenApiOptions {
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
-  const { publicOrigin, mpp = false, contactUrl } = options;
+  const { declared, publicOrigin, mpp = false, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
@@ -76,15 +73,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
     add({ method: 'GET', url: pathOn(endpoint, mount), schema });
   }
-  for (const { url, schema } of META_OPERATIONS) add({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
-  for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
-    add({ method, url, schema: { ...schema, tags: ['facilitator'] } });
-  }
-  for (const operation of DISCOVERY_OPERATIONS) add(operation);
-  for (const { method, url, schema } of marketOperations()) {
-    add({ method, url, schema: { tags: ['market'], ...schema } });
-  }
-  for (const { url, schema } of MCP_OPERATIONS) add({ method: 'POST', url, schema: { ...schema, tags: ['meta'] } });
+  for (const operation of declared.operations) add(operation);
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Described;
   await scribe.close();
@@ -93,7 +82,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
     components: {
-      schemas: componentSchemas(catalogue),
+      schemas: componentSchemas(catalogue, declared.schemas),
       responses: componentResponses(mpp),
       ...{ headers: COMPONENT_HEADERS, securitySchemes: SECURITY_SCHEMES },
     },

@@ -11,6 +11,7 @@ import { loadConfig } from '../../../../src/config.ts';
 import { createLlmsText } from '../../../../src/http/llms-text.ts';
 import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
 import { pricedOnly } from '../../../../src/http/openapi/openapi-priced.ts';
+import { DECLARED } from '../../../../src/routes/meta.ts';
 import { offersUnder } from '../../../../src/wiring/surfaces.ts';
 import { ENV } from '../../../http/harness.ts';
 import { dearest } from '../../../support/prices.ts';
@@ -53,6 +54,7 @@ const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const options = {
   catalogue,
+  declared: DECLARED,
   requirementOf,
   chain: { name: 'Arc', isPlayMoney: false },
   publicOrigin: 'https://here.example',
