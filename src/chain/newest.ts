@@ -1,4 +1,4 @@
-import { createSingleFlight } from '../lib/single-flight.ts';
+import { createSingleFlight } from '../lib/tasks.ts';
 import { type Header, readBlockNumber, readLatestHeader } from './block.ts';
 import type { ChainClient } from './rpc/client.ts';
 

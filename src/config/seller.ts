@@ -1,7 +1,6 @@
-import { hasFittingCase } from '../lib/eip55.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import { isLoopback } from '../lib/is-loopback.ts';
-import { addressOf } from '../lib/secp256k1.ts';
+import { isLoopback } from '../lib/limits/client.ts';
+import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './network.ts';
 
 type Given = Readonly<Record<string, string | undefined>>;

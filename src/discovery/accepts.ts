@@ -1,5 +1,5 @@
-import { own } from '../lib/own-property.ts';
 import { formatUnits } from '../lib/units.ts';
+import { own } from '../lib/untrusted.ts';
 
 /** The network and token in which a seller's route must be payable to be listed. */
 export interface Payable {

@@ -1,5 +1,4 @@
-import { own, ownKeys } from '../lib/own-property.ts';
-import { plainText } from '../lib/plain-text.ts';
+import { own, ownKeys, plainText } from '../lib/untrusted.ts';
 import { type Payable, readAccepts } from './accepts.ts';
 import type { Listing } from './entry.ts';
 import { readBody, readParams } from './listed-params.ts';

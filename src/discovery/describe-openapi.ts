@@ -1,6 +1,4 @@
-import { followReference as follow } from '../lib/local-reference.ts';
-import { own } from '../lib/own-property.ts';
-import { plainText } from '../lib/plain-text.ts';
+import { followReference as follow, own, plainText } from '../lib/untrusted.ts';
 import type { Entry } from './entry.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
 import {

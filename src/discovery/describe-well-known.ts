@@ -1,5 +1,4 @@
-import { own } from '../lib/own-property.ts';
-import { plainText } from '../lib/plain-text.ts';
+import { own, plainText } from '../lib/untrusted.ts';
 import type { Entry } from './entry.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';

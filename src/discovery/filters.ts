@@ -1,4 +1,4 @@
-import { type Decimal, parseDecimal } from '../lib/decimal.ts';
+import { type Decimal, parseDecimal } from '../lib/units.ts';
 import type { ListedEntry } from './entry.ts';
 import type { SearchParams } from './search-params.ts';
 

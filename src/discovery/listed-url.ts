@@ -1,4 +1,4 @@
-import { parseHostName } from '../lib/host-name.ts';
+import { parseHostName } from '../lib/url.ts';
 
 /** In characters. A longer URL is refused. */
 const MAX_URL = 1000;

@@ -1,4 +1,4 @@
-import { own } from '../lib/own-property.ts';
+import { own } from '../lib/untrusted.ts';
 import type { Entry } from './entry.ts';
 import { readBody, readParams } from './listed-params.ts';
 import { isObject } from './market/market-text.ts';

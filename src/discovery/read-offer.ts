@@ -1,4 +1,4 @@
-import { own } from '../lib/own-property.ts';
+import { own } from '../lib/untrusted.ts';
 import { isGatewayExtra, type Payable, readAccepts, type Terms } from './accepts.ts';
 import { refusal } from './market/market-refusals.ts';
 import { isObject } from './market/market-text.ts';

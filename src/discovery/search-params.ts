@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
-import { parseDecimal } from '../lib/decimal.ts';
+import { parseDecimal } from '../lib/units.ts';
 import { SOURCES } from './entry.ts';
 
 /** Characters of a query, as Unicode code points. */

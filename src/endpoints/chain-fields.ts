@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { hasFittingCase } from '../lib/eip55.ts';
+import { hasFittingCase } from '../lib/secp256k1.ts';
 import { formatGwei } from '../lib/units.ts';
 
 /** An exact amount as digits, with a fraction when it has one. Never a float. */

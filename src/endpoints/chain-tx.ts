@@ -10,7 +10,7 @@ import { decodeSwaps } from '../chain/swaps.ts';
 import { kindOf, type Log, type Receipt, readTransaction, type TransactionRead } from '../chain/transaction.ts';
 import { decodeTransfers } from '../chain/transfers.ts';
 import { AppError, NotFound, UpstreamFailed } from '../errors.ts';
-import { inTime } from '../lib/in-time.ts';
+import { inTime } from '../lib/tasks.ts';
 import { formatCost, formatUsdc, NATIVE_DECIMALS } from '../lib/units.ts';
 import { chainSource, hashParam, showPerGas } from './chain-fields.ts';
 import type { Sources } from './sources.ts';

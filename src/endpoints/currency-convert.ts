@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { divide, formatDecimal, multiply, parseDecimal } from '../lib/decimal.ts';
 import { sourceSchema } from '../lib/source.ts';
+import { divide, formatDecimal, multiply, parseDecimal } from '../lib/units.ts';
 import { crossRate, type Fixing, roundedRate } from '../upstream/rates/fixing.ts';
 import { decimal } from './chain-fields.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BadParameter } from '../errors.ts';
-import { isCalendarDate, weekdaysBetween } from '../lib/calendar.ts';
+import { isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
 import { frankfurtDate } from '../upstream/rates/ecb-calendar.ts';
 import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/rates/fixing.ts';
 import type { Missing } from './missing-field.ts';

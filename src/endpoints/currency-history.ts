@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
-import { daysBefore } from '../lib/calendar.ts';
+import { daysBefore } from '../lib/clock.ts';
 import { type DatedFixing, type Fixing, rateChange } from '../upstream/rates/fixing.ts';
 import { dateField, fixingSource } from './currency-fields.ts';
 import type { Missing } from './missing-field.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { isListedTld, registrableDomain } from '../upstream/names/public-suffix.ts';
+import { isListedTld, registrableDomain } from '../lib/url.ts';
 import type { RdapAnswer } from '../upstream/names/rdap.ts';
 import { atField } from './chain-fields.ts';
 import { hostNameParam } from './host-name-param.ts';

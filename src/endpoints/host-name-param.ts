@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseHostName } from '../lib/host-name.ts';
+import { parseHostName } from '../lib/url.ts';
 
 /**
  * A host name in the query; internationalised names (IDN) are allowed. It is parsed to its ASCII form, so that equal requests have equal parameters.

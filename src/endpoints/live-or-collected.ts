@@ -1,6 +1,6 @@
 import { AppError, UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { inTime } from '../lib/in-time.ts';
+import { inTime } from '../lib/tasks.ts';
 
 /** How long the chain is waited for when collected data can take its place: far below the time that a handler has, so that the answer still comes. */
 const LIVE_MS = 3000;

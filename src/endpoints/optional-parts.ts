@@ -1,5 +1,5 @@
 import { AppError } from '../errors.ts';
-import { orAborted } from '../lib/or-aborted.ts';
+import { orAborted } from '../lib/tasks.ts';
 import type { Missing } from './missing-field.ts';
 
 /** How long an answer waits for its optional parts. All of them run at once. */

@@ -1,6 +1,6 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { NamedChain } from '../lib/named-chain.ts';
+import type { NamedChain } from '../lib/service.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { ChainReads } from '../store/chain/reads.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';

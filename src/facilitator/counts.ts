@@ -1,5 +1,4 @@
-import { utcDay } from '../lib/calendar.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, utcDay } from '../lib/clock.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts';
 
 /** The greatest age of the figures. The claim's own transaction checks the caps again, exactly. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { OpenWindows } from '../lib/limits/minute-windows.ts';
+import type { OpenWindows } from '../lib/limits/windows.ts';
 import type { LightningStore } from '../store/ports/proofs.ts';
 import { createCounts } from './counts.ts';
 import { describeFacilitator } from './descriptor.ts';

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
-import { utcDay } from '../lib/calendar.ts';
-import type { Clock } from '../lib/clock.ts';
-import { siteKey } from '../lib/limits/client-key.ts';
-import { countSharedClient, openClientWindows } from '../lib/limits/client-limit.ts';
-import { createMinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
+import { type Clock, utcDay } from '../lib/clock.ts';
+import { siteKey } from '../lib/limits/client.ts';
+import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
 import type { ClaimAccount, LightningStore, ReachedCap } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 

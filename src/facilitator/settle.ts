@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { own } from '../lib/own-property.ts';
+import { own } from '../lib/untrusted.ts';
 import { checkProof, type Proof } from '../payment/lightning/proof.ts';
 import { SKEW_SECONDS } from '../payment/lightning/terms.ts';
 import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proofs.ts';

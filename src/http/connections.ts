@@ -6,9 +6,8 @@ import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { isLoopback } from '../lib/is-loopback.ts';
-import { CLIENTS_PER_SITE, clientKey, siteKey } from '../lib/limits/client-key.ts';
-import { createMinuteWindows } from '../lib/limits/minute-windows.ts';
+import { CLIENTS_PER_SITE, clientKey, isLoopback, siteKey } from '../lib/limits/client.ts';
+import { createMinuteWindows } from '../lib/limits/windows.ts';
 import { rawAnswer } from './raw-errors.ts';
 import { createRequestIds } from './request-id.ts';
 

@@ -1,8 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
-import { isForwarded } from '../lib/forwarded.ts';
-import { isLoopback } from '../lib/is-loopback.ts';
+import { isForwarded, isLoopback } from '../lib/limits/client.ts';
 import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
-import type { NamedChain } from '../lib/named-chain.ts';
+import type { NamedChain } from '../lib/service.ts';
 import { describeParams } from './openapi/param-docs.ts';
 import type { Requirement, RequirementOf } from './requirement.ts';
 

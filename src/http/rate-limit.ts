@@ -2,9 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client-key.ts';
-import { countClient, openClientWindows, type Standing } from '../lib/limits/client-limit.ts';
-import { createMinuteWindows } from '../lib/limits/minute-windows.ts';
+import { clientKey } from '../lib/limits/client.ts';
+import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
 
 interface RateLimitOptions {
   /** Requests that one client may make a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, type Mount, PREFIX, pathOn, servedPaths, surfacesOf } from '../catalogue/paths.ts';
 import { editDistance } from '../lib/edit-distance.ts';
-import { pathAndQuery } from '../lib/request-target.ts';
+import { pathAndQuery } from '../lib/url.ts';
 import { pathOf } from './problem.ts';
 
 /** A longer path is no typing error of one that is served. */

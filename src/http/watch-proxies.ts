@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { hasOwnAddress } from '../lib/limits/client-identity.ts';
+import { hasOwnAddress } from '../lib/limits/client.ts';
 
 const UNNAMED =
   'a request came through a proxy that does not name the client: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +

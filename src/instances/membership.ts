@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { inTime } from '../lib/in-time.ts';
+import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
 /** How often an instance sends a heartbeat to the ledger, in milliseconds. */

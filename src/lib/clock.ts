@@ -32,3 +32,49 @@ export function nowSeconds(clock: Clock): number {
 export function secondsSince(at: number, clock: Clock): number {
   return Math.max(nowSeconds(clock) - at, 0);
 }
+
+const FORM = /^\d{4}-\d{2}-\d{2}$/;
+const DAY_MS = 86_400_000;
+
+/** Whether the text is `YYYY-MM-DD` and names a day that exists: 2026-02-29 does not. */
+export function isCalendarDate(text: string): boolean {
+  return FORM.test(text) && isoDate(Date.parse(`${text}T00:00:00Z`)) === text;
+}
+
+/** The UTC day of a time in Unix milliseconds; null for an invalid time. */
+export function isoDate(ms: number): string | null {
+  return Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : null;
+}
+
+/** The UTC day of a clock's time, `YYYY-MM-DD`. Throws for an invalid time. */
+export function utcDay(ms: number): string {
+  const day = isoDate(ms);
+  if (day === null) throw new Error(`the clock gives no valid time: ${ms}`);
+  return day;
+}
+
+/** Whole days from one `YYYY-MM-DD` to a later one. */
+export function daysBetween(from: string, to: string): number {
+  return Math.round((Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
+}
+
+/** The `YYYY-MM-DD` that is some days before another one. */
+export function daysBefore(date: string, days: number): string {
+  return utcDay(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS);
+}
+
+/** Days from Monday to Friday after one `YYYY-MM-DD`, up to and including a later one. Holidays count as such days. */
+export function weekdaysBetween(from: string, to: string): number {
+  const days = Array.from({ length: daysBetween(from, to) }, (_, before) => Date.parse(daysBefore(to, before)));
+  return days.filter((day) => ![0, 6].includes(new Date(day).getUTCDay())).length;
+}
+
+/** RFC 3339, as npm, PyPI and OSV write times. */
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** Whole Unix seconds of an RFC 3339 time, or null when it is none or lies before 1970. */
+export function secondsOf(text: unknown): number | null {
+  if (typeof text !== 'string' || !RFC3339.test(text)) return null;
+  const ms = Date.parse(text);
+  return ms >= 0 ? Math.floor(ms / 1000) : null;
+}

@@ -9,7 +9,7 @@ import {
   McpError,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import { SERVICE_VERSION } from '../lib/service-version.ts';
+import { SERVICE_VERSION } from '../lib/service.ts';
 
 /** Made once, because making one per message would cost more than most messages. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();

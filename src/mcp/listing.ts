@@ -5,7 +5,7 @@ import { notFor } from '../catalogue/not-for.ts';
 import { PREFIX } from '../catalogue/paths.ts';
 import { readsChain } from '../catalogue/reads-chain.ts';
 import { describeParams, toJsonSchema } from '../http/openapi/param-docs.ts';
-import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
+import { chainTitle, type NamedChain } from '../lib/service.ts';
 import {
   askedRail,
   type Door,

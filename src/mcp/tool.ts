@@ -2,7 +2,7 @@ import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/t
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { surfacesOf } from '../catalogue/paths.ts';
 import { BadParameter } from '../errors.ts';
-import { own } from '../lib/own-property.ts';
+import { own } from '../lib/untrusted.ts';
 
 /** One `tools/call` and its caller. */
 export interface ToolCall {

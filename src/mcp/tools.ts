@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { createAnswerCache } from '../http/cache.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { NamedChain } from '../lib/named-chain.ts';
+import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
 import { listFree, outputSchema } from './listing.ts';
 import { type Counters, createPricedTool } from './priced-tool.ts';

@@ -1,4 +1,4 @@
-import { chainTitle } from '../lib/named-chain.ts';
+import { chainTitle } from '../lib/service.ts';
 import { termsOf } from './examples.ts';
 import { type Html, html } from './html.ts';
 import { renderListings } from './market-listings.ts';

@@ -1,4 +1,4 @@
-import type { NamedChain } from '../lib/named-chain.ts';
+import type { NamedChain } from '../lib/service.ts';
 
 /** What every page says about the service. */
 export interface Site {

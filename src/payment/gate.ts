@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { identityOf } from '../lib/limits/client-identity.ts';
-import { clientKey } from '../lib/limits/client-key.ts';
+import { clientKey, identityOf } from '../lib/limits/client.ts';
 import type { Ask, Counter, Sold } from './call.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';

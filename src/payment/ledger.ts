@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
-import { inTime } from '../lib/in-time.ts';
+import { inTime } from '../lib/tasks.ts';
 import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
 import type { ChannelAfter, LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
 import { replyStoreFull } from './refusal.ts';

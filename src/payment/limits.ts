@@ -1,9 +1,15 @@
 import type { FailureLimits, UnknownLimits } from '../config/failures.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client-key.ts';
-import { type ClientWindows, openClientWindows } from '../lib/limits/client-limit.ts';
-import { type Counted, createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../lib/limits/minute-windows.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client.ts';
+import {
+  type ClientWindows,
+  type Counted,
+  createMinuteWindows,
+  MAX_CLIENTS,
+  openClientWindows,
+  type ReadableWindows,
+} from '../lib/limits/windows.ts';
 import { createReadSoon, type Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { referenceLink } from '../catalogue/paths.ts';
-import { chainTitle, type NamedChain } from '../lib/named-chain.ts';
+import { chainTitle, type NamedChain } from '../lib/service.ts';
 
 /** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;

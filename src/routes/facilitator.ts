@@ -5,7 +5,7 @@ import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
 import { SUPPORTED } from '../facilitator/supported.ts';
 import { createAnswer, sendAnswer } from '../http/cache.ts';
 import { asAppError } from '../http/framework-errors.ts';
-import { clientKey } from '../lib/limits/client-key.ts';
+import { clientKey } from '../lib/limits/client.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
 /** The supported kinds change with a deployment only. */

@@ -7,7 +7,7 @@ import { describeListing } from '../discovery/market/market-answer.ts';
 import { BadParameter } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client-key.ts';
+import { clientKey } from '../lib/limits/client.ts';
 
 const PATH = '/v1/market';
 const MAX_BODY_BYTES = 64 * 1024;

@@ -1,4 +1,4 @@
-import { daysBefore } from '../lib/calendar.ts';
+import { daysBefore } from '../lib/clock.ts';
 import { type ClaimAccount, KNOWN_DAYS, KNOWN_WINDOW_DAYS } from './ports/proofs.ts';
 
 const DAY_MS = 86_400_000;

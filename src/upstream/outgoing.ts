@@ -1,6 +1,6 @@
 import type { WebConfig } from '../config/web.ts';
 import type { Clock } from '../lib/clock.ts';
-import { SERVICE_VERSION } from '../lib/service-version.ts';
+import { SERVICE_VERSION } from '../lib/service.ts';
 import { createUpstreams, type UpstreamLog } from './client/http.ts';
 import { hostOf } from './guard/guard.ts';
 import { createResolve } from './guard/resolve.ts';

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
-import { openClientWindows } from '../lib/limits/client-limit.ts';
+import { openClientWindows } from '../lib/limits/windows.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { createProblemPage } from '../pages/problem-page.ts';
 import { renderReceipt } from '../pages/receipt.ts';

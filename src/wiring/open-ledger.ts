@@ -9,7 +9,7 @@ import { reportText } from '../instances/report-text.ts';
 import { createSettlingLink } from '../instances/settling-link.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
+import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/windows.ts';
 import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';

@@ -2,9 +2,9 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
-import { allTried } from '../lib/all-tried.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
+import { allTried } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import {
   type BookRail,

@@ -1,7 +1,7 @@
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
-import { keepReading } from '../lib/kept-reading.ts';
 import { createOutcomes } from '../lib/outcomes.ts';
+import { keepReading } from '../lib/tasks.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './open-ledger.ts';

@@ -11,7 +11,7 @@ import { guardRequests } from '../../src/http/guard-requests.ts';
 import { createMethodRefusals } from '../../src/http/methods.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from '../../src/http/openapi/openapi-discovery.ts';
 import { serverOptions } from '../../src/http/server-options.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { mountDiscovery } from '../../src/routes/discovery.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { usdcRoutes } from '../support/prices.ts';

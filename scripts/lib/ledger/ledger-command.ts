@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { isCalendarDate } from '../../../src/lib/calendar.ts';
+import { isCalendarDate } from '../../../src/lib/clock.ts';
 import type { PaymentState } from '../../../src/store/ports/sales.ts';
 import { UsageError } from './operator-command.ts';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../../../src/upstream/outgoing.ts';
 import { type OpenLedger, openLedger } from '../../../src/wiring/open-ledger.ts';

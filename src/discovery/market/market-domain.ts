@@ -1,5 +1,5 @@
+import { registrableDomain } from '../../lib/url.ts';
 import { hostOf } from '../../upstream/guard/guard.ts';
-import { registrableDomain } from '../../upstream/names/public-suffix.ts';
 
 /**
  * The registered domain under which a listing is counted and called.

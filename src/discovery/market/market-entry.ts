@@ -1,4 +1,4 @@
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/untrusted.ts';
 import type { Terms } from '../accepts.ts';
 import type { ListedEntry, Listing } from '../entry.ts';
 import { type Description, joinDescriptions } from '../read-description.ts';

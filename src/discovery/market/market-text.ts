@@ -1,5 +1,4 @@
-import { own, ownKeys } from '../../lib/own-property.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { own, ownKeys, plainText } from '../../lib/untrusted.ts';
 
 /** The most text that is kept of each field, in UTF-16 units: what a list can show and what a search should weigh. */
 export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };

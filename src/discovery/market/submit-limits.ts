@@ -1,7 +1,6 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { countClient, openClientWindows } from '../../lib/limits/client-limit.ts';
-import { createMinuteWindows, MAX_CLIENTS } from '../../lib/limits/minute-windows.ts';
+import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../../lib/limits/windows.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,4 +1,4 @@
-import { chainTitle, type NamedChain } from '../../lib/named-chain.ts';
+import { chainTitle, type NamedChain } from '../../lib/service.ts';
 import type { Requirement } from '../requirement.ts';
 
 /** The main description: how to pay, and what is never charged. `ceiling` is the most expensive route's requirement. */

@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
-import type { NamedChain } from '../../lib/named-chain.ts';
+import type { NamedChain } from '../../lib/service.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
 import { createLlmsText } from '../llms-text.ts';
 import { NO_SCHEMAS } from '../no-schemas.ts';

@@ -1,4 +1,4 @@
-import { followReference } from '../../lib/local-reference.ts';
+import { followReference } from '../../lib/untrusted.ts';
 import { type Field, readFields } from './read-fields.ts';
 import { exampleOf, type Resolve, type Schema } from './schema.ts';
 

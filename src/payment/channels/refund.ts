@@ -2,9 +2,15 @@ import { TooMany, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { createIds } from '../../lib/id.ts';
-import { openClientWindows } from '../../lib/limits/client-limit.ts';
-import { createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../../lib/limits/minute-windows.ts';
-import { clientTakes, type Take, takeAll } from '../../lib/limits/take-all.ts';
+import {
+  clientTakes,
+  createMinuteWindows,
+  MAX_CLIENTS,
+  openClientWindows,
+  type ReadableWindows,
+  type Take,
+  takeAll,
+} from '../../lib/limits/windows.ts';
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Asker, Presenter } from '../rail.ts';
 import type { Delivery } from '../receipt.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { jcs } from '../../lib/jcs.ts';
-import { own } from '../../lib/own-property.ts';
+import { own } from '../../lib/untrusted.ts';
 
 /** A request bound into an invoice: the canonical JSON and its SHA-256. */
 export interface Binding {

@@ -1,13 +1,13 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CLIENTS_PER_SITE, keysOf, siteKey } from '../../lib/limits/client-key.ts';
+import { CLIENTS_PER_SITE, keysOf, siteKey } from '../../lib/limits/client.ts';
 import {
   createMinuteWindows,
   MAX_CLIENTS,
   type OpenWindows,
   type SharedWindows,
   WINDOW_MS,
-} from '../../lib/limits/minute-windows.ts';
+} from '../../lib/limits/windows.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 
 /** The total is scarce while more than this part of it is used. */

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import { keysOf } from '../../lib/limits/client-key.ts';
-import { createFairStock } from '../../lib/limits/fair-stock.ts';
+import { keysOf } from '../../lib/limits/client.ts';
+import { createFairStock } from '../../lib/limits/shares.ts';
 import { replyStoreFull } from '../refusal.ts';
 import type { Binding } from './binding.ts';
 import { BUYERS_DIVISOR, type OfferClient } from './issuance.ts';

@@ -1,10 +1,9 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { parseDecimal } from '../../lib/decimal.ts';
-import { type ClientTurns, TurnRefused } from '../../lib/limits/client-turns.ts';
+import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
 import { setNewest } from '../../lib/set-newest.ts';
-import { MSAT_PER_SAT } from '../../lib/units.ts';
+import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import type { Quote } from '../protocol.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { jcs } from '../../lib/jcs.ts';
-import { own, ownKeys } from '../../lib/own-property.ts';
-import { isPublicKey } from '../../lib/public-key.ts';
+import { isPublicKey } from '../../lib/secp256k1.ts';
+import { own, ownKeys } from '../../lib/untrusted.ts';
 import { httpParams, isRequestHash, mcpParams } from './binding.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import { type LightningNetwork, lightningNetwork } from './terms.ts';

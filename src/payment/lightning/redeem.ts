@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pathOn } from '../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
-import { own } from '../../lib/own-property.ts';
+import { own } from '../../lib/untrusted.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import type { Sold } from '../call.ts';

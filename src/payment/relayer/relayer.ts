@@ -1,9 +1,9 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
-import { allTried } from '../../lib/all-tried.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import { allTried } from '../../lib/tasks.ts';
 import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relaying, Settler } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';

@@ -1,6 +1,5 @@
 import { decodeFunctionResult, encodeFunctionResult, parseAbi, toFunctionSelector } from 'viem/utils';
-import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { rlpBytes, rlpInteger, rlpList } from '../../lib/rlp.ts';
+import { bytesToHex, hexToBytes, rlpBytes, rlpInteger, rlpList } from '../../lib/hex.ts';
 import { addressOf, keccak256, signDigest } from '../../lib/secp256k1.ts';
 import type { Intent, Operation } from '../settler.ts';
 import { type SettleCall, settleCall } from '../usdc/checks.ts';

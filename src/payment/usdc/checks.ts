@@ -5,7 +5,7 @@ import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wir
 import { TooMany, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { createFairMinute } from '../../lib/limits/fair-minute.ts';
+import { createFairMinute } from '../../lib/limits/shares.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ports/sales.ts';
 import type { Asker, Look, PurchaseRail } from '../rail.ts';

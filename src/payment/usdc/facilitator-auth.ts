@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { jsonOrNull } from '../../lib/json-or-null.ts';
 import { addressOf, keccak256, signRecoverable } from '../../lib/secp256k1.ts';
+import { jsonOrNull } from '../../lib/untrusted.ts';
 import type { Upstream } from '../../upstream/client/http.ts';
 import {
   type FacilitatorClient,

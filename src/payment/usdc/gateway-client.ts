@@ -3,7 +3,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { jsonOrNull } from '../../lib/json-or-null.ts';
+import { jsonOrNull } from '../../lib/untrusted.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/transfers.ts';
 import type { Upstream } from '../../upstream/client/http.ts';

@@ -1,6 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { createFairStock, type FairStock } from '../../lib/limits/fair-stock.ts';
-import { takeFairly } from '../../lib/limits/take-fairly.ts';
+import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
 
 interface SharedReadsOptions<Q, A> {
   /** Answers all questions in order, with an Error for a question without an answer. Rejects when no question has one. */

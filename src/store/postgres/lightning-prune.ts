@@ -1,4 +1,4 @@
-import { utcDay } from '../../lib/calendar.ts';
+import { utcDay } from '../../lib/clock.ts';
 import { CLIENT_DAYS_MS, PAYEE_DAYS_MS, PRUNE_CHUNK } from '../claim-caps.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';

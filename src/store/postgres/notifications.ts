@@ -1,6 +1,6 @@
 import { Client, type Pool } from 'pg';
-import { createBundle } from '../../lib/bundle.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { createBundle } from '../../lib/tasks.ts';
 import type { Notifications } from '../ports/instances.ts';
 
 const [ASK, ENDED] = ['percall_ask', 'percall_tell'];

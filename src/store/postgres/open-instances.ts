@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { OpenWindows } from '../../lib/limits/minute-windows.ts';
+import type { OpenWindows } from '../../lib/limits/windows.ts';
 import type { InstancesStore, Notifications } from '../ports/instances.ts';
 import { createInstancesStore } from './instances.ts';
 import { openNotifications } from './notifications.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { inTime } from '../../lib/in-time.ts';
+import { inTime } from '../../lib/tasks.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createBookStore } from './books.ts';

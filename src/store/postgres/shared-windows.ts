@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Counted, type OpenWindows, WINDOW_MS } from '../../lib/limits/minute-windows.ts';
+import { type Counted, type OpenWindows, WINDOW_MS } from '../../lib/limits/windows.ts';
 import { NOW } from './database-clock.ts';
 import { fixed, statement } from './statement.ts';
 import type { Run } from './transaction.ts';

@@ -1,4 +1,4 @@
-import { orAborted } from '../../lib/or-aborted.ts';
+import { orAborted } from '../../lib/tasks.ts';
 import { ExchangeFailed } from './failure.ts';
 
 /** Node fires a timer at once when it is set further away than this. */

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createOutcomes, type Outcome, type Outcomes } from '../../lib/outcomes.ts';
-import { createSingleFlight } from '../../lib/single-flight.ts';
+import { createSingleFlight } from '../../lib/tasks.ts';
 import type { DialOptions } from '../guard/dial.ts';
 import { followRedirects } from '../guard/follow.ts';
 import { createResolve } from '../guard/resolve.ts';

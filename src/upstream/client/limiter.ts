@@ -1,4 +1,4 @@
-import { orAborted } from '../../lib/or-aborted.ts';
+import { orAborted } from '../../lib/tasks.ts';
 
 /** Thrown when the queue is full, or when a task has waited for `waitMs`. The task was not started. */
 export class LimiterFull extends Error {

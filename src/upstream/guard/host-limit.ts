@@ -1,6 +1,6 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows } from '../../lib/limits/minute-windows.ts';
+import { createMinuteWindows } from '../../lib/limits/windows.ts';
 
 /**
  * Limits the requests a minute to one host, for all payers together (0 is off). Failed calls are not charged, so without the limit an attacker

@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { NotFound } from '../../errors.ts';
-import { orAborted } from '../../lib/or-aborted.ts';
+import { orAborted } from '../../lib/tasks.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 
 /** Time-out of each of the two tries, 1.5 s. Both fit into the time-out for connecting. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { secondsOf } from '../../lib/clock.ts';
 import type { Upstream } from '../client/http.ts';
-import { secondsOf } from '../timestamp.ts';
 
 const versionSchema = z.object({ publishedAt: z.string().optional() });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
+import { secondsOf } from '../../lib/clock.ts';
 import type { Dated, Upstream } from '../client/http.ts';
-import { secondsOf } from '../timestamp.ts';
 import { manifestSchema, type NpmRelease, readRelease } from './npm-manifest.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 

@@ -1,4 +1,4 @@
-import { secondsOf } from '../timestamp.ts';
+import { secondsOf } from '../../lib/clock.ts';
 import { type Flaw, mergeByAlias } from './aliases.ts';
 import { labelOfScore, type SeverityLabel, scoreVector } from './cvss.ts';
 import { affectedParts, affectedRanges, affectedVersions, fixesOf } from './osv-fixes.ts';

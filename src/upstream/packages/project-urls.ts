@@ -1,4 +1,4 @@
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/untrusted.ts';
 
 /** A web page of a project, as its author names it. It proves nothing. */
 export interface ProjectUrl {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/untrusted.ts';
 
 /** A published file of a release. */
 export interface PypiFile {

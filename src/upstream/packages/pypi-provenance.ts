@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/untrusted.ts';
 import type { Upstream } from '../client/http.ts';
 
 /** Who PyPI attests to have published a file (PEP 740). */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
+import { secondsOf } from '../../lib/clock.ts';
 import type { Upstream } from '../client/http.ts';
-import { secondsOf } from '../timestamp.ts';
 import { type Flaw, mergeByAlias } from './aliases.ts';
 import { pythonLicence } from './licence.ts';
 import { normalisePypiName } from './package-names.ts';

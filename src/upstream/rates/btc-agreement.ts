@@ -1,4 +1,4 @@
-import { type Decimal, formatDecimal, parseDecimal } from '../../lib/decimal.ts';
+import { type Decimal, formatDecimal, parseDecimal } from '../../lib/units.ts';
 
 /** How far two prices may be apart, in percent of the lower one. */
 const AGREE_PERCENT = 2n;

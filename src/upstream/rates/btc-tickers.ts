@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { formatDecimal, parseDecimal } from '../../lib/decimal.ts';
+import { secondsOf } from '../../lib/clock.ts';
+import { formatDecimal, parseDecimal } from '../../lib/units.ts';
 import type { Dated, Upstream } from '../client/http.ts';
-import { secondsOf } from '../timestamp.ts';
 
 /** The last trade of BTC/USD at one exchange. */
 export interface BtcTicker {

@@ -1,6 +1,6 @@
 import { unzipSync } from 'fflate';
 import { SaxesParser } from 'saxes';
-import { isCalendarDate } from '../../lib/calendar.ts';
+import { isCalendarDate } from '../../lib/clock.ts';
 import { type Fixing, isRate } from './fixing.ts';
 
 /** One published file: its days, newest first. */

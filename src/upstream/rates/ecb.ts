@@ -1,6 +1,5 @@
 import { UpstreamFailed } from '../../errors.ts';
-import { daysBetween } from '../../lib/calendar.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, daysBetween } from '../../lib/clock.ts';
 import type { Upstream } from '../client/http.ts';
 import { isDue } from './ecb-calendar.ts';
 import { type FixingFile, readFixingsXml, readFixingsZip, UnreadableFile } from './ecb-files.ts';

@@ -1,7 +1,7 @@
 import type { MarketsConfig } from '../../config/markets.ts';
 import { AppError, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createSingleFlight } from '../../lib/single-flight.ts';
+import { createSingleFlight } from '../../lib/tasks.ts';
 import type { Upstreams } from '../client/http.ts';
 import { agreedRate } from './btc-agreement.ts';
 import { type BtcTicker, type ReadTicker, readBitstamp, readCoinbase, readKraken } from './btc-tickers.ts';

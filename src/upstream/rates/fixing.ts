@@ -1,4 +1,4 @@
-import { type Decimal, divide, multiply, parseDecimal } from '../../lib/decimal.ts';
+import { type Decimal, divide, multiply, parseDecimal } from '../../lib/units.ts';
 
 /** The reference rates of one day: how many units of each currency one unit of `base` is worth. */
 export interface Fixing {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { isCalendarDate } from '../../lib/calendar.ts';
+import { isCalendarDate } from '../../lib/clock.ts';
 import type { Upstream } from '../client/http.ts';
 import { type Fixing, type FixingSource, isRate } from './fixing.ts';
 

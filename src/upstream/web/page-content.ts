@@ -1,4 +1,4 @@
-import type { Clipped } from '../../lib/clip-text.ts';
+import type { Clipped } from '../../lib/untrusted.ts';
 import type { PageKind } from './page-kind.ts';
 
 /** A page as received, for the worker. */

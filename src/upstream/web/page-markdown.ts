@@ -1,5 +1,5 @@
 import TurndownService from 'turndown';
-import { clipText } from '../../lib/clip-text.ts';
+import { clipText } from '../../lib/untrusted.ts';
 import { MAX_TEXT, type PageContent } from './page-content.ts';
 import type { PageElement } from './page-dom.ts';
 import { prune } from './page-prune.ts';

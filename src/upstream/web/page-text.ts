@@ -1,4 +1,4 @@
-import { clipText } from '../../lib/clip-text.ts';
+import { clipText } from '../../lib/untrusted.ts';
 
 /** The parts of a DOM that are used. linkedom's own types would need the browser's. */
 export interface PageNode {

@@ -1,6 +1,6 @@
 import { Readability } from '@mozilla/readability';
 import { parseHTML } from 'linkedom';
-import { clipText } from '../../lib/clip-text.ts';
+import { clipText } from '../../lib/untrusted.ts';
 import { decodePage } from './page-charset.ts';
 import {
   MAX_AUTHOR,

@@ -1,5 +1,5 @@
 import { getDocument } from 'unpdf/pdfjs';
-import { clipText } from '../../lib/clip-text.ts';
+import { clipText } from '../../lib/untrusted.ts';
 import {
   MAX_AUTHOR,
   MAX_LINE,

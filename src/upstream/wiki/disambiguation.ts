@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/untrusted.ts';
 import type { Upstream } from '../client/http.ts';
 import { articleUrl } from './article-url.ts';
 

@@ -1,9 +1,9 @@
 import { decodeHTML } from 'entities';
 import type { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
+import { secondsOf } from '../../lib/clock.ts';
 import { firstToAnswer } from '../client/fallback.ts';
 import type { Dated, Upstream } from '../client/http.ts';
-import { secondsOf } from '../timestamp.ts';
 import { articleUrl } from './article-url.ts';
 import { createMeanings, type WikiMeaning } from './disambiguation.ts';
 import { readThumbnail, type Thumbnail } from './thumbnail.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createClientTurns } from '../../../src/lib/limits/client-turns.ts';
+import { createClientTurns } from '../../../src/lib/limits/shares.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { createIssuance, createNewcomers, createRecentBuyers } from '../../../src/payment/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/lightning/issuer.ts';

@@ -1,4 +1,4 @@
-import type { OpenWindows } from '../../../src/lib/limits/minute-windows.ts';
+import type { OpenWindows } from '../../../src/lib/limits/windows.ts';
 import { openPools } from '../../../src/store/postgres/pool.ts';
 import { createRetry } from '../../../src/store/postgres/retry.ts';
 import { openPostgresWindows } from '../../../src/store/postgres/shared-windows.ts';

@@ -3,7 +3,7 @@ import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { MESSAGES, usedUp } from '../../../src/facilitator/messages.ts';
 import { refusal, type SettleAnswer } from '../../../src/facilitator/settle.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import type { ReachedCap } from '../../../src/store/ports/proofs.ts';
 import { captureLog } from '../../http/harness.ts';
 import {

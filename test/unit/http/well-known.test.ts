@@ -4,7 +4,7 @@ import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
 import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
-import { plainText } from '../../../src/lib/plain-text.ts';
+import { plainText } from '../../../src/lib/untrusted.ts';
 import { createOffer, type Terms } from '../../../src/wiring/surfaces.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { withGateway } from '../../support/service/terms.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBundle } from '../../../src/lib/bundle.ts';
+import { createBundle } from '../../../src/lib/tasks.ts';
 
 const turn = () => new Promise((next) => setImmediate(next));
 

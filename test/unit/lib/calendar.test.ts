@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { daysBetween, isCalendarDate, weekdaysBetween } from '../../../src/lib/calendar.ts';
+import { daysBetween, isCalendarDate, weekdaysBetween } from '../../../src/lib/clock.ts';
 
 test.each(['2024-02-29', '1999-01-04', '2026-12-31', '2000-02-29'])('%s is a date', (text) => {
   expect(isCalendarDate(text)).toBe(true);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clipText } from '../../../src/lib/clip-text.ts';
+import { clipText } from '../../../src/lib/untrusted.ts';
 
 test.each([
   ['', 3, { text: '', characters: 0, truncated: false }],

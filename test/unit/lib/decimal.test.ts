@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { divide, formatDecimal, multiply, parseDecimal } from '../../../src/lib/decimal.ts';
+import { divide, formatDecimal, multiply, parseDecimal } from '../../../src/lib/units.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 const decimal = (text: string) => parseDecimal(text)!;

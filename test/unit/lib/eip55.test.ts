@@ -1,6 +1,6 @@
 import { getAddress } from 'viem';
 import { expect, test } from 'vitest';
-import { hasFittingCase } from '../../../src/lib/eip55.ts';
+import { hasFittingCase } from '../../../src/lib/secp256k1.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 const random = seededRandom('eip55');

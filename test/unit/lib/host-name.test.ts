@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseHostName } from '../../../src/lib/host-name.ts';
+import { parseHostName } from '../../../src/lib/url.ts';
 
 test.each([
   ['example.com', 'example.com'],

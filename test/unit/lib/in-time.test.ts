@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inTime } from '../../../src/lib/in-time.ts';
+import { inTime } from '../../../src/lib/tasks.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOON = Date.UTC(2026, 2, 3, 12);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { jsonOrNull } from '../../../src/lib/json-or-null.ts';
+import { jsonOrNull } from '../../../src/lib/untrusted.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

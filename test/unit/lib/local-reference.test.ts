@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followReference } from '../../../src/lib/local-reference.ts';
+import { followReference } from '../../../src/lib/untrusted.ts';
 
 const document = {
   a: { 'b/c': { '~d': 1 } },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { chainTitle } from '../../../src/lib/named-chain.ts';
+import { chainTitle } from '../../../src/lib/service.ts';
 import { ENV } from '../../http/harness.ts';
 
 const titleUnder = (env: Record<string, string>) => chainTitle(loadConfig({ ...ENV, ...env }).network);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { orAborted } from '../../../src/lib/or-aborted.ts';
+import { orAborted } from '../../../src/lib/tasks.ts';
 
 test('a promise that settles before the abort ends as it would have without a signal', async () => {
   const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { own, ownKeys, UNREADABLE } from '../../../src/lib/own-property.ts';
+import { own, ownKeys, UNREADABLE } from '../../../src/lib/untrusted.ts';
 
 const hostile = new Proxy(
   {},

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { plainText } from '../../../src/lib/plain-text.ts';
+import { plainText } from '../../../src/lib/untrusted.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 describe('a third party’s text', () => {

@@ -1,6 +1,6 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { describe, expect, test } from 'vitest';
-import { isPublicKey } from '../../../src/lib/public-key.ts';
+import { isPublicKey } from '../../../src/lib/secp256k1.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 const bytes = (hex: string) => Buffer.from(hex, 'hex');

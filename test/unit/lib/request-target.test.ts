@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pathAndQuery } from '../../../src/lib/request-target.ts';
+import { pathAndQuery } from '../../../src/lib/url.ts';
 
 test.each([
   ['/v1/a', '/v1/a'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSingleFlight } from '../../../src/lib/single-flight.ts';
+import { createSingleFlight } from '../../../src/lib/tasks.ts';
 
 /** A task that ends when the test says so, with the signals that its runs got. */
 function openTask() {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientKey } from '../../../src/lib/limits/client-key.ts';
+import { clientKey } from '../../../src/lib/limits/client.ts';
 import { createFailures } from '../../../src/payment/limits.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { secondsOf } from '../../../src/upstream/timestamp.ts';
+import { secondsOf } from '../../../src/lib/clock.ts';
 
 test.each([
   ['2019-03-26T17:51:34.422Z', 1553622694],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonOrNull } from '../../../lib/json-or-null.ts';
+import { jsonOrNull } from '../../../lib/untrusted.ts';
 import type { Upstream } from '../../../upstream/client/http.ts';
 import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts';
 

@@ -2,7 +2,7 @@ import type { NWCClient } from '@getalby/sdk/nwc';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../../errors.ts';
 import { nowSeconds, systemClock } from '../../../lib/clock.ts';
-import { orAborted } from '../../../lib/or-aborted.ts';
+import { orAborted } from '../../../lib/tasks.ts';
 import { withinDeadline } from '../../../upstream/client/deadline.ts';
 import { ExchangeFailed } from '../../../upstream/client/failure.ts';
 import { invoiceText, nodeKeyText, type Receiver, TooMuchPower } from './receiver.ts';

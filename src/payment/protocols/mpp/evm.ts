@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
-import { own } from '../../../lib/own-property.ts';
-import { pathAndQuery } from '../../../lib/request-target.ts';
+import { own } from '../../../lib/untrusted.ts';
+import { pathAndQuery } from '../../../lib/url.ts';
 import { type ChallengeSecrets, paymentLines, twoPayments } from '../../http-auth.ts';
 import { type Credential, createHint, type PreparedProtocol, type RequestMessage } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';

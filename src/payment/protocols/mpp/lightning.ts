@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { own } from '../../../lib/own-property.ts';
 import { MSAT_PER_SAT } from '../../../lib/units.ts';
+import { own } from '../../../lib/untrusted.ts';
 import { type ChallengeSecrets, LATE_SECONDS } from '../../http-auth.ts';
 import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import { listedPath } from '../../../catalogue/paths.ts';
 import { BadParameter } from '../../../errors.ts';
-import { pathAndQuery } from '../../../lib/request-target.ts';
+import { pathAndQuery } from '../../../lib/url.ts';
 import {
   type Credential,
   createHint,

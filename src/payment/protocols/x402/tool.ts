@@ -1,6 +1,6 @@
 import type { PaymentRequired } from '@x402/core/types';
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
-import { own } from '../../../lib/own-property.ts';
+import { own } from '../../../lib/untrusted.ts';
 import type { SoldTool, ToolDemand, ToolProtocol } from '../../protocol.ts';
 import { toolBazaarExtension } from './bazaar.ts';
 import { decodePayment, encodeHeader, IDENTIFIER_EXTENSION } from './http.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { clientKey, keysOf, siteKey } from '../../../../src/lib/limits/client-key.ts';
+import { clientKey, keysOf, siteKey } from '../../../../src/lib/limits/client.ts';
 
 describe('clientKey', () => {
   it.each([

@@ -1,16 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { CLIENTS_PER_SITE } from '../../../../src/lib/limits/client-key.ts';
+import { CLIENTS_PER_SITE } from '../../../../src/lib/limits/client.ts';
 import {
   type ClientWindows,
   countClient,
   countSharedClient,
-  openClientWindows,
-} from '../../../../src/lib/limits/client-limit.ts';
-import {
   createMinuteWindows,
   type MinuteWindows,
+  openClientWindows,
   type SharedWindows,
-} from '../../../../src/lib/limits/minute-windows.ts';
+} from '../../../../src/lib/limits/windows.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 const network = (n: number) => `2001:db8:7:${n.toString(16)}::/64`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ClientTurns, createClientTurns, TurnRefused } from '../../../../src/lib/limits/client-turns.ts';
+import { type ClientTurns, createClientTurns, TurnRefused } from '../../../../src/lib/limits/shares.ts';
 
 const forever = new AbortController().signal;
 /** Lets everything that can go on do so. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createFairMinute } from '../../../../src/lib/limits/fair-minute.ts';
-import { createFairStock } from '../../../../src/lib/limits/fair-stock.ts';
+import { createFairMinute, createFairStock } from '../../../../src/lib/limits/shares.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 /** Takes one at a time, in turns, until none of these clients gets any more; returns how many each has. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMinuteWindows } from '../../../../src/lib/limits/minute-windows.ts';
-import { type Take, takeAll } from '../../../../src/lib/limits/take-all.ts';
+import { createMinuteWindows, type Take, takeAll } from '../../../../src/lib/limits/windows.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 const clock = createManualClock(0);

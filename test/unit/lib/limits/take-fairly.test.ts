@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { takeFairly } from '../../../../src/lib/limits/take-fairly.ts';
+import { takeFairly } from '../../../../src/lib/limits/shares.ts';
 
 interface Waiting {
   readonly client: string;

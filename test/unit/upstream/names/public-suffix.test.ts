@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseHostName } from '../../../../src/lib/host-name.ts';
-import { isListedTld, registrableDomain } from '../../../../src/upstream/names/public-suffix.ts';
+import { isListedTld, parseHostName, registrableDomain } from '../../../../src/lib/url.ts';
 
 test.each([
   ['example.com', 'example.com'],

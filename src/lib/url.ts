@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url';
+import { getDomain, parse } from 'tldts';
 
 /** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters of text. */
 const MAX_NAME = 253;
@@ -32,4 +33,24 @@ export function parseHostName(text: string): { name: string } | { fault: string 
   if (labels.length < 2) return { fault: 'a name with at least one dot' };
   if (SPECIAL_USE.test(name)) return { fault: 'a special-use name, which the public DNS does not hold' };
   return { name };
+}
+
+/** Path and query of a raw request target, byte for byte; an absolute-form target is reduced to them. Null when it has no path. */
+export function pathAndQuery(target: string): string | null {
+  const start = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2);
+  return start < 0 ? null : target.slice(start);
+}
+
+/**
+ * The part of a host name that is registered with a registry, or null when there is none (`co.uk` itself).
+ * It uses the ICANN section of the Public Suffix List (https://publicsuffix.org) only. Names in the private section, such as `github.io`, are
+ * ordinary domains to the registry that we ask. The list comes with the library. A top-level domain that is not on it counts as a suffix.
+ */
+export function registrableDomain(hostName: string): string | null {
+  return getDomain(hostName, { allowPrivateDomains: false });
+}
+
+/** Whether the list has rules for a top-level domain. One that is newer than the library is not on it. */
+export function isListedTld(tld: string): boolean {
+  return parse(`name.${tld}`, { allowPrivateDomains: false }).isIcann === true;
 }

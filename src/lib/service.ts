@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 /** The chain as people know it. */
 export interface NamedChain {
   readonly name: string;
@@ -9,3 +11,10 @@ export interface NamedChain {
 export function chainTitle({ name, isPlayMoney }: NamedChain): string {
   return isPlayMoney ? `${name} (demo, play money)` : name;
 }
+
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+/** The version of this service, from package.json. Outgoing requests and `initialize` of MCP name it. The interface's documents have one of their own. */
+export const SERVICE_VERSION: string = manifest.version;

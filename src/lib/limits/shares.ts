@@ -1,5 +1,66 @@
-import { siteKey } from './client-key.ts';
-import { createFairStock } from './fair-stock.ts';
+import type { Clock } from '../clock.ts';
+import { keysOf, siteKey } from './client.ts';
+import { WINDOW_MS } from './windows.ts';
+
+/** A limited stock that is shared among clients, such as places in a queue or bytes of a store. */
+export interface FairStock {
+  /**
+   * Takes an amount for a client. Takes nothing and returns false when the client would hold more than is left for all others.
+   * `spared` is a part of the rest that this client may not take: a reserve for others.
+   */
+  take(client: string, amount?: number, spared?: number): boolean;
+  /** Gives back an amount that was taken. */
+  give(client: string, amount?: number): void;
+  /** The part that no client holds. */
+  free(): number;
+  /** What a client holds. */
+  held(client: string): number;
+  /** Gives back everything. */
+  clear(): void;
+}
+
+/**
+ * Shares a stock so that every new client finds something: a client gets more only while it holds no more than is left.
+ * One greedy client gets half of the stock, n of them get 1/(n+1) each, and the same amount is left for the next
+ * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1).
+ * The rule holds for an IPv6 client twice: for its /64, and for all clients of its /48 together. The total may change with time. Held amounts are
+ * then not taken back, and no more is given until they are within the total again.
+ */
+export function createFairStock(total: number | (() => number)): FairStock {
+  const size = typeof total === 'number' ? () => total : total;
+  const holdings = new Map<string, number>();
+  let taken = 0;
+
+  const held = (key: string): number => holdings.get(key) ?? 0;
+
+  function add(key: string, amount: number): void {
+    const now = held(key) + amount;
+    if (now > 0) holdings.set(key, now);
+    else holdings.delete(key);
+  }
+
+  return {
+    take(client, amount = 1, spared = 0) {
+      const keys = keysOf(client);
+      const free = size() - taken - spared;
+      if (keys.some((key) => held(key) + amount > free)) return false;
+      taken += amount;
+      for (const key of keys) add(key, amount);
+      return true;
+    },
+    give(client, amount = 1) {
+      const given = Math.min(amount, held(client));
+      taken -= given;
+      for (const key of keysOf(client)) add(key, -given);
+    },
+    free: () => Math.max(0, size() - taken),
+    held,
+    clear() {
+      holdings.clear();
+      taken = 0;
+    },
+  };
+}
 
 interface TurnLimits {
   /** Tasks that run at the same time. */
@@ -133,4 +194,57 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
       }
     },
   };
+}
+
+/** A limit of events a minute that clients share. */
+interface FairMinute {
+  /** Counts an event of a client and returns 0. Or counts nothing and returns the seconds until the next minute begins, at least 1. */
+  take(client: string): number;
+}
+
+/**
+ * Allows at most `total` events a minute, shared as a fair stock that is refilled when the minute ends. The minute is the same for all clients. It
+ * begins with the first event after the last minute. A client, or an IPv6 /48, gets at most `most`; without this each client could take half of the
+ * rest, and the eighth would find none. The counts are in memory, bounded by `total`, and lost at a restart.
+ */
+export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
+  const stock = createFairStock(total);
+  let endsAtMs = Number.NEGATIVE_INFINITY;
+
+  return {
+    take(client) {
+      const now = clock.nowMs();
+      if (now >= endsAtMs) {
+        stock.clear();
+        endsAtMs = now + WINDOW_MS;
+      }
+      const mayTake = keysOf(client).every((key) => stock.held(key) < most);
+      return mayTake && stock.take(client) ? 0 : Math.max(1, Math.ceil((endsAtMs - now) / 1000));
+    },
+  };
+}
+
+/**
+ * The first `most` waiting items, round robin: one item of each site in a round, sites in the order of their oldest item, and the networks of a site
+ * in the same way. A client with many waiting items gets no more turns than a client with one.
+ * `waiting` is in the order of arrival.
+ */
+export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {
+  if (waiting.length <= most) return [...waiting];
+  const siteOf = (one: T): string => siteKey(clientOf(one)) ?? clientOf(one);
+  const sites = groupBy(waiting, siteOf).map((ofSite) => inTurns(groupBy(ofSite, clientOf)));
+  return inTurns(sites).slice(0, most);
+}
+
+function groupBy<T>(waiting: readonly T[], keyOf: (one: T) => string): T[][] {
+  return [...Map.groupBy(waiting, keyOf).values()];
+}
+
+/** The first of each queue, then the second of each, to the end. */
+function inTurns<T>(queues: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...queues.map(({ length }) => length));
+  const rounds = Array.from({ length: longest }, (_, round) =>
+    queues.flatMap((queue) => queue.slice(round, round + 1)),
+  );
+  return rounds.flat();
 }

@@ -1,0 +1,167 @@
+import type { Clock } from '../clock.ts';
+import { setNewest } from '../set-newest.ts';
+import { CLIENTS_PER_SITE, siteKey } from './client.ts';
+
+export const WINDOW_MS = 60_000;
+/** The most clients, some 2 MB. When more clients come in one minute, the oldest window is dropped. */
+export const MAX_CLIENTS = 10_000;
+
+interface Window {
+  count: number;
+  endsAtMs: number;
+}
+
+/** A client's count in its minute. `resetSeconds` is the time until the minute ends, rounded up. */
+export interface Counted {
+  readonly count: number;
+  readonly resetSeconds: number;
+}
+
+/** Counts events of clients, each in its own minute that begins with the first. */
+export interface MinuteWindows {
+  /** Counts one more. */
+  count(client: string): Counted;
+  /** Takes back one counted event that did not happen. Does nothing when the minute has ended. */
+  takeBack(client: string): void;
+}
+
+/** Windows that can also be read. */
+export interface ReadableWindows extends MinuteWindows {
+  /** A client's count, without counting. It is 0, with 0 seconds, when its minute has ended or it was never counted. */
+  read(client: string): Counted;
+}
+
+/** Windows that may be counted on another machine. Methods reject when it does not answer. */
+export interface SharedWindows {
+  count(client: string): Counted | Promise<Counted>;
+  takeBack(client: string): void | Promise<void>;
+}
+
+/** Opens the windows of a name. All that are opened under one name in one place share their counts. */
+export type OpenWindows = (name: string) => SharedWindows;
+
+/** Windows in one bounded Map in memory; the counts are lost at a restart. `windowMs` is for limits over another time than a minute. */
+export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
+  // Insertion order is the order in which windows began.
+  const windows = new Map<string, Window>();
+
+  function currentWindow(client: string, now: number): Window {
+    const known = windows.get(client);
+    if (known && known.endsAtMs > now) return known;
+    const fresh = { count: 0, endsAtMs: now + windowMs };
+    setNewest(windows, client, fresh, maxClients);
+    return fresh;
+  }
+
+  return {
+    count(client) {
+      const now = clock.nowMs();
+      const window = currentWindow(client, now);
+      window.count += 1;
+      return counted(window, now);
+    },
+    takeBack(client) {
+      const window = windows.get(client);
+      if (window && window.endsAtMs > clock.nowMs() && window.count > 0) window.count -= 1;
+    },
+    read(client) {
+      const now = clock.nowMs();
+      const window = windows.get(client);
+      return window && window.endsAtMs > now ? counted(window, now) : { count: 0, resetSeconds: 0 };
+    },
+  };
+}
+
+function counted({ count, endsAtMs }: Window, now: number): Counted {
+  return { count, resetSeconds: Math.ceil((endsAtMs - now) / 1000) };
+}
+
+/**
+ * Two sets of windows, one by client and one by site. Each set is bounded and forgets its oldest window. In a shared set, many clients of one site
+ * would evict the site's window.
+ */
+export interface ClientWindows<W> {
+  readonly clients: W;
+  readonly sites: W;
+}
+
+/** A client's state after a call, for the limit that it reaches first: its own or its site's. */
+export interface Standing {
+  readonly of: 'client' | 'site';
+  readonly limit: number;
+  /** How many more calls fit into the limit; below 0 when this one did not. */
+  readonly left: number;
+  /** When the count begins anew, in whole seconds. */
+  readonly resetSeconds: number;
+}
+
+/** Opens both windows of a name. */
+export function openClientWindows<W>(open: (name: string) => W, name: string): ClientWindows<W> {
+  return { clients: open(name), sites: open(`${name} of sites`) };
+}
+
+/** Counts a call for a client and for its site. A client over its own limit is not counted for its site, so that its neighbours lose nothing. */
+export function countClient(perClient: number, windows: ClientWindows<MinuteWindows>, client: string): Standing {
+  const own = standing('client', perClient, windows.clients.count(client));
+  const site = own.left < 0 ? null : siteKey(client);
+  return site === null ? own : nearer(own, standing('site', perClient * CLIENTS_PER_SITE, windows.sites.count(site)));
+}
+
+/** Like `countClient`, for windows that may be on another machine. Rejects when that machine does not answer. */
+export async function countSharedClient(
+  perClient: number,
+  windows: ClientWindows<SharedWindows>,
+  client: string,
+): Promise<Standing> {
+  const own = standing('client', perClient, await windows.clients.count(client));
+  const site = own.left < 0 ? null : siteKey(client);
+  if (site === null) return own;
+  return nearer(own, standing('site', perClient * CLIENTS_PER_SITE, await windows.sites.count(site)));
+}
+
+function standing(of: Standing['of'], limit: number, { count, resetSeconds }: Counted): Standing {
+  return { of, limit, left: limit - count, resetSeconds };
+}
+
+/** The limit with fewer calls left; of two equal ones, the one that lasts longer. */
+function nearer(own: Standing, site: Standing): Standing {
+  const isAlike = site.left === own.left;
+  return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;
+}
+
+/** One of the limits that an event counts under. */
+export interface Take {
+  readonly windows: ReadableWindows;
+  readonly key: string;
+  /** 0 is off. */
+  readonly limit: number;
+  /** The error of an event beyond the limit. */
+  refusal(resetSeconds: number): Error;
+}
+
+/** The limits of a client, and of its site where it has one. `limit` is a client's. */
+export function clientTakes(
+  { clients, sites }: ClientWindows<ReadableWindows>,
+  client: string,
+  limit: number,
+  refusal: Take['refusal'],
+): readonly Take[] {
+  const own: Take = { windows: clients, key: client, limit, refusal };
+  const site = siteKey(client);
+  return site === null ? [own] : [own, { windows: sites, key: site, limit: limit * CLIENTS_PER_SITE, refusal }];
+}
+
+/**
+ * Counts one event under all of these limits, and returns a function that takes it back because it did not happen. Throws the refusal of the first limit
+ * that is reached; then nothing is counted.
+ */
+export function takeAll(takes: readonly Take[]): () => void {
+  for (const { windows, key, limit, refusal } of takes) {
+    const { count, resetSeconds } = windows.read(key);
+    if (limit > 0 && count >= limit) throw refusal(resetSeconds);
+  }
+  for (const { windows, key } of takes) windows.count(key);
+  return () => {
+    for (const { windows, key } of takes) windows.takeBack(key);
+  };
+}

@@ -1,0 +1,116 @@
+import type { Clock } from './clock.ts';
+
+interface Flight<T> {
+  readonly result: Promise<T>;
+  readonly control: AbortController;
+  waiters: number;
+}
+
+/**
+ * Runs one task for all callers that ask for the same key at the same time. When it fails, it fails for all of them.
+ * A caller's abort does not affect the others: the task is aborted only when the last caller has aborted.
+ */
+export function createSingleFlight<T, K = string>() {
+  const flights = new Map<K, Flight<T>>();
+
+  function start(key: K, task: (signal: AbortSignal) => Promise<T>): Flight<T> {
+    const control = new AbortController();
+    const flight: Flight<T> = {
+      control,
+      waiters: 0,
+      result: task(control.signal).finally(() => {
+        if (flights.get(key) === flight) flights.delete(key);
+      }),
+    };
+    flights.set(key, flight);
+    return flight;
+  }
+
+  return async (key: K, signal: AbortSignal | undefined, task: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    signal?.throwIfAborted();
+    const flight = flights.get(key) ?? start(key, task);
+    flight.waiters += 1;
+    try {
+      return await (signal ? orAborted(flight.result, signal) : flight.result);
+    } finally {
+      flight.waiters -= 1;
+      if (flight.waiters === 0 && flights.get(key) === flight) {
+        // No caller may join a task that is being aborted.
+        flights.delete(key);
+        flight.control.abort(signal?.reason);
+      }
+    }
+  };
+}
+
+/**
+ * Shares a costly reading: callers that ask while one is under way, or within `keptMs` of its start, get its result or its failure.
+ * So it is made at most once in that time, and never twice at once.
+ */
+export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {
+  let last: { readonly result: Promise<T>; readonly startedMs: number; isUnderWay: boolean } | null = null;
+
+  function begin(): Promise<T> {
+    const begun = { result: read(), startedMs: clock.nowMs(), isUnderWay: true };
+    const end = () => {
+      begun.isUnderWay = false;
+    };
+    begun.result.then(end, end);
+    last = begun;
+    return begun.result;
+  }
+
+  return () => {
+    // The absolute difference, so that a clock that was set back does not keep a reading for longer.
+    const isFresh = last && (last.isUnderWay || Math.abs(clock.nowMs() - last.startedMs) < keptMs);
+    return last && isFresh ? last.result : begin();
+  };
+}
+
+/** Collects the items of one event loop turn and sends them as one message. */
+export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
+  let waiting: T[] = [];
+  return (item) => {
+    waiting.push(item);
+    if (waiting.length > 1) return;
+    setImmediate(() => {
+      const items = waiting;
+      waiting = [];
+      send(items);
+    });
+  };
+}
+
+/** The promise, or a rejection with the signal's reason if it aborts first. The promise's later result is ignored. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise
+      .then(resolve, (error: unknown) => reject(signal.aborted ? signal.reason : error))
+      .finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** The reason for stopping the timer. Without a given reason an error with a stack would be created. */
+const SETTLED = 'settled';
+
+/** Settles as `asked` does, or rejects with `late` after `ms`. A later result is ignored, because newer results may have arrived since. */
+export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, late: () => Error): Promise<T> {
+  const timer = new AbortController();
+  const over = clock.sleep(ms, timer.signal).then(() => {
+    throw late();
+  });
+  try {
+    return await Promise.race([asked, over]);
+  } finally {
+    timer.abort(SETTLED);
+  }
+}
+
+/** Waits for every part. Then rejects with the first failure in the order of the parts. */
+export async function allTried(parts: readonly unknown[]): Promise<void> {
+  const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
+  if (failed) throw failed.reason;
+}

@@ -1,0 +1,102 @@
+/** Marks a property that cannot be read without running the value's own code. It is equal to no JSON value. */
+export const UNREADABLE: unique symbol = Symbol('unreadable');
+
+/**
+ * A value's own data property; undefined when there is none. It never reads a prototype and never runs an accessor.
+ * Use it to read untrusted objects, so that `constructor` and `__proto__` are ordinary data. Never throws.
+ */
+export function own(value: unknown, key: PropertyKey): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  try {
+    const property = Object.getOwnPropertyDescriptor(value, key);
+    return property && (Object.hasOwn(property, 'value') ? property.value : UNREADABLE);
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** All own keys of an object, symbols and non-enumerable ones included. Null for a value that is no object and for a proxy that throws. Never throws. */
+export function ownKeys(value: unknown): readonly PropertyKey[] | null {
+  if (typeof value !== 'object' || value === null) return null;
+  try {
+    return Reflect.ownKeys(value);
+  } catch {
+    return null;
+  }
+}
+
+/** The longest chain of references that is followed, and the most steps of one. */
+const MAX_HOPS = 5;
+const MAX_STEPS = 10;
+
+/** Resolves a reference within a JSON document. An external or circular one resolves to nothing. Nothing is fetched; never throws. */
+export function followReference(document: unknown, value: unknown): unknown {
+  let target = value;
+  for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
+    const reference = own(target, '$ref');
+    if (typeof reference !== 'string') return target;
+    if (!reference.startsWith('#/')) return undefined;
+    const steps = reference.slice(2).split('/').slice(0, MAX_STEPS);
+    target = steps.reduce<unknown>((at, step) => own(at, step.replaceAll('~1', '/').replaceAll('~0', '~')), document);
+  }
+  return undefined;
+}
+
+/** Characters that are read of a third party's text. That is enough for every field. */
+const READ_AT_MOST = 20_000;
+
+/** Control characters, and invisible or direction-changing ones (bidirectional marks, zero-width, tags, private use). */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
+const MARKUP = /<\/?[a-zA-Z!?][^<>]*>/g;
+
+/**
+ * A third party's text as one line of plain text of at most `max` UTF-16 units. Empty for a value that is no text.
+ * Markup is removed as a whole and no angle bracket remains, so that the text cannot become HTML where it is shown.
+ */
+export function plainText(value: unknown, max: number): string {
+  if (typeof value !== 'string') return '';
+  const line = value
+    .slice(0, READ_AT_MOST)
+    .toWellFormed()
+    .replace(/[\t\n\v\f\r]/g, ' ')
+    .replace(UNSEEN, '')
+    .replace(MARKUP, ' ')
+    .replace(/[<>]/g, ' ')
+    .replace(/ {2,}/g, ' ')
+    .trim();
+  return line.length <= max ? line : cut(line, max);
+}
+
+/** Shortens with an ellipsis, never inside a surrogate pair. */
+function cut(line: string, max: number): string {
+  const end = /[\uD800-\uDBFF]/.test(line.charAt(max - 2)) ? max - 2 : max - 1;
+  return `${line.slice(0, end).trimEnd()}…`;
+}
+
+/** Parses bytes of UTF-8 as JSON. Null when they are not JSON. */
+export function jsonOrNull(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** Text cut to a length, and whether anything was cut away. */
+export interface Clipped {
+  readonly text: string;
+  /** How many characters `text` has: Unicode code points, as JSON Schema counts them. */
+  readonly characters: number;
+  readonly truncated: boolean;
+}
+
+/** Cuts after `max` code points, never inside a surrogate pair. A lone surrogate becomes U+FFFD, because JSON parsers may refuse it. */
+export function clipText(text: string, max: number): Clipped {
+  let units = 0;
+  let characters = 0;
+  while (units < text.length && characters < max) {
+    units += (text.codePointAt(units) ?? 0) > 0xffff ? 2 : 1;
+    characters += 1;
+  }
+  return { text: text.slice(0, units).toWellFormed(), characters, truncated: units < text.length };
+}
