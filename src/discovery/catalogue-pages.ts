@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Upstream } from '../upstream/client/http.ts';
+import type { Upstream } from '../upstream/client/client.ts';
 
 /** The most items that Circle's catalogue returns per page. When a catalogue returns fewer, the next offset follows from what it returned. */
 const PAGE = 200;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../lib/clock.ts';
 import type { CatalogueStore } from '../store/ports/catalogue.ts';
-import type { Upstream } from '../upstream/client/http.ts';
+import type { Upstream } from '../upstream/client/client.ts';
 import type { Payable } from './accepts.ts';
 import { readCatalogueItem } from './catalogue-item.ts';
 import { readPages } from './catalogue-pages.ts';

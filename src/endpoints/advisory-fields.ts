@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SEVERITY_LABELS } from '../upstream/packages/cvss.ts';
+import { SEVERITY_LABELS } from '../upstream/packages/osv.ts';
 
 /** OSV's page of one advisory, with its text and references. */
 const PAGE = 'https://osv.dev/vulnerability/';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { BadParameter } from '../errors.ts';
 import { isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
-import { frankfurtDate } from '../upstream/rates/ecb-calendar.ts';
-import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/rates/fixing.ts';
+import { type DatedFixing, FIRST_FIXING, type Fixing, frankfurtDate } from '../upstream/rates/fixing.ts';
 import type { Missing } from './missing-field.ts';
 import type { Sources } from './sources.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { DNS_TYPES, type DnsType } from '../upstream/names/dns-records.ts';
+import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import { hostNameParam } from './host-name-param.ts';
 import type { Sources } from './sources.ts';
 

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { isListedTld, registrableDomain } from '../lib/url.ts';
-import type { RdapAnswer } from '../upstream/names/rdap.ts';
+import type { RdapAnswer } from '../upstream/domains/rdap.ts';
 import { atField } from './chain-fields.ts';
 import { hostNameParam } from './host-name-param.ts';
 import type { Sources } from './sources.ts';

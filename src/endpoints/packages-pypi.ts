@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { normalisePypiName } from '../upstream/packages/package-names.ts';
+import { normalisePypiName } from '../upstream/packages/ecosystems.ts';
 import { releaseAdvisory } from './advisory-fields.ts';
 import { atField } from './chain-fields.ts';
 import { missingField } from './missing-field.ts';

@@ -3,8 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { BadParameter, NotFound, type ParameterError } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../upstream/packages/ecosystems.ts';
-import { MAX_VERSIONS } from '../upstream/packages/osv-advisories.ts';
-import type { OsvQuestion } from '../upstream/packages/osv-question.ts';
+import { MAX_VERSIONS, type OsvQuestion } from '../upstream/packages/osv.ts';
 import {
   advisoryNames,
   advisoryUrl,

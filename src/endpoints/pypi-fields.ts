@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_FILES } from '../upstream/packages/pypi-files.ts';
+import { MAX_FILES } from '../upstream/packages/pypi.ts';
 
 const count = z.int().nonnegative();
 

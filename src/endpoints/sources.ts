@@ -4,12 +4,12 @@ import type { NamedChain } from '../lib/service.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { ChainReads } from '../store/chain/reads.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';
-import type { Dns } from '../upstream/names/doh.ts';
-import type { Rdap } from '../upstream/names/rdap.ts';
+import type { Dns } from '../upstream/domains/dns.ts';
+import type { Rdap } from '../upstream/domains/rdap.ts';
 import type { PackageSources } from '../upstream/packages/packages-sources.ts';
 import type { FixingSource } from '../upstream/rates/fixing.ts';
 import type { Web } from '../upstream/web/web.ts';
-import type { Wiki } from '../upstream/wiki/wikipedia.ts';
+import type { Wiki } from '../upstream/wikipedia.ts';
 import type { CollectedSettings } from './collected-settings.ts';
 
 /** Everything that endpoints may read from. Each `run` takes the members that it needs. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Reached, TlsFacts } from '../upstream/guard/progress.ts';
+import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
 
 const DAY_SECONDS = 86_400;

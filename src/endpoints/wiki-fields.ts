@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { NotFound } from '../errors.ts';
-import { MAX_MEANINGS } from '../upstream/wiki/disambiguation.ts';
-import { WIKI_EDITIONS } from '../upstream/wiki/wiki-editions.ts';
-import type { WikiPage } from '../upstream/wiki/wikipedia.ts';
+import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
 import { gatherParts } from './optional-parts.ts';
 import type { Sources } from './sources.ts';
 

@@ -1,9 +1,8 @@
 import type { WebConfig } from '../config/web.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SERVICE_VERSION } from '../lib/service.ts';
-import { createUpstreams, type UpstreamLog } from './client/http.ts';
-import { hostOf } from './guard/guard.ts';
-import { createResolve } from './guard/resolve.ts';
+import { createUpstreams, type UpstreamLog } from './client/client.ts';
+import { createResolve, hostOf } from './guard/guard.ts';
 import { createPageReader } from './web/page-reader.ts';
 import { createWeb } from './web/web.ts';
 

@@ -27,7 +27,7 @@ import type { ChannelStore } from '../store/ports/channels.ts';
 import type { SettledReads } from '../store/ports/settled.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
-import type { Upstreams } from '../upstream/client/http.ts';
+import type { Upstreams } from '../upstream/client/client.ts';
 
 /** Everything that a rail may need. Each rail declares which part it needs. */
 export interface RailKit {

@@ -9,7 +9,7 @@ import { createHttpFacilitator } from '../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../src/payment/usdc/facilitator-settler.ts';
 import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
 import { createGatewayClient, createGatewayEvidence } from '../../src/payment/usdc/gateway-client.ts';
-import { createUpstreams } from '../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../src/upstream/client/client.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';

@@ -4,7 +4,7 @@ import { webCheck } from '../../src/endpoints/web-check.ts';
 import { webExtract } from '../../src/endpoints/web-extract.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createUpstreams, type Upstreams } from '../../src/upstream/client/client.ts';
 import { createPageReader } from '../../src/upstream/web/page-reader.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
 import { countRunningTime } from '../support/running-time.ts';

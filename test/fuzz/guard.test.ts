@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { DialOptions } from '../../src/upstream/guard/dial.ts';
-import { createResolve, type Resolve } from '../../src/upstream/guard/resolve.ts';
-import { visit } from '../../src/upstream/guard/visit.ts';
+import { visit } from '../../src/upstream/guard/follow.ts';
+import { createResolve, type Resolve } from '../../src/upstream/guard/guard.ts';
 import { type NameServer, startNameServer } from '../support/upstream/name-server.ts';
 import { ADDRESSES, CLOSED_NAMES, GOOD, REFUSED_FORMS } from './guard-vectors.ts';
 

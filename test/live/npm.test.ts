@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams } from '../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../src/upstream/client/client.ts';
 import { createPackageSources } from '../../src/upstream/packages/packages-sources.ts';
 
 /**

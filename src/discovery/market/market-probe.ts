@@ -1,6 +1,10 @@
 import { NotFound } from '../../errors.ts';
-import { askThirdParty, type ThirdPartyAnswer, type ThirdPartyOptions } from '../../upstream/guard/ask-third-party.ts';
-import { MAX_REDIRECTS } from '../../upstream/guard/follow.ts';
+import {
+  askThirdParty,
+  MAX_REDIRECTS,
+  type ThirdPartyAnswer,
+  type ThirdPartyOptions,
+} from '../../upstream/guard/follow.ts';
 import { hostOf } from '../../upstream/guard/guard.ts';
 import type { Payable, Terms } from '../accepts.ts';
 import { describeChallenge } from '../describe-challenge.ts';

@@ -1,9 +1,8 @@
 import { BadParameter, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
-import { createLimiter, LimiterFull } from '../../upstream/client/limiter.ts';
+import { createHostLimit, createLimiter, LimiterFull } from '../../upstream/client/limiter.ts';
 import { requirePublicUrl } from '../../upstream/guard/guard.ts';
-import { createHostLimit } from '../../upstream/guard/host-limit.ts';
 import { placeOf, readListedUrl } from '../listed-url.ts';
 import { completeDescription } from '../read-origin.ts';
 import { createMarketCopy, type KnownListing, type MarketCopy, readStored } from './market-copy.ts';

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
-import { withinDeadline } from '../../upstream/client/deadline.ts';
-import { ExchangeFailed } from '../../upstream/client/failure.ts';
+import { ExchangeFailed, withinDeadline } from '../../upstream/client/failure.ts';
 import { clientGone } from '../run-endpoint.ts';
 import type { Binding } from './binding.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';

@@ -1,6 +1,6 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { withinDeadline } from '../../upstream/client/deadline.ts';
+import { withinDeadline } from '../../upstream/client/failure.ts';
 import { createBackOff, type Receiver, TooMuchPower } from './nodes/receiver.ts';
 
 /** The needed levels of a pino-like logger. */

@@ -5,7 +5,7 @@ import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
-import type { RateSource } from '../../upstream/rates/exchanges.ts';
+import type { RateSource } from '../../upstream/rates/bitcoin.ts';
 import type { Quote } from '../protocol.ts';
 import { clientGone, runEndpoint } from '../run-endpoint.ts';
 import type { RequestBinding } from './binding.ts';

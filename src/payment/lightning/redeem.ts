@@ -4,7 +4,7 @@ import { AppError, Unavailable } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/untrusted.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/proofs.ts';
-import type { RateSource } from '../../upstream/rates/exchanges.ts';
+import type { RateSource } from '../../upstream/rates/bitcoin.ts';
 import type { Sold } from '../call.ts';
 import type { AnsweredChallenge, Credential, ProtocolName, QuotedInvoice, Receipt } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';

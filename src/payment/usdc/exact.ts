@@ -5,7 +5,7 @@ import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
-import type { Upstreams } from '../../upstream/client/http.ts';
+import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Asker, Look, OpenRail, PurchaseRail, RailInfo } from '../rail.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';

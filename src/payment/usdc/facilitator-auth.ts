@@ -4,7 +4,7 @@ import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { addressOf, keccak256, signRecoverable } from '../../lib/secp256k1.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
-import type { Upstream } from '../../upstream/client/http.ts';
+import type { Upstream } from '../../upstream/client/client.ts';
 import {
   type FacilitatorClient,
   readReply,

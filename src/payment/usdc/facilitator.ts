@@ -2,7 +2,7 @@ import type { FacilitatorConfig } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
 import { bytesToHex } from '../../lib/hex.ts';
-import type { Upstream } from '../../upstream/client/http.ts';
+import type { Upstream } from '../../upstream/client/client.ts';
 import type { Authorization, RailProbe } from '../settler.ts';
 import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
 

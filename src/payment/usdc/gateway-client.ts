@@ -6,7 +6,7 @@ import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/transfers.ts';
-import type { Upstream } from '../../upstream/client/http.ts';
+import type { Upstream } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
 import {
   type Authorization,

@@ -1,5 +1,8 @@
+import { AppError, UpstreamFailed } from '../../errors.ts';
+import { orAborted } from '../../lib/tasks.ts';
+
 /** The step at which an exchange failed. Only before a status is it certain that the server has not begun to answer. */
-export type FailedAt = 'connecting' | 'answering' | 'reading';
+type FailedAt = 'connecting' | 'answering' | 'reading';
 
 /**
  * Why an exchange gave no usable answer. The message may be published: it holds no address, no path and no library's message.
@@ -88,4 +91,47 @@ function isCertificateFault(code: string): boolean {
 /** A handshake that OpenSSL gave up: no common protocol, an alert, or an answer that is no TLS. */
 function isHandshakeFault(code: string): boolean {
   return code === 'EPROTO' || code.startsWith('ERR_SSL_');
+}
+
+/** Node fires a timer at once when it is set further away than this. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Runs `task` with a signal that aborts after `timeoutMs` or when the caller's signal does. Settles by then, even if the task ignores the signal.
+ * Rejects with the caller's own reason after its abort, and with ExchangeFailed after the deadline.
+ */
+export async function withinDeadline<T>(
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  task: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const control = new AbortController();
+  const expire = () => control.abort(new ExchangeFailed('answering', 'timed out'));
+  const timer = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+  const onAbort = () => control.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await orAborted(task(control.signal), control.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/**
+ * The result of the first attempt that succeeds, tried in order. When all fail, throws one UpstreamFailed that names each failure.
+ * Only named failures lead to the next attempt. An abort or a bug is thrown at once.
+ */
+export async function firstToAnswer<T>(what: string, attempts: readonly (() => Promise<T>)[]): Promise<T> {
+  const failures: string[] = [];
+  for (const attempt of attempts) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof AppError) || error.status < 500) throw error;
+      failures.push(error.message);
+    }
+  }
+  throw new UpstreamFailed(what, failures.join('; '));
 }

@@ -1,14 +1,11 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { describeFailure, ExchangeFailed, moreTelling } from '../client/failure.ts';
-import { hostOf, requirePublicAddresses, requirePublicUrl } from './guard.ts';
-import { opened } from './opened.ts';
-import type { Progress, TlsFacts } from './progress.ts';
-import type { Resolve } from './resolve.ts';
-import { secure } from './secure.ts';
+import { hostOf, type Resolve, requirePublicAddresses, requirePublicUrl } from './guard.ts';
 
 /** Addresses for host names in tests and demonstrations, instead of DNS and its check. Never in production. */
-export type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
+type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
 /** How third parties' URLs are connected to. */
 export interface DialOptions {
@@ -32,7 +29,7 @@ export interface Phases {
 }
 
 /** An open connection to a public address. */
-export interface Dialled {
+interface Dialled {
   readonly socket: Socket;
   readonly phases: Phases;
   readonly tls: TlsFacts | null;
@@ -102,4 +99,195 @@ function connectOne(host: string, port: number, signal: AbortSignal): Promise<So
     clearTimeout(timer);
     clearImmediate(late);
   });
+}
+
+interface SecureOptions {
+  readonly host: string;
+  /** For tests only: their own certificate authority. */
+  readonly ca?: string | undefined;
+  readonly progress?: Progress | undefined;
+}
+
+/** Texts of a certificate are cut to this length. */
+const MAX_NAME = 200;
+
+/**
+ * The TLS connection over an open one, or ExchangeFailed. Node is told not to refuse a bad certificate, because it would destroy the socket before the
+ * certificate can be read, and a monitor wants to know when it expired. So the refusal is here: no byte is sent to a server that Node did not authorize.
+ */
+async function secure(
+  raw: Socket,
+  { host, ca, progress }: SecureOptions,
+  signal: AbortSignal,
+): Promise<{ socket: TLSSocket; tls: TlsFacts }> {
+  const socket = connectTls({
+    socket: raw,
+    // RFC 6066 allows no address as server name. The certificate is checked against `host` in both cases.
+    host,
+    ...(isIP(host) === 0 && { servername: host }),
+    ALPNProtocols: ['http/1.1'],
+    rejectUnauthorized: false,
+    ...(ca !== undefined && { ca }),
+  });
+  await opened(socket, 'secureConnect', signal);
+  const tls = factsOf(socket);
+  const fault = faultOf(socket);
+  progress?.secured(tls, fault);
+  if (fault === null) return { socket, tls };
+  socket.destroy();
+  throw new ExchangeFailed('connecting', `its TLS certificate is not valid (${fault})`);
+}
+
+/** Why Node did not authorize the server: OpenSSL's name of the fault, or null for one that is authorized. */
+function faultOf(socket: TLSSocket): string | null {
+  if (socket.authorized) return null;
+  // Node has the code here, where its types say an error.
+  const fault: unknown = socket.authorizationError;
+  return typeof fault === 'string' && /^[A-Z_]+$/.test(fault) ? fault : 'CERT_UNTRUSTED';
+}
+
+interface Name {
+  readonly O?: string | string[];
+  readonly CN?: string | string[];
+}
+
+function factsOf(socket: TLSSocket): TlsFacts {
+  const certificate = socket.getPeerCertificate();
+  const issuer: Name = certificate.issuer ?? {};
+  const subject: Name = certificate.subject ?? {};
+  return {
+    protocol: socket.getProtocol() ?? 'unknown',
+    issuer: first(issuer.O) ?? first(issuer.CN) ?? null,
+    subject: first(subject.CN) ?? first(subject.O) ?? null,
+    validFrom: seconds(certificate.valid_from),
+    validTo: seconds(certificate.valid_to),
+  };
+}
+
+function first(value: string | string[] | undefined): string | undefined {
+  return (Array.isArray(value) ? value[0] : value)?.slice(0, MAX_NAME).toWellFormed();
+}
+
+function seconds(date: string): number | null {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? null : Math.floor(ms / 1000);
+}
+
+/** Waits for the socket's event. An error, a close or an abort before it destroys the socket. Rejects with ExchangeFailed or the signal's reason. */
+function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => socket.destroy(signal.reason);
+    const onError = (error: Error) => fail(signal.aborted ? signal.reason : describeFailure(error, false));
+    const onClose = () => fail(new ExchangeFailed('connecting', 'the connection was lost'));
+    const settle = () => {
+      signal.removeEventListener('abort', onAbort);
+      socket.off('error', onError).off('close', onClose);
+      // Without a listener an error would end the process. The caller adds its own.
+      socket.on('error', () => undefined);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      reject(error);
+    };
+    socket.once(event, () => {
+      settle();
+      resolve(socket);
+    });
+    socket.once('error', onError).once('close', onClose);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/** The steps of one hop, in their order. `request` lasts from the request to the headers of its answer. */
+type Phase = 'dns' | 'connect' | 'tls' | 'request';
+
+/** One redirect that was followed. */
+export interface Hop {
+  readonly url: string;
+  readonly status: number;
+  readonly latencyMs: number;
+}
+
+/** Facts about the server's TLS. Texts are the server's own, cut to a length. */
+export interface TlsFacts {
+  readonly protocol: string;
+  readonly issuer: string | null;
+  readonly subject: string | null;
+  /** Unix seconds. */
+  readonly validFrom: number | null;
+  /** Unix seconds. */
+  readonly validTo: number | null;
+}
+
+/** What a visit reached before it failed. */
+export interface Reached {
+  /** The hop that failed. */
+  readonly url: string;
+  /** The step during which it failed; null when it failed between two hops. */
+  readonly phase: Phase | null;
+  /** Milliseconds of each step of that hop; the last one until the failure, null for one that was not reached or not needed. */
+  readonly phaseMs: Readonly<Record<Phase, number | null>>;
+  readonly hops: readonly Hop[];
+  /** Since the first look-up, redirects included. */
+  readonly totalMs: number;
+  readonly tls: TlsFacts | null;
+  /** OpenSSL's name of what is wrong with the certificate; null when nothing is, or when it was not seen. */
+  readonly certificateFault: string | null;
+}
+
+/**
+ * Notes how far a visit gets. A visit that runs out of time is abandoned at the deadline and can say nothing any more, so it says it while it goes on.
+ */
+export interface Progress {
+  /** A hop begins; facts about the hop before it are dropped. */
+  startHop(url: string): void;
+  enter(phase: Phase): void;
+  /** The hop has answered. */
+  answered(): void;
+  followed(hop: Hop): void;
+  secured(tls: TlsFacts, certificateFault: string | null): void;
+  /** What was reached by now. */
+  reached(): Reached;
+}
+
+export function createProgress(start: string): Progress {
+  let startedMs: number | null = null;
+  const hops: Hop[] = [];
+  let url = start;
+  let entered: { phase: Phase; atMs: number }[] = [];
+  let answeredMs: number | null = null;
+  let tls: TlsFacts | null = null;
+  let certificateFault: string | null = null;
+  return {
+    startHop(next) {
+      url = next;
+      startedMs ??= performance.now();
+      entered = [];
+      answeredMs = null;
+      tls = null;
+      certificateFault = null;
+    },
+    enter(phase) {
+      entered.push({ phase, atMs: performance.now() });
+    },
+    answered() {
+      answeredMs = performance.now();
+    },
+    followed(hop) {
+      hops.push(hop);
+    },
+    secured(facts, fault) {
+      tls = facts;
+      certificateFault = fault;
+    },
+    reached() {
+      const nowMs = performance.now();
+      const phaseMs: Record<Phase, number | null> = { dns: null, connect: null, tls: null, request: null };
+      for (const [index, { phase, atMs }] of entered.entries())
+        phaseMs[phase] = (entered[index + 1]?.atMs ?? answeredMs ?? nowMs) - atMs;
+      const phase = answeredMs === null ? (entered.at(-1)?.phase ?? null) : null;
+      return { url, phase, phaseMs, hops: [...hops], totalMs: nowMs - (startedMs ?? nowMs), tls, certificateFault };
+    },
+  };
 }

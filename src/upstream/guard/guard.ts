@@ -1,6 +1,8 @@
-import { isIP } from 'node:net';
-import { BadParameter } from '../../errors.ts';
-import { isPublicAddress } from './address-ranges.ts';
+import { Resolver } from 'node:dns/promises';
+import { BlockList, isIP } from 'node:net';
+import { BadParameter, NotFound } from '../../errors.ts';
+import { orAborted } from '../../lib/tasks.ts';
+import { ExchangeFailed } from '../client/failure.ts';
 
 /** RFC 1035: a host name and its labels. */
 const MAX_NAME = 253;
@@ -19,7 +21,7 @@ const PRIVATE_SUFFIXES = [
 const METADATA_HOSTS = new Set(['metadata.google.internal', 'metadata.goog', 'instance-data.ec2.internal']);
 
 /** The error for a URL that is, redirects to or resolves to something that is not public. It gives the reason, but never the address. */
-export function urlNotPublic(reason: string): BadParameter {
+function urlNotPublic(reason: string): BadParameter {
   return new BadParameter([{ path: 'url', message: reason }], 'url_not_public');
 }
 
@@ -60,4 +62,121 @@ function isPublicName(host: string): boolean {
   const labels = host.split('.');
   if (labels.length < 2 || !labels.every((label) => LABEL.test(label))) return false;
   return !PRIVATE_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
+}
+
+/**
+ * IPv4 ranges to which a third party's URL must not lead: every row of IANA's special-purpose registry
+ * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, because they hold no web pages;
+ * multicast; and Azure's platform address, which looks public.
+ */
+const CLOSED_V4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  // Multicast (RFC 5771), then the reserved range with the broadcast address.
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+  // Azure's platform services answer every virtual machine here (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+  '168.63.129.16/32',
+];
+
+/** All global unicast IPv6 (RFC 4291; IANA allocates from this range only). Everything else is closed, mapped, NAT64 and ULA included. */
+const OPEN_V6 = '2000::/3';
+
+/**
+ * Special ranges inside it, from IANA's registry (https://www.iana.org/assignments/iana-ipv6-special-registry).
+ * Teredo and 6to4 contain IPv4 addresses, so they are closed.
+ */
+const CLOSED_V6 = [
+  '2001::/23',
+  '2001:db8::/32',
+  '2002::/16',
+  '2620:4f:8000::/48',
+  '3fff::/20',
+  // The old 6bone (RFC 3701): given back, never allocated again.
+  '3ffe::/16',
+];
+
+const closedV4 = blockListOf(CLOSED_V4, 'ipv4');
+const openV6 = blockListOf([OPEN_V6], 'ipv6');
+const closedV6 = blockListOf(CLOSED_V6, 'ipv6');
+
+/** Whether the public internet routes an address to a host. False for anything but a plain IP address, and for one with a zone id. */
+export function isPublicAddress(address: string): boolean {
+  if (address.includes('%')) return false;
+  switch (isIP(address)) {
+    case 4:
+      return !closedV4.check(address, 'ipv4');
+    case 6:
+      return openV6.check(address, 'ipv6') && !closedV6.check(address, 'ipv6');
+    default:
+      return false;
+  }
+}
+
+function blockListOf(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [network = '', prefix] = range.split('/');
+    list.addSubnet(network, Number(prefix), family);
+  }
+  return list;
+}
+
+/** Time-out of each of the two tries, 1.5 s. Both fit into the time-out for connecting. */
+const QUERY_MS = 1500;
+const TRIES = 2;
+/** Time-out of the one question for the root, which is asked after the name was answered. */
+const ROOT_MS = 1000;
+
+/** Resolves a host name to all its addresses, IPv4 first, because not every machine can reach IPv6. */
+export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
+
+/**
+ * Asks the machine's name servers directly. The system's `getaddrinfo` runs in the four threads that Node also uses for files and compression,
+ * so a third party's silent name server could stall the whole service.
+ */
+export function createResolve(servers?: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
+  const ofRoot = new Resolver({ timeout: ROOT_MS, tries: 1 });
+  if (servers) for (const one of [resolver, ofRoot]) one.setServers(servers);
+  return async (host, signal) => {
+    const both = Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const [v4, v6] = await orAborted(both, signal);
+    const found = [v4, v6].flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    if (found.length > 0) return found;
+    const isGone = [v4, v6].every((result) => result.status === 'rejected' && isAbsent(result.reason));
+    if (isGone && !(await orAborted(lacksTheRoot(ofRoot), signal))) {
+      throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
+    }
+    // The machine's resolver gives the same error whether it is at fault itself or the name's own servers are.
+    throw new ExchangeFailed('connecting', 'its name cannot be resolved now', undefined, { mayBeOurs: true });
+  };
+}
+
+/**
+ * Whether the name servers know no name at all. The root has name servers wherever the domain name system is reached, but a name server without a
+ * network may answer for every name that it does not exist. One that refuses, fails or drops this question says nothing of other names.
+ */
+async function lacksTheRoot(resolver: Resolver): Promise<boolean> {
+  return resolver.resolveNs('.').then(() => false, isAbsent);
+}
+
+/** Whether the name does not exist or has no address of that kind. Both are answers and no failures. */
+function isAbsent(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  return code === 'ENOTFOUND' || code === 'ENODATA';
 }

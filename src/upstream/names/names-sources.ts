@@ -1,14 +1,12 @@
 import type { NamesConfig } from '../../config/names.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { firstToAnswer } from '../client/fallback.ts';
-import type { Upstreams } from '../client/http.ts';
-import { createEcb } from '../rates/ecb.ts';
+import type { Upstreams } from '../client/client.ts';
+import { firstToAnswer } from '../client/failure.ts';
+import { createDns, type Dns } from '../domains/dns.ts';
+import { createRdap, createRdapBootstrap, type Rdap } from '../domains/rdap.ts';
+import { createEcb, createFrankfurter } from '../rates/ecb.ts';
 import type { FixingSource } from '../rates/fixing.ts';
-import { createFrankfurter } from '../rates/frankfurter.ts';
-import { createWiki, type Wiki } from '../wiki/wikipedia.ts';
-import { createDns, type Dns } from './doh.ts';
-import { createRdap, type Rdap } from './rdap.ts';
-import { createRdapBootstrap } from './rdap-bootstrap.ts';
+import { createWiki, type Wiki } from '../wikipedia.ts';
 
 /** The sources of domains, currencies and encyclopedias. */
 export interface NamesSources {

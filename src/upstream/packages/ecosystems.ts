@@ -1,10 +1,83 @@
-import { valid as validPep440 } from '@renovatebot/pep440';
+import { compare as comparePep440, valid as validPep440 } from '@renovatebot/pep440';
 import semver from 'semver';
-import { normaliseGoModule, normaliseNpmName, normalisePypiName, plainName } from './package-names.ts';
-import { type CompareVersions, compareNumeric, comparePython, compareSemver } from './versions.ts';
+import validateNpmName from 'validate-npm-package-name';
+
+/** Orders two versions by their ecosystem's rules: below, at or above 0; null when the order is unknown. */
+export type CompareVersions = (a: string, b: string) => number | null;
+
+/** Semantic Versioning 2.0; shorter forms (OSV writes `0` and `0.2` in events) are filled up with zeros. */
+export const compareSemver: CompareVersions = (a, b) => {
+  const [left, right] = [asSemver(a), asSemver(b)];
+  return left && right ? semver.compare(left, right) : null;
+};
+
+function asSemver(text: string): semver.SemVer | null {
+  const plain = text.replace(/^v/, '');
+  const missing = 2 - (/^\d+(\.\d+)*$/.test(plain) ? plain.split('.').length - 1 : 2);
+  return semver.parse(plain + '.0'.repeat(Math.max(missing, 0)));
+}
+
+/** PEP 440: epochs, pre-, post- and development releases, local versions. */
+export const comparePython: CompareVersions = (a, b) =>
+  validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
+
+/**
+ * Compares numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this. Their rules differ for letters, so the
+ * order of versions with letters is null.
+ */
+export const compareNumeric: CompareVersions = (a, b) => {
+  const [left, right] = [numbersOf(a), numbersOf(b)];
+  if (!left || !right) return null;
+  for (let at = 0; at < Math.max(left.length, right.length); at++) {
+    const [x, y] = [left[at] ?? 0n, right[at] ?? 0n];
+    if (x !== y) return x < y ? -1 : 1;
+  }
+  return 0;
+};
+
+function numbersOf(text: string): bigint[] | null {
+  const plain = text.replace(/^v/i, '');
+  return /^\d{1,20}(\.\d{1,20}){0,9}$/.test(plain) ? plain.split('.').map(BigInt) : null;
+}
+
+/** Each version once, ascending. When any two cannot be compared, all stay in the given order. */
+export function sortVersions(versions: readonly string[], compare: CompareVersions): string[] {
+  const unique = [...new Set(versions)];
+  const comparable = unique.every((version) => compare(version, version) === 0);
+  return comparable ? unique.sort((a, b) => compare(a, b) ?? 0) : unique;
+}
+
+/** npm's own limit. Only Maven and Go allow longer names, and none is in use. */
+const MAX_NAME = 214;
+
+/** Checks the form. `normalise` turns the spellings of a name into the registry's own. */
+function plainName(form: RegExp, normalise = (name: string) => name) {
+  return (text: string): string | null => (text.length <= MAX_NAME && form.test(text) ? normalise(text) : null);
+}
+
+/** Follows npm's rules for existing names: old packages may have upper-case letters and signs that new ones may not. */
+function normaliseNpmName(text: string): string | null {
+  return text.length <= MAX_NAME && validateNpmName(text).validForOldPackages ? text : null;
+}
+
+/** PEP 508's form in PEP 503's spelling: lower case, each run of dashes, dots and underscores one dash. */
+export const normalisePypiName = plainName(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, (name) =>
+  name.toLowerCase().replace(/[-_.]+/g, '-'),
+);
+
+/** OSV's names for the language itself, beside module paths. */
+const GO_LANGUAGE = /^(stdlib|toolchain)$/;
+/** A module path begins with a host name, so its first element has a dot (https://go.dev/ref/mod#module-path). */
+const GO_MODULE = /^(?=[^/]*\.)[A-Za-z0-9][\w.~-]*(\/[\w.~-]+)*$/;
+
+function normaliseGoModule(text: string): string | null {
+  if (GO_LANGUAGE.test(text)) return text;
+  const dots = text.split('/').some((element) => /^\.+$/.test(element));
+  return text.length <= MAX_NAME && GO_MODULE.test(text) && !dots ? text : null;
+}
 
 /** How one ecosystem names packages and versions. The functions return the normalised form, or null for an invalid text. */
-export interface Ecosystem {
+interface Ecosystem {
   /** OSV's name for it, letter case included (https://ossf.github.io/osv-schema/#defined-ecosystems). */
   readonly osv: string;
   readonly nameForm: string;

@@ -1,6 +1,6 @@
+import type { Transport } from '../client/client.ts';
 import type { Exchange } from '../client/exchange.ts';
 import { describeFailure, ExchangeFailed } from '../client/failure.ts';
-import type { Transport } from '../client/http.ts';
 
 /** The body is larger than the cap. It has its own class, so that the caller can request a smaller document. */
 export class AnswerTooLarge extends ExchangeFailed {

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
-import type { Dated, Upstream } from '../client/http.ts';
-import { manifestSchema, type NpmRelease, readRelease } from './npm-manifest.ts';
+import type { Dated, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
+import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
 
 /** The latest release of an npm package, with where and when it was read. */
-export interface NpmPackage extends NpmRelease {
+interface NpmPackage extends NpmRelease {
   readonly publishedAt: number | null;
   readonly url: string;
   readonly retrievedAtMs: number;
@@ -102,4 +102,160 @@ function requireName(registry: Upstream, asked: string, answered: string): void 
 
 function dated(got: Dated<unknown>, release: NpmRelease, publishedAt: number | null): NpmPackage {
   return { ...release, publishedAt, url: got.url, retrievedAtMs: got.retrievedAtMs };
+}
+
+/** Version ranges by package name. */
+type Ranges = Record<string, string>;
+
+/** One published version in a uniform shape. */
+interface NpmRelease extends NpmDist {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string | null;
+  readonly licence: string | null;
+  readonly dependencies: Ranges;
+  readonly peerDependencies: Ranges;
+  /** null: the package states none. */
+  readonly engines: Ranges | null;
+  /** The message; null: not deprecated. */
+  readonly deprecated: string | null;
+  readonly homepage: string | null;
+  readonly repository: string | null;
+  /** Pages that it names: homepage, repository, bugs, funding. */
+  readonly projectUrls: readonly ProjectUrl[];
+}
+
+/** Old registries stored package.json unchecked, so only name and version have a reliable type. */
+export const manifestSchema = z.object({
+  name: z.string(),
+  version: z.string(),
+  description: z.unknown().optional(),
+  license: z.unknown().optional(),
+  licenses: z.unknown().optional(),
+  dependencies: z.unknown().optional(),
+  peerDependencies: z.unknown().optional(),
+  engines: z.unknown().optional(),
+  deprecated: z.unknown().optional(),
+  homepage: z.unknown().optional(),
+  repository: z.unknown().optional(),
+  bugs: z.unknown().optional(),
+  funding: z.unknown().optional(),
+  dist: z.unknown().optional(),
+});
+
+/** Longest text that is passed on, in characters. */
+const MAX_TEXT = 2000;
+
+/** Reads every old form. `whole` is the package's own entry, because some licences are stated only there. */
+export function readRelease(
+  manifest: z.output<typeof manifestSchema>,
+  whole: { license?: unknown; licenses?: unknown },
+): NpmRelease {
+  return {
+    name: manifest.name,
+    version: manifest.version,
+    description: textOf(manifest.description),
+    licence: npmLicence(manifest.license, manifest.licenses, whole.license, whole.licenses),
+    dependencies: rangesOf(manifest.dependencies),
+    peerDependencies: rangesOf(manifest.peerDependencies),
+    engines: enginesOf(manifest.engines),
+    deprecated: deprecationOf(manifest.deprecated),
+    homepage: textOf(manifest.homepage),
+    repository: repositoryOf(manifest.repository),
+    projectUrls: projectUrls([
+      ['homepage', manifest.homepage],
+      ['repository', repositoryPage(urlOf(manifest.repository))],
+      ['bugs', urlOf(manifest.bugs)],
+      ...[manifest.funding].flat().map((entry) => ['funding', urlOf(entry)] as const),
+    ]),
+    ...readDist(manifest.dist),
+  };
+}
+
+function textOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  return value.trim().slice(0, MAX_TEXT).toWellFormed() || null;
+}
+
+function rangesOf(value: unknown): Ranges {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+/** An object, or in old packages an array such as `["node >= 0.8.0"]`. */
+function enginesOf(value: unknown): Ranges | null {
+  const pairs = Array.isArray(value)
+    ? value.filter((entry) => typeof entry === 'string').map((entry: string) => splitEngine(entry.trim()))
+    : Object.entries(rangesOf(value));
+  return pairs.length > 0 ? Object.fromEntries(pairs) : null;
+}
+
+function splitEngine(text: string): [string, string] {
+  const name = /^[A-Za-z][\w-]*/.exec(text)?.[0] ?? text;
+  return [name, text.slice(name.length).trim() || '*'];
+}
+
+/** false and "" both mean that it is not; npm's client never writes true, but then there is no message to show. */
+function deprecationOf(value: unknown): string | null {
+  return value === true ? 'deprecated without a message' : textOf(value);
+}
+
+function repositoryOf(value: unknown): string | null {
+  return textOf(urlOf(value))?.replace(/^git\+/, '') ?? null;
+}
+
+/** A plain address, or that of an object such as `{ type, url }`. */
+function urlOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'url' in value ? value.url : value;
+}
+
+/** What the registry says of the published file (https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md#dist). */
+interface NpmDist {
+  /** Bytes of all files; null: published before the registry measured them. */
+  readonly unpackedSizeBytes: number | null;
+  readonly fileCount: number | null;
+  /** Subresource Integrity of the tarball; null: published before there was one. */
+  readonly integrity: string | null;
+  /** The registry's attestation of how the version was built; null: it has none. */
+  readonly provenance: { readonly predicateType: string; readonly url: string } | null;
+}
+
+const text = z.string().max(500);
+const count = z.int().nonnegative().nullable().catch(null);
+
+/** One odd member must not hide the others, so each is checked by itself. */
+const distSchema = z.object({
+  unpackedSize: count,
+  fileCount: count,
+  integrity: text.nullable().catch(null),
+  attestations: z
+    .object({ url: text.regex(/^https?:\/\//), provenance: z.object({ predicateType: text }) })
+    .nullable()
+    .catch(null),
+});
+
+/** Reads `dist` of a version's manifest, in all its forms since 2010. */
+export function readDist(dist: unknown): NpmDist {
+  const read = distSchema.safeParse(typeof dist === 'object' && dist !== null ? dist : {}).data;
+  const attested = read?.attestations;
+  return {
+    unpackedSizeBytes: read?.unpackedSize ?? null,
+    fileCount: read?.fileCount ?? null,
+    integrity: read?.integrity ?? null,
+    provenance: attested ? { predicateType: attested.provenance.predicateType, url: attested.url } : null,
+  };
+}
+
+const pointSchema = z.object({ downloads: z.int().nonnegative(), package: z.string() });
+
+/** Downloads over the last seven days that npm has counted. Null when npm counts none for the package. Rejects with UpstreamFailed when it does not answer. */
+export function createNpmDownloads(upstream: Upstream, baseUrl: string) {
+  return async (name: string, signal?: AbortSignal): Promise<number | null> => {
+    // Unlike the registry, this API takes scoped names with a plain slash.
+    const url = `${baseUrl}/downloads/point/last-week/${name}`;
+    const point = await upstream.json({ url, ...(signal && { signal }) }, pointSchema);
+    return point?.package === name ? point.downloads : null;
+  };
 }

@@ -1,13 +1,10 @@
 import type { PackagesConfig } from '../../config/packages.ts';
-import type { Upstreams } from '../client/http.ts';
-import { createDependents, type FindDependents } from './dependents.ts';
-import { createDepsDev } from './deps-dev.ts';
-import { createNpm, type Npm } from './npm.ts';
-import { createNpmDownloads } from './npm-downloads.ts';
+import type { Upstreams } from '../client/client.ts';
+import { createDependents, createDepsDev, type FindDependents } from './dependents.ts';
+import { createNpm, createNpmDownloads, type Npm } from './npm.ts';
 import { registryTransport, registryUrl } from './npm-registry.ts';
 import { createOsv, type Osv } from './osv.ts';
-import { createPypi, type Pypi } from './pypi.ts';
-import { createPypiProvenance, type FindPypiProvenance } from './pypi-provenance.ts';
+import { createPypi, createPypiProvenance, type FindPypiProvenance, type Pypi } from './pypi.ts';
 import { createFindListing, type FindListing } from './registries.ts';
 
 /** The sources of the package endpoints. */

@@ -1,14 +1,66 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
-import type { Upstream } from '../client/http.ts';
-import { type Flaw, mergeByAlias } from './aliases.ts';
-import { pythonLicence } from './licence.ts';
-import { normalisePypiName } from './package-names.ts';
-import { parseRequirement, type Requirement } from './pep508.ts';
-import { type ProjectUrl, projectUrls } from './project-urls.ts';
-import { fileSchema, type PypiFiles, readFiles } from './pypi-files.ts';
-import { comparePython, sortVersions } from './versions.ts';
+import { plainText } from '../../lib/untrusted.ts';
+import type { Upstream } from '../client/client.ts';
+import { comparePython, normalisePypiName, sortVersions } from './ecosystems.ts';
+import { type Flaw, mergeByAlias } from './osv.ts';
+import { type ProjectUrl, projectUrls, pythonLicence } from './project.ts';
+
+/** A published file of a release. */
+interface PypiFile {
+  readonly filename: string;
+  /** `sdist`, `bdist_wheel` or an older kind. */
+  readonly kind: string;
+  readonly sizeBytes: number;
+  readonly sha256: string | null;
+}
+
+/** What a release consists of. */
+interface PypiFiles {
+  /** The source distribution first; at most MAX_FILES. */
+  readonly files: PypiFile[];
+  readonly fileCount: number;
+  readonly totalSizeBytes: number;
+}
+
+/** Releases with binaries for many platforms have some hundred files. */
+export const MAX_FILES = 20;
+const MAX_NAME = 200;
+
+/** One entry of `urls`. Members of an entry that is odd are left out, because the release itself is still worth an answer. */
+export const fileSchema = z.object({
+  upload_time_iso_8601: z.string().nullish(),
+  filename: z.string().nullish().catch(null),
+  packagetype: z.string().nullish().catch(null),
+  size: z.int().nonnegative().nullish().catch(null),
+  digests: z
+    .object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) })
+    .nullish()
+    .catch(null),
+});
+
+/** The files of a release, in one shape. */
+export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {
+  const files = urls.flatMap(({ filename, packagetype, size, digests }) =>
+    filename == null || size == null
+      ? []
+      : [
+          {
+            filename: plainText(filename, MAX_NAME),
+            kind: plainText(packagetype, MAX_NAME) || 'unknown',
+            sizeBytes: size,
+            sha256: digests?.sha256 ?? null,
+          },
+        ],
+  );
+  const sourceFirst = files.sort((a, b) => Number(b.kind === 'sdist') - Number(a.kind === 'sdist'));
+  return {
+    files: sourceFirst.slice(0, MAX_FILES),
+    fileCount: urls.length,
+    totalSizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
 
 /** One vulnerability of the release. */
 export interface PypiAdvisory {
@@ -20,7 +72,7 @@ export interface PypiAdvisory {
 }
 
 /** The release that PyPI calls the project's latest. */
-export interface PypiRelease extends PypiFiles {
+interface PypiRelease extends PypiFiles {
   readonly name: string;
   readonly version: string;
   readonly publishedAt: number | null;
@@ -126,4 +178,152 @@ function stated(value: string | null | undefined): string | null {
 function homepageOf(urls: Record<string, string>): string | null {
   const found = Object.entries(urls).find(([label]) => label.toLowerCase().replace(/[\W_]/g, '') === 'homepage');
   return stated(found?.[1]);
+}
+
+/** Who PyPI attests to have published a file (PEP 740). */
+interface PypiProvenance {
+  /** The file that the attestation is about. */
+  readonly filename: string;
+  readonly publishers: readonly {
+    /** GitHub, GitLab … */
+    readonly kind: string;
+    readonly repository: string | null;
+    readonly workflow: string | null;
+  }[];
+  readonly url: string;
+}
+
+/** Null: PyPI has no attestation of the file. Rejects with UpstreamFailed when it does not answer. */
+export type FindPypiProvenance = (
+  name: string,
+  version: string,
+  filename: string,
+  signal?: AbortSignal,
+) => Promise<PypiProvenance | null>;
+
+/** A document holds one bundle, of some ten kilobytes. */
+const MAX_BYTES = 256 * 1024;
+const MAX_PUBLISHERS = 5;
+const MAX_TEXT = 200;
+
+const fileText = z.string().nullish();
+// A Google publisher is named by an e-mail address, which is not read.
+const publisher = z.object({ kind: z.string(), repository: fileText, workflow: fileText, workflow_filepath: fileText });
+const provenanceSchema = z.object({ attestation_bundles: z.array(z.object({ publisher })).min(1) });
+
+/** PyPI's Integrity API (https://docs.pypi.org/api/integrity/): one small document a file. */
+export function createPypiProvenance(upstream: Upstream, baseUrl: string): FindPypiProvenance {
+  const plain = (value: unknown) => plainText(value, MAX_TEXT) || null;
+  return async (name, version, filename, signal) => {
+    const path = [name, version, filename].map(encodeURIComponent).join('/');
+    const url = `${baseUrl}/integrity/${path}/provenance`;
+    const accept = 'application/vnd.pypi.integrity.v1+json';
+    const got = await upstream.jsonDated(
+      { url, accept, maxBytes: MAX_BYTES, ...(signal && { signal }) },
+      provenanceSchema,
+    );
+    if (got === null) return null;
+    const publishers = got.data.attestation_bundles.slice(0, MAX_PUBLISHERS).map(({ publisher: one }) => ({
+      kind: plainText(one.kind, MAX_TEXT),
+      repository: plain(one.repository),
+      workflow: plain(one.workflow ?? one.workflow_filepath),
+    }));
+    return { filename, publishers, url: got.url };
+  };
+}
+
+/** One dependency of a Python package. */
+interface Requirement {
+  /** As its author spells it. */
+  readonly name: string;
+  /** Extras of the dependency that are required: `requests[socks]`. */
+  readonly extras: string[];
+  /** For example `>=1.21.1,<3`; null: any version. */
+  readonly specifier: string | null;
+  /** The extra of this package that requires the dependency; null when none does, or when the marker is too complex to evaluate. */
+  readonly extra: string | null;
+  /** The condition beside the extra, as written; null: none. */
+  readonly marker: string | null;
+}
+
+const NAME = /^([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?/;
+
+/**
+ * Reads one `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`), or null when it is neither.
+ * It takes time linear to the line. The existing parser libraries take a third of a millisecond a line, and any account can upload such text.
+ */
+export function parseRequirement(line: string): Requirement | null {
+  const text = line.trim();
+  const named = NAME.exec(text);
+  if (!named?.[1]) return null;
+  const { head, marker } = splitMarker(text.slice(named[0].length));
+  const extras = (named[2] ?? '').split(',').map((part) => part.trim());
+  return {
+    name: named[1],
+    extras: extras.filter((part) => part !== ''),
+    specifier: tidySpecifier(head),
+    ...readMarker(marker),
+  };
+}
+
+/** A URL may hold semicolons, so after `@` the marker begins only at one with a space before it (PEP 508). */
+function splitMarker(rest: string): { head: string; marker: string } {
+  const at = rest.trimStart().startsWith('@') ? rest.search(/\s;/) : rest.indexOf(';');
+  if (at < 0) return { head: rest, marker: '' };
+  return { head: rest.slice(0, at), marker: rest.slice(at).replace(/^\s?;/, '') };
+}
+
+function tidySpecifier(head: string): string | null {
+  const text = head.trim();
+  const bare = text.startsWith('(') && text.endsWith(')') ? text.slice(1, -1) : text;
+  if (bare.trimStart().startsWith('@')) return bare.trim();
+  return bare.replace(/\s+/g, '') || null;
+}
+
+/** Removes `extra == "x"` when the whole condition depends on it. A marker with `or` or `not` at the top level stays unchanged. */
+function readMarker(text: string): { extra: string | null; marker: string | null } {
+  const marker = text.trim();
+  const parts = splitAtAnd(marker);
+  const extras = (parts ?? []).map(extraOf);
+  const [extra, ...others] = extras.filter((name) => name !== null);
+  if (!parts || extra === undefined || others.length > 0) return { extra: null, marker: marker || null };
+  const rest = parts.filter((_, at) => extras[at] === null);
+  const [only] = rest;
+  return { extra, marker: (rest.length === 1 && only ? unwrap(only) : rest.join(' and ')) || null };
+}
+
+function extraOf(part: string): string | null {
+  const match =
+    /^extra\s*==\s*(["'])([^"']+)\1$/.exec(unwrap(part)) ?? /^(["'])([^"']+)\1\s*==\s*extra$/.exec(unwrap(part));
+  return match?.[2] ?? null;
+}
+
+/** The parts of a top-level conjunction. Null when the top level has an `or`, or when brackets do not match. */
+function splitAtAnd(marker: string): string[] | null {
+  const parts: string[] = [];
+  let depth = 0;
+  let from = 0;
+  for (const token of marker.matchAll(/"[^"]*"|'[^']*'|[()]|\b(?:and|or)\b/g)) {
+    if (token[0] === '(') depth += 1;
+    else if (token[0] === ')') depth -= 1;
+    else if (depth === 0 && token[0] === 'or') return null;
+    else if (depth === 0 && token[0] === 'and') {
+      parts.push(marker.slice(from, token.index).trim());
+      from = token.index + token[0].length;
+    }
+    if (depth < 0) return null;
+  }
+  return depth === 0 ? [...parts, marker.slice(from).trim()] : null;
+}
+
+/** Without a pair of brackets around the whole. */
+function unwrap(part: string): string {
+  if (!part.startsWith('(') || !part.endsWith(')')) return part;
+  let depth = 0;
+  for (const token of part.matchAll(/"[^"]*"|'[^']*'|[()]/g)) {
+    if (token[0] === '(') depth += 1;
+    else if (token[0] === ')') depth -= 1;
+    if (depth === 0 && token.index < part.length - 1) return part;
+  }
+  return part.slice(1, -1).trim();
 }

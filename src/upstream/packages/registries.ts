@@ -1,13 +1,9 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { firstToAnswer } from '../client/fallback.ts';
-import type { Upstream } from '../client/http.ts';
-import type { EcosystemName } from './ecosystems.ts';
-import { type Listing, listed, MISSING, UNREGISTERED } from './listing.ts';
-import { createNugetListing } from './nuget.ts';
-import type { OsvQuestion } from './osv-question.ts';
-import { createPypiListing } from './pypi-listing.ts';
-import { compareNumeric } from './versions.ts';
+import type { Upstream } from '../client/client.ts';
+import { firstToAnswer } from '../client/failure.ts';
+import { compareNumeric, type EcosystemName, normalisePypiName } from './ecosystems.ts';
+import type { OsvQuestion } from './osv.ts';
 
 /** Looks a package up where it is published. */
 export type FindListing = (question: OsvQuestion, signal?: AbortSignal) => Promise<Listing>;
@@ -133,3 +129,76 @@ function isSame(published: string, asked: string): boolean {
   const bare = (version: string) => version.replace(/^v/i, '').toLowerCase();
   return bare(published) === bare(asked) || compareNumeric(published, asked) === 0;
 }
+
+const versionsSchema = z.object({ versions: z.array(z.string()).min(1) }).transform(({ versions }) => versions);
+
+/** A manifest is a few kilobytes, and its id stands at its beginning. */
+const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
+
+/**
+ * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). NuGet ignores the letter case of ids and its addresses
+ * are in lower case, but advisories are filed under the id as its author spells it, which only a package's manifest has. So that is read too: in another
+ * spelling a package with advisories would look clean.
+ */
+function createNugetListing(upstream: Upstream, baseUrl: string) {
+  return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
+    const id = name.toLowerCase();
+    const within = signal && { signal };
+    const versions = await upstream.json(
+      { url: `${baseUrl}/v3-flatcontainer/${id}/index.json`, ...within },
+      versionsSchema,
+    );
+    const exact = versions?.findLast((one) => version === null || isSameNuget(one, version));
+    if (exact === undefined) return { state: 'missing' };
+    const url = `${baseUrl}/v3-flatcontainer/${id}/${encodeURIComponent(exact)}/${id}.nuspec`;
+    const manifest = await upstream.fetch({ url, accept: 'application/xml', ...within });
+    if (manifest.status !== 200) throw new UpstreamFailed(upstream.name, `answered HTTP ${manifest.status}`);
+    const spelling = ID.exec(manifest.body.toString('utf8'))?.[1];
+    if (spelling?.toLowerCase() !== id)
+      throw new UpstreamFailed(upstream.name, 'answered a manifest of another package');
+    return { state: 'listed', name: spelling };
+  };
+}
+
+/** NuGet ignores letter case, needless zeros and build metadata (https://learn.microsoft.com/nuget/concepts/package-versioning). */
+function isSameNuget(published: string, asked: string): boolean {
+  const bare = (text: string) => text.toLowerCase().replace(/\+.*$/, '');
+  return bare(published) === bare(asked) || compareNumeric(bare(published), bare(asked)) === 0;
+}
+
+const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
+
+/** PyPI sends it with every project that it has (https://docs.pypi.org/api/json/), so an answer with it is PyPI's own. */
+const SERIAL = 'x-pypi-last-serial';
+
+/**
+ * Whether PyPI has a project, or one release of it. The document lists every file of every release, up to some megabytes, and its existence alone is
+ * asked for. So only its head is read. A host that does not answer as PyPI does, such as a mirror, is asked for the document.
+ */
+function createPypiListing(upstream: Upstream, baseUrl: string) {
+  return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
+    const release = version === null ? '' : `/${encodeURIComponent(version)}`;
+    const request = { url: `${baseUrl}/pypi/${name}${release}/json`, ...(signal && { signal }) };
+    const head = await upstream.fetch({ ...request, method: 'HEAD' });
+    if (head.status === 404) return MISSING;
+    if (head.status === 200 && head.headers[SERIAL] !== undefined) return listed(name);
+    if (head.status === 429 || head.status >= 500)
+      throw new UpstreamFailed(upstream.name, `answered HTTP ${head.status}`);
+    const found = await upstream.json(request, project);
+    if (found === null) return MISSING;
+    if (normalisePypiName(found) !== name) throw new UpstreamFailed(upstream.name, 'answered for another package');
+    return listed(name);
+  };
+}
+
+/** Whether a registry lists a package, and the version where one is asked. */
+type Listing =
+  /** It does, under this spelling; advisories are filed under it. */
+  | { readonly state: 'listed'; readonly name: string }
+  | { readonly state: 'missing' }
+  /** No registry lists it: a release of the Go language itself. */
+  | { readonly state: 'unregistered' };
+
+const MISSING: Listing = { state: 'missing' };
+const UNREGISTERED: Listing = { state: 'unregistered' };
+const listed = (name: string): Listing => ({ state: 'listed', name });

@@ -1,9 +1,10 @@
+import { unzipSync } from 'fflate';
+import { SaxesParser } from 'saxes';
+import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { type Clock, daysBetween } from '../../lib/clock.ts';
-import type { Upstream } from '../client/http.ts';
-import { isDue } from './ecb-calendar.ts';
-import { type FixingFile, readFixingsXml, readFixingsZip, UnreadableFile } from './ecb-files.ts';
-import type { DatedFixing, DatedFixings, Fixing, FixingSource } from './fixing.ts';
+import { type Clock, daysBetween, isCalendarDate } from '../../lib/clock.ts';
+import type { Upstream } from '../client/client.ts';
+import { type DatedFixing, type DatedFixings, type Fixing, type FixingSource, isDue, isRate } from './fixing.ts';
 
 /** The longest gap between ECB fixings is five days, at Easter and Christmas. Frankfurter also looks back 14 days. */
 const MAX_GAP_DAYS = 14;
@@ -130,4 +131,144 @@ function readable<T>(upstream: string, url: string, task: () => T): T {
     if (!(error instanceof UnreadableFile)) throw error;
     throw new UpstreamFailed(upstream, `${url.slice(url.lastIndexOf('/') + 1)} ${error.message}`, error);
   }
+}
+
+/** One published file: its days, newest first. */
+interface FixingFile {
+  readonly dates: readonly string[];
+  /** The day's rates; null for a day that is not in the file. */
+  read(date: string): Fixing | null;
+}
+
+/** The history of 27 years is 1.5 MB of text. A file of ten times that size is not the ECB's. */
+const MAX_UNZIPPED = 16 * 1024 * 1024;
+
+/** The readers below throw this. The message is safe to publish. */
+export class UnreadableFile extends Error {}
+
+/**
+ * The daily and the 90-day file: `Cube time` elements with a `Cube currency rate` for each currency, per one euro.
+ * It is parsed strictly, because a truncated file would otherwise look like one with fewer days.
+ */
+export function readFixingsXml(text: string): FixingFile {
+  const days = new Map<string, Map<string, string>>();
+  let day: Map<string, string> | undefined;
+  const parser = new SaxesParser({});
+  parser.on('error', (error) => {
+    throw new UnreadableFile('is no XML', { cause: error });
+  });
+  parser.on('opentag', ({ name, attributes: { time, currency, rate } }) => {
+    if (name !== 'Cube') return;
+    if (time !== undefined) {
+      day = new Map([['EUR', '1']]);
+      days.set(String(time), day);
+    } else if (currency !== undefined) {
+      day?.set(String(currency), String(rate));
+    }
+  });
+  parser.write(text).close();
+  return checked([...days.keys()], (date) => days.get(date));
+}
+
+/** The full history: a zip that holds one CSV, a row a day, `N/A` where a currency was not quoted. */
+export function readFixingsZip(zip: Uint8Array): FixingFile {
+  try {
+    const files = unzipSync(zip, {
+      filter: ({ name, originalSize }) => name.endsWith('.csv') && originalSize <= MAX_UNZIPPED,
+    });
+    const [csv] = Object.values(files);
+    if (csv) return readFixingsCsv(Buffer.from(csv).toString('utf8'));
+  } catch (error) {
+    if (error instanceof UnreadableFile) throw error;
+    throw new UnreadableFile('is no zip', { cause: error });
+  }
+  throw new UnreadableFile('holds no history');
+}
+
+/** Rows are kept as text and split when they are read: seven thousand days of forty columns would be many small strings. */
+export function readFixingsCsv(text: string): FixingFile {
+  const [header = '', ...rows] = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const [first, ...codes] = header.split(',');
+  if (first !== 'Date') throw new UnreadableFile('has no header');
+  const byDate = new Map(rows.map((row) => [row.slice(0, 10), row]));
+  return checked([...byDate.keys()], (date) => {
+    const cells = byDate.get(date)?.split(',').slice(1);
+    if (!cells) return undefined;
+    if (cells.length !== codes.length) throw new UnreadableFile('has a row that was cut short');
+    const quoted = codes.flatMap((code, at) =>
+      code === '' || cells[at] === 'N/A' ? [] : [[code, cells[at] ?? ''] as const],
+    );
+    return new Map([['EUR', '1'], ...quoted]);
+  });
+}
+
+/** Throws UnreadableFile unless the file has real days in descending order, and for each day known codes with positive rates. */
+function checked(dates: readonly string[], ratesOf: (date: string) => Map<string, string> | undefined): FixingFile {
+  if (dates.length === 0) throw new UnreadableFile('holds no rates');
+  const orderly = dates.every((date, at) => isCalendarDate(date) && (at === 0 || date < (dates[at - 1] ?? '')));
+  if (!orderly) throw new UnreadableFile('has days that are none or out of order');
+  return {
+    dates,
+    read(date) {
+      const rates = ratesOf(date);
+      if (!rates) return null;
+      const sound = rates.size > 1 && [...rates].every(([code, rate]) => /^[A-Z]{3}$/.test(code) && isRate(rate));
+      if (!sound) throw new UnreadableFile(`has rates for ${date} that are none`);
+      return { date, rates };
+    },
+  };
+}
+
+const code = z.string().regex(/^[A-Z]{3}$/);
+
+/** JSON numbers of a few digits, so their shortest text is the text that was sent. */
+const rates = z.record(code, z.number().transform(String).refine(isRate));
+
+/** Version 1 is frozen and has the ECB's rates only. Weak currencies lose digits in it, so it is the second choice. */
+const answerSchema = z.object({
+  amount: z.literal(1),
+  base: code,
+  date: z.string().refine(isCalendarDate),
+  rates,
+});
+
+/** The answer for a span of days. */
+const spanSchema = z.object({
+  amount: z.literal(1),
+  base: code,
+  rates: z.record(z.string().refine(isCalendarDate), rates),
+});
+
+const FRANKFURTER = 'European Central Bank, through Frankfurter';
+
+/** The ECB's rates as Frankfurter serves them, per euro. `baseUrl` ends with the version. */
+export function createFrankfurter(upstream: Upstream, baseUrl: string): FixingSource {
+  return {
+    async at(date) {
+      const url = `${baseUrl}/${date ?? 'latest'}?base=EUR`;
+      const answer = await upstream.jsonDated({ url }, answerSchema);
+      if (answer === null) throw new UpstreamFailed(upstream.name, `has no fixing for ${date ?? 'today'}`);
+      const { data, retrievedAtMs } = answer;
+      if (date !== null && data.date > date) throw new UpstreamFailed(upstream.name, 'answered for a later day');
+      return { fixing: fixingOn(data.date, data.base, data.rates), source: FRANKFURTER, url, retrievedAtMs };
+    },
+
+    async between(from, to) {
+      const url = `${baseUrl}/${from}..${to}?base=EUR`;
+      const answer = await upstream.jsonDated({ url }, spanSchema);
+      if (answer === null) throw new UpstreamFailed(upstream.name, `has no fixings from ${from} to ${to}`);
+      const { data, retrievedAtMs } = answer;
+      // It may begin with the last fixing before the span.
+      const days = Object.entries(data.rates).filter(([day]) => day >= from && day <= to);
+      const fixings = days.sort(([a], [b]) => (a < b ? 1 : -1)).map(([day, ofDay]) => fixingOn(day, data.base, ofDay));
+      return { fixings, source: FRANKFURTER, url, retrievedAtMs };
+    },
+  };
+}
+
+function fixingOn(date: string, base: string, rates: Record<string, string>): Fixing {
+  return { date, rates: new Map([[base, '1'], ...Object.entries(rates)]) };
 }

@@ -1,9 +1,5 @@
 import { MAX_AUTHOR, MAX_LINE, type PageContent } from './page-content.ts';
-import type { PageDocument } from './page-dom.ts';
-import { articleFacts } from './page-json-ld.ts';
-import { webUrl } from './page-links.ts';
-import { lineOf, ownText } from './page-text.ts';
-import { secondsOf } from './published-at.ts';
+import { lineOf, ownText, type PageDocument, webUrl } from './page-text.ts';
 
 /** Far more than pages for readers have. It limits the answer. */
 const MAX_HEADINGS = 200;
@@ -109,3 +105,119 @@ function langOf(document: PageDocument): string | null {
 }
 
 const line = (text: string | null | undefined) => lineOf(text, MAX_LINE);
+
+/** What a page says about its article in schema.org's words, as it says it. */
+interface ArticleFacts {
+  readonly author: string | null;
+  readonly datePublished: string | null;
+}
+
+/** A page has one to three blocks of a few KB. Larger ones describe catalogues. Blocks without an end count too, because each costs a search. */
+const MAX_BLOCKS = 8;
+const MAX_BLOCK_UNITS = 100_000;
+/** Things that are looked at in one block. */
+const MAX_THINGS = 50;
+const MAX_AUTHORS = 5;
+const MAX_TYPES = 10;
+
+type Thing = Readonly<Record<string, unknown>>;
+
+/** Reads the JSON-LD blocks of a page's markup. They are scripts, which are removed before a tree is built. Looks at the first few only, whatever they hold. */
+function articleFacts(html: string): ArticleFacts {
+  let author: string | null = null;
+  let datePublished: string | null = null;
+  for (const thing of thingsOf(html)) {
+    author ??= authorInJsonLd(thing.author);
+    if (typeof thing.datePublished === 'string') datePublished ??= thing.datePublished;
+  }
+  return { author, datePublished };
+}
+
+/** The articles first, then other things. */
+function thingsOf(html: string): Thing[] {
+  const things = blocksOf(html).flatMap(flatten);
+  const isArticle = (thing: Thing) => /Article|Posting|Report|Book|Thesis/.test(typesOf(thing));
+  const isWork = (thing: Thing) => /Page|Work|Video|Recipe/.test(typesOf(thing));
+  return [...things.filter(isArticle), ...things.filter((thing) => !isArticle(thing) && isWork(thing))];
+}
+
+/** The names of what a thing is. Other values than names may be nested deeper than the call stack. */
+function typesOf(thing: Thing): string {
+  const types = thing['@type'];
+  const named = (Array.isArray(types) ? types : [types]).slice(0, MAX_TYPES);
+  return named.filter((type) => typeof type === 'string').join(' ');
+}
+
+function blocksOf(html: string): unknown[] {
+  const blocks: unknown[] = [];
+  const opening = /application\/ld\+json[^>]{0,200}>/gi;
+  for (let found = opening.exec(html); found && blocks.length < MAX_BLOCKS; found = opening.exec(html)) {
+    const within = html.slice(opening.lastIndex, opening.lastIndex + MAX_BLOCK_UNITS);
+    const end = within.search(/<\/script/i);
+    try {
+      blocks.push(end < 0 ? null : JSON.parse(within.slice(0, end)));
+    } catch {
+      // Many pages write JSON with mistakes. Their other data are used.
+      blocks.push(null);
+    }
+  }
+  return blocks;
+}
+
+/** A block is one thing, a list of things, or a graph of them. */
+function flatten(block: unknown): Thing[] {
+  const list = Array.isArray(block) ? block : [block];
+  const things = list.slice(0, MAX_THINGS).filter(isThing);
+  return things.flatMap((thing) => (Array.isArray(thing['@graph']) ? flattenGraph(thing['@graph']) : [thing]));
+}
+
+function flattenGraph(graph: readonly unknown[]): Thing[] {
+  return graph.slice(0, MAX_THINGS).filter(isThing);
+}
+
+function isThing(value: unknown): value is Thing {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A name, a person with a name, or a list of either. */
+function authorInJsonLd(value: unknown): string | null {
+  const names = (Array.isArray(value) ? value : [value]).slice(0, MAX_AUTHORS).flatMap((one) => {
+    const name = isThing(one) ? one.name : one;
+    return typeof name === 'string' && name.trim() !== '' ? [name.trim()] : [];
+  });
+  return names.length === 0 ? null : names.join(', ');
+}
+
+const MONTH = /\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)/i;
+/** A year, a month and a day, in this order. Numbers in another order are ambiguous. */
+const NUMERIC = /^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})/;
+const ZONE = /(?:\dz|gmt|utc|:\d{2}(?:\.\d+)? ?[+-]\d{2}:?\d{2})(?: \([^)]*\))?$/i;
+/** The longest way to write a date. */
+const MAX_LENGTH = 64;
+/** 2100: a later date is a mistake. */
+const LAST_SECONDS = 4_102_444_800;
+
+/** A page's own date as Unix seconds; null for one that is ambiguous, has no day or is none. A time without a zone is taken as UTC, a date as its midnight. */
+export function secondsOf(date: string | null | undefined): number | null {
+  const text = date?.trim() ?? '';
+  const isNumeric = NUMERIC.test(text);
+  if (text.length > MAX_LENGTH || !(isNumeric || (MONTH.test(text) && /\d{4}/.test(text)))) return null;
+  const ordered = text.replace(NUMERIC, (_all, year, month, day) => `${year}-${two(month)}-${two(day)}`);
+  // Node would read a time without a zone in the machine's own.
+  const zoned = ZONE.test(ordered) || /^\d{4}-\d{2}-\d{2}$/.test(ordered) ? ordered : `${ordered} UTC`;
+  const seconds = Math.floor(Date.parse(zoned.replace(/^(\S{10}T\S+) UTC$/, '$1Z')) / 1000);
+  return seconds > 0 && seconds < LAST_SECONDS ? seconds : null;
+}
+
+/** A date of PDF (ISO 32000, 7.9.4), for example D:20240102030405+01'00'. Parts after the year may be missing. */
+export function secondsOfPdfDate(date: string | null): number | null {
+  const found = /^(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([+-])(\d{2})'?(\d{2})?)?/.exec(date ?? '');
+  if (found === null) return null;
+  const [, year, month = '01', day = '01', hour = '00', minute = '00', second = '00', sign, ahead, more = '00'] = found;
+  const zone = sign === undefined ? 'Z' : `${sign}${ahead}:${more}`;
+  return secondsOf(`${year}-${month}-${day}T${hour}:${minute}:${second}${zone}`);
+}
+
+function two(digits: string): string {
+  return digits.padStart(2, '0');
+}

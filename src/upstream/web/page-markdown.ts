@@ -1,9 +1,7 @@
 import TurndownService from 'turndown';
 import { clipText } from '../../lib/untrusted.ts';
 import { MAX_TEXT, type PageContent } from './page-content.ts';
-import type { PageElement } from './page-dom.ts';
-import { prune } from './page-prune.ts';
-import { CONTROLS, isDeeper } from './page-text.ts';
+import { CONTROLS, isDeeper, isUnseen, type PageElement, webUrl } from './page-text.ts';
 
 /** The writer calls itself for each level. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
@@ -87,4 +85,110 @@ function isData(node: PageElement): boolean {
 
 function hasColumns(table: PageElement): boolean {
   return Array.from(table.querySelectorAll('tr')).some((row) => cellsOf(row) > 1);
+}
+
+const ELEMENT = 1;
+const TEXT = 3;
+/** Elements that say something without text. */
+const SAYS = new Set(['IMG', 'BR', 'HR', 'TD', 'TH']);
+/** Attributes that Markdown has a place for. A title only repeats, and is the author's. */
+const KEPT: Record<string, readonly string[]> = { A: ['href'], IMG: ['src', 'alt'], CODE: ['class'], OL: ['start'] };
+const DROPPED = ['href', 'src', 'alt', 'title', 'class', 'start'];
+const MAX_ALT = 200;
+/** The longest run of white space that is kept. The writer's regular expressions take time that grows with the square of a run. */
+const MAX_RUN = 200;
+/** What the writer makes of a BR: two spaces and the line's end. */
+const BREAK_UNITS = 3;
+
+interface PruneLimits {
+  readonly maxNodes: number;
+  readonly maxUnits: number;
+}
+
+/**
+ * Leaves of a tree what its text in Markdown is made of: what a reader sees, with absolute http(s) links and pictures, and no element that says nothing.
+ * Cuts it after so many nodes or units of text, because the writer's time grows with their product. Returns whether it cut. Uses no call stack.
+ */
+function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLimits): boolean {
+  const order: PageElement[] = [];
+  let units = 0;
+  // White space at the end of what is kept so far, in units.
+  let run = 0;
+  let cut = false;
+  const stack: PageElement[] = [root];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    cut ||= order.length >= maxNodes || units >= maxUnits;
+    if (cut || !isKept(node) || (isBreak(node) && run >= MAX_RUN)) {
+      if (node !== root) node.remove();
+      continue;
+    }
+    order.push(node);
+    if (node.nodeType === TEXT) {
+      const spaced = shortenRuns(node.textContent ?? '', run);
+      const text = clipUnits(spaced, maxUnits - units);
+      cut ||= text.length < spaced.length;
+      if (text !== node.textContent) node.textContent = text;
+      units += text.length;
+      run = endRun(text, run);
+      continue;
+    }
+    cleanAttributes(node, base);
+    if (isBreak(node)) run += BREAK_UNITS;
+    else if (isShown(node)) run = 0;
+    // linkedom makes a new list for each look at `childNodes`.
+    for (const child of Array.from(node.childNodes).reverse()) stack.push(child);
+  }
+  // Children come after their parents, so the last are looked at first.
+  for (const node of order.reverse()) if (node !== root && saysNothing(node)) node.remove();
+  return cut;
+}
+
+/** A text whose runs of white space are at most MAX_RUN long. `before` is the length of the run that it follows. */
+function shortenRuns(text: string, before: number): string {
+  return text.replace(/\s+/g, (run, at: number) => run.slice(0, Math.max(0, MAX_RUN - (at === 0 ? before : 0))));
+}
+
+/** At most `max` units of a text, and never half a character. */
+function clipUnits(text: string, max: number): string {
+  return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '');
+}
+
+/** How much white space there is at the end once a text has followed a run of it. */
+function endRun(text: string, before: number): number {
+  const shown = text.trimEnd().length;
+  return shown === 0 ? before + text.length : text.length - shown;
+}
+
+function isBreak({ nodeName }: PageElement): boolean {
+  return nodeName.toUpperCase() === 'BR';
+}
+
+/** Whether the writer makes something visible of an element without text. */
+function isShown(element: PageElement): boolean {
+  const name = element.nodeName.toUpperCase();
+  return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
+}
+
+function isKept(node: PageElement): boolean {
+  if (node.nodeType === TEXT) return true;
+  return node.nodeType === ELEMENT && !isUnseen(node);
+}
+
+function saysNothing(node: PageElement): boolean {
+  return node.nodeType === ELEMENT && node.firstChild === null && !SAYS.has(node.nodeName.toUpperCase());
+}
+
+function cleanAttributes(element: PageElement, base: string): void {
+  const name = element.nodeName.toUpperCase();
+  for (const attribute of DROPPED)
+    if (!KEPT[name]?.includes(attribute) && element.getAttribute(attribute) !== null)
+      element.removeAttribute(attribute);
+  const reference = name === 'A' ? 'href' : name === 'IMG' ? 'src' : null;
+  if (reference === null) return;
+  const url = webUrl(element.getAttribute(reference), base);
+  if (url === null) element.removeAttribute(reference);
+  // Markdown ends a link at a bracket.
+  else element.setAttribute(reference, url.replaceAll('(', '%28').replaceAll(')', '%29'));
+  const alt = element.getAttribute('alt');
+  if (alt !== null) element.setAttribute('alt', alt.replace(/\s+/g, ' ').slice(0, MAX_ALT).toWellFormed());
 }

@@ -5,7 +5,6 @@ import { ExchangeFailed } from '../client/failure.ts';
 import { createLimiter, LimiterFull } from '../client/limiter.ts';
 import type { PageContent, PageSource } from './page-content.ts';
 import type { Loaded, PageReading } from './page-worker.ts';
-import { watchMemory } from './watch-memory.ts';
 
 /** Reads pages off the main thread. */
 export interface PageReader {
@@ -39,7 +38,7 @@ const LOAD_MS = 8000;
 const SLOW_START = 'the thread that reads pages takes too long to start; try again shortly';
 /** A recorded page takes well under a second. A page that takes longer was most likely made as an attack. */
 const PARSE_MS = 4000;
-/** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
+/** Twice the memory of the largest tree that page.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
 /**
  * The memory of one PDF's thread, heap and buffers. It has some 25 MB before the document is opened, and 69 to 79 MB with the largest stream that
@@ -146,4 +145,34 @@ function spawnWorker(heapMb: number): Worker {
   // A replaced worker may still emit an error.
   worker.on('error', () => undefined);
   return worker;
+}
+
+/** A decoder makes some 5 MB in this time. */
+const EVERY_MS = 20;
+
+/**
+ * Looks at a thread's memory from outside while it works: its heap, and the buffers beside it, which V8 does not limit. Calls `onTooMuch` once when they
+ * are larger than `maxMb`. Works while the thread runs code without a pause. Returns the end of the watch.
+ */
+function watchMemory(worker: Worker, maxMb: number, onTooMuch: () => void): () => void {
+  let isWatching = true;
+  const look = async () => {
+    const { used_heap_size: heap, external_memory: buffers } = await worker.getHeapStatistics();
+    if (isWatching && heap + buffers > maxMb * 2 ** 20) onTooMuch();
+  };
+  let isLooking = false;
+  const timer = setInterval(() => {
+    if (isLooking) return;
+    isLooking = true;
+    look()
+      // The thread has ended meanwhile.
+      .catch(() => undefined)
+      .finally(() => {
+        isLooking = false;
+      });
+  }, EVERY_MS);
+  return () => {
+    isWatching = false;
+    clearInterval(timer);
+  };
 }

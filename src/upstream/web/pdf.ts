@@ -9,11 +9,8 @@ import {
   type PageSource,
   UnreadablePage,
 } from './page-content.ts';
-import { languageTag } from './page-head.ts';
-import { isSeen, lineOf, tidy } from './page-text.ts';
-import { type PdfDocument, pdfText } from './pdf-text.ts';
-import { secondsOfPdfDate } from './published-at.ts';
-import { countWords } from './word-count.ts';
+import { languageTag, secondsOfPdfDate } from './page-head.ts';
+import { CONTROLS, countWords, isSeen, lineOf, tidy } from './page-text.ts';
 
 const ERRORS_ONLY = 0;
 
@@ -62,4 +59,82 @@ function isLocked(error: unknown): boolean {
 
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
+}
+
+/** The pages that are read. More are read only by a document whose pages hold next to nothing, such as scans. */
+const MAX_PAGES = 200;
+
+/** Text beyond this cannot become part of the answer: little of it is white space. */
+const MAX_UNITS = 3 * MAX_TEXT;
+
+/** A run of glyphs, or a mark between two runs. */
+interface PdfItem {
+  readonly str?: string;
+  readonly hasEOL?: boolean;
+  /** The sixth number is the height of its baseline on the page. */
+  readonly transform?: readonly number[];
+  readonly height?: number;
+}
+
+interface PdfPage {
+  streamTextContent(): ReadableStream<{ readonly items: readonly PdfItem[] }>;
+  cleanup(): unknown;
+}
+
+/** The parts of the library's document that are used. */
+interface PdfDocument {
+  readonly numPages: number;
+  getPage(number: number): Promise<PdfPage>;
+}
+
+/**
+ * The text of a document's pages in their order, with an empty line between paragraphs and pages. It stops as soon as no further text can become part of
+ * the answer. `isWhole` is false when pages, or parts of one, were left out or are broken.
+ */
+async function pdfText(document: PdfDocument): Promise<{ readonly text: string; readonly isWhole: boolean }> {
+  const parts: string[] = [];
+  let units = 0;
+  let isWhole = document.numPages <= MAX_PAGES;
+  for (let number = 1; number <= Math.min(document.numPages, MAX_PAGES) && units < MAX_UNITS; number++) {
+    const read = await pageText(document, number, MAX_UNITS - units);
+    parts.push(read.text);
+    units += read.text.length;
+    isWhole &&= read.isWhole && (units < MAX_UNITS || number === document.numPages);
+  }
+  return { text: parts.join('\n\n').replace(CONTROLS, ''), isWhole };
+}
+
+async function pageText(document: PdfDocument, number: number, maxUnits: number) {
+  let text = '';
+  try {
+    const page = await document.getPage(number);
+    const reader = page.streamTextContent().getReader();
+    let below: PdfItem | null = null;
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      for (const item of next.value.items) {
+        if (item.str !== undefined && item.str.trim() !== '') {
+          if (below !== null && isApart(below, item)) text += '\n';
+          below = item;
+        }
+        text += `${item.str ?? ''}${item.hasEOL ? '\n' : ''}`;
+      }
+      if (text.length < maxUnits) continue;
+      await reader.cancel(new Error('enough')).catch(() => undefined);
+      return { text, isWhole: false };
+    }
+    page.cleanup();
+    return { text, isWhole: true };
+  } catch {
+    // One broken page does not make the others worthless.
+    return { text, isWhole: false };
+  }
+}
+
+/** Lines whose baselines lie further apart than this, in heights of their letters, belong to two paragraphs. */
+const PARAGRAPH = 1.8;
+
+function isApart(above: PdfItem, below: PdfItem): boolean {
+  const height = Math.max(above.height ?? 0, below.height ?? 0);
+  const distance = (above.transform?.[5] ?? 0) - (below.transform?.[5] ?? 0);
+  return height > 0 && distance > PARAGRAPH * height;
 }

@@ -14,7 +14,7 @@ import {
   gatewayRequirement,
 } from '../../../src/payment/usdc/gateway.ts';
 import { createGatewayClient, createGatewayEvidence } from '../../../src/payment/usdc/gateway-client.ts';
-import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { newKey, plainRequirement, USDC } from '../../support/usdc/payments.ts';
 

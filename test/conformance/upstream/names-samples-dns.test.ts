@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DnsType } from '../../../src/upstream/names/dns-records.ts';
+import type { DnsType } from '../../../src/upstream/domains/dns.ts';
 import { describeSamples, type Samples } from '../../support/upstream/name-samples.ts';
 import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';

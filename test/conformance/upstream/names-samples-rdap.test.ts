@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { createRdapBootstrap } from '../../../src/upstream/names/rdap-bootstrap.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
+import { createRdapBootstrap } from '../../../src/upstream/domains/rdap.ts';
 import { describeSamples, type Samples, seconds } from '../../support/upstream/name-samples.ts';
 import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';

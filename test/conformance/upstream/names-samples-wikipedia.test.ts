@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotFound } from '../../../src/errors.ts';
-import { WIKI_EDITIONS } from '../../../src/upstream/wiki/wiki-editions.ts';
+import { WIKI_EDITIONS } from '../../../src/upstream/wikipedia.ts';
 import { describeSamples, seconds } from '../../support/upstream/name-samples.ts';
 import { json } from '../../support/upstream/names.ts';
 import { ask } from '../../support/upstream/names-endpoints.ts';

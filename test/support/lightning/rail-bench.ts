@@ -16,7 +16,7 @@ import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { decodePayment, quotedChallenge } from '../../../src/payment/protocols/x402/http.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
-import type { RateSource } from '../../../src/upstream/rates/exchanges.ts';
+import type { RateSource } from '../../../src/upstream/rates/bitcoin.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';

@@ -4,7 +4,7 @@ import { createLogger } from '../../../src/lib/common.ts';
 import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { createReceiver } from '../../../src/payment/lightning/nodes/create-receiver.ts';
 import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';
-import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
 
 /** A receiver as the service opens it, and every line that it and its HTTP client logged. */
 export interface ReceiverBench {

@@ -1,7 +1,7 @@
 import { createCatalogue } from '../../../src/discovery/catalogue.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import type { CatalogueCopy, CatalogueStore } from '../../../src/store/ports/catalogue.ts';
-import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import type { Received, Recorded } from '../upstream/replay.ts';
 
 export const CHAIN = { network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}` };

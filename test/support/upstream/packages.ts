@@ -5,7 +5,7 @@ import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import type { PackagesConfig } from '../../../src/config/packages.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
+import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
 import { createPackageSources, type PackageSources } from '../../../src/upstream/packages/packages-sources.ts';
 import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';

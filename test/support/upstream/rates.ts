@@ -1,5 +1,5 @@
-import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
-import { createRateSource } from '../../../src/upstream/rates/exchanges.ts';
+import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
+import { createRateSource } from '../../../src/upstream/rates/bitcoin.ts';
 import { PATIENT_MS, type SourceOptions } from './patience.ts';
 import { portFor, type Recorded, type Replay, startReplay } from './replay.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { domainsWhois } from '../../../src/endpoints/domains-whois.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
-import { UNLISTED_SERVERS } from '../../../src/upstream/names/rdap-servers.ts';
+import { UNLISTED_SERVERS } from '../../../src/upstream/domains/rdap.ts';
 import { dnsAnswers, json, NOW } from '../../support/upstream/names.ts';
 import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 

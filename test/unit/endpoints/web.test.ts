@@ -7,7 +7,7 @@ import { webExtract } from '../../../src/endpoints/web-extract.ts';
 import { AppError, NotFound } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ExchangeFailed } from '../../../src/upstream/client/failure.ts';
-import type { Resolve } from '../../../src/upstream/guard/resolve.ts';
+import type { Resolve } from '../../../src/upstream/guard/guard.ts';
 import { createPageReader, type PageReader } from '../../../src/upstream/web/page-reader.ts';
 import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
 import { EXPIRED, type Fault, type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';

@@ -19,7 +19,7 @@ import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
-import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
 import { balanceContracts, openRails, type RailKit } from '../../../src/wiring/rails.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { LightningConfig } from '../../../config/lightning.ts';
-import type { Upstream, Upstreams } from '../../../upstream/client/http.ts';
+import type { Upstream, Upstreams } from '../../../upstream/client/client.ts';
 import { createCln } from './cln.ts';
 import { createLnd } from './lnd.ts';
 import { createNwc } from './nwc.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jsonOrNull } from '../../../lib/untrusted.ts';
-import type { Upstream } from '../../../upstream/client/http.ts';
+import type { Upstream } from '../../../upstream/client/client.ts';
 import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts';
 
 interface LndOptions {

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../../errors.ts';
 import { nowSeconds, systemClock } from '../../../lib/clock.ts';
 import { orAborted } from '../../../lib/tasks.ts';
-import { withinDeadline } from '../../../upstream/client/deadline.ts';
-import { ExchangeFailed } from '../../../upstream/client/failure.ts';
+import { ExchangeFailed, withinDeadline } from '../../../upstream/client/failure.ts';
 import { invoiceText, nodeKeyText, type Receiver, TooMuchPower } from './receiver.ts';
 
 interface NwcOptions {

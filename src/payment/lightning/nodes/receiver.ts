@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../../errors.ts';
-import type { Upstream, UpstreamRequest } from '../../../upstream/client/http.ts';
-import { parseJson } from '../../../upstream/client/json.ts';
+import type { Upstream, UpstreamRequest } from '../../../upstream/client/client.ts';
+import { parseJson } from '../../../upstream/client/exchange.ts';
 
 /** The invoice that a node is asked to make. */
 interface InvoiceOrder {

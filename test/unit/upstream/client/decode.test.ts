@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readBody } from '../../../../src/upstream/client/decode.ts';
+import { readBody } from '../../../../src/upstream/client/exchange.ts';
 
 const signal = new AbortController().signal;
 const text = Buffer.from('forty-two bytes of text, or rather more. '.repeat(500));

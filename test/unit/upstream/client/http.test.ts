@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createUpstreams, type UpstreamOptions, type Upstreams } from '../../../../src/upstream/client/http.ts';
+import { createUpstreams, type UpstreamOptions, type Upstreams } from '../../../../src/upstream/client/client.ts';
 import { ownPort } from '../../../support/service/own-port.ts';
 import { type Replay, startReplay } from '../../../support/upstream/replay.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, test } from 'vitest';
-import { isPublicAddress } from '../../../../src/upstream/guard/address-ranges.ts';
+import { isPublicAddress } from '../../../../src/upstream/guard/guard.ts';
 
 const SAMPLES = join(import.meta.dirname, '../../../../../shared/samples/ssrf');
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createHostLimit } from '../../../../src/upstream/guard/host-limit.ts';
+import { createHostLimit } from '../../../../src/upstream/client/limiter.ts';
 
 test('one host gets at most the limit of requests a minute from all callers; other hosts are not affected', () => {
   let now = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProgress } from '../../../../src/upstream/guard/progress.ts';
+import { createProgress } from '../../../../src/upstream/guard/dial.ts';
 
 const none = { dns: null, connect: null, tls: null, request: null };
 const some = expect.any(Number);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createResolve } from '../../../../src/upstream/guard/resolve.ts';
+import { createResolve } from '../../../../src/upstream/guard/guard.ts';
 import { type NameServer, startNameServer } from '../../../support/upstream/name-server.ts';
 
 const signal = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DnsType, parseRecordData, plainName } from '../../../../src/upstream/names/dns-records.ts';
+import { type DnsType, parseRecordData, plainName } from '../../../../src/upstream/domains/dns.ts';
 
 describe('parseRecordData', () => {
   test.each<[DnsType, string, object]>([

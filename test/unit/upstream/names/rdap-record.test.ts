@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isRecordOf, rdapDomainSchema, registrationOf } from '../../../../src/upstream/names/rdap-record.ts';
+import { isRecordOf, rdapDomainSchema, registrationOf } from '../../../../src/upstream/domains/rdap.ts';
 
 const FIXTURE = JSON.parse(
   readFileSync(new URL('../../../fixtures/names/rdap-domain.json', import.meta.url), 'utf8'),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { UpstreamFailed } from '../../../../src/errors.ts';
-import { SHIPPED_SERVERS, UNLISTED_SERVERS } from '../../../../src/upstream/names/rdap-servers.ts';
+import { SHIPPED_SERVERS, UNLISTED_SERVERS } from '../../../../src/upstream/domains/rdap.ts';
 import { json, type NamesWorld, NOW, serveFixtures, startNames } from '../../../support/upstream/names.ts';
 
 let world: NamesWorld;

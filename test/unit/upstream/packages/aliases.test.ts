@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mergeByAlias } from '../../../../src/upstream/packages/aliases.ts';
+import { mergeByAlias } from '../../../../src/upstream/packages/osv.ts';
 
 const record = (id: string, ...aliases: string[]) => ({ id, aliases });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { labelOfScore, scoreVector } from '../../../../src/upstream/packages/cvss.ts';
+import { labelOfScore, scoreVector } from '../../../../src/upstream/packages/osv.ts';
 
 describe('scoreVector', () => {
   // The scores that FIRST's own calculators and GitHub's advisories give.

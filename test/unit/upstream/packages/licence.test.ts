@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { npmLicence, pythonLicence, shortLicence } from '../../../../src/upstream/packages/licence.ts';
+import { npmLicence, pythonLicence, shortLicence } from '../../../../src/upstream/packages/project.ts';
 
 describe('shortLicence', () => {
   test.each(['MIT', '(WTFPL OR MIT)', 'SEE LICENSE IN LICENSE.md', ' BSD '])('%o says something', (text) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readDist } from '../../../../src/upstream/packages/npm-dist.ts';
+import { readDist } from '../../../../src/upstream/packages/npm.ts';
 
 const NONE = { unpackedSizeBytes: null, fileCount: null, integrity: null, provenance: null };
 const ATTESTED = { url: 'https://r.example/a', provenance: { predicateType: 'https://slsa.dev/provenance/v1' } };

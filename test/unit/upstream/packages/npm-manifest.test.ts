@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { manifestSchema, readRelease } from '../../../../src/upstream/packages/npm-manifest.ts';
+import { manifestSchema, readRelease } from '../../../../src/upstream/packages/npm.ts';
 
 const read = (manifest: object, whole = {}) =>
   readRelease(manifestSchema.parse({ name: 'p', version: '1.0.0', ...manifest }), whole);

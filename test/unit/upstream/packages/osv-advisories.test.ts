@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readAdvisories } from '../../../../src/upstream/packages/osv-advisories.ts';
-import { recordSchema } from '../../../../src/upstream/packages/osv-record.ts';
+import { readAdvisories, recordSchema } from '../../../../src/upstream/packages/osv.ts';
 
 const ASKED = { ecosystem: 'npm', name: 'p', version: null } as const;
 const V3 = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H';

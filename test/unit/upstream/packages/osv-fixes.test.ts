@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EcosystemName } from '../../../../src/upstream/packages/ecosystems.ts';
-import { affectedRanges, affectedVersions, fixesOf } from '../../../../src/upstream/packages/osv-fixes.ts';
-import { recordSchema } from '../../../../src/upstream/packages/osv-record.ts';
+import { affectedRanges, affectedVersions, fixesOf, recordSchema } from '../../../../src/upstream/packages/osv.ts';
 
 type Events = Record<string, string>[];
 const part = (name: string, events: Events, type = 'SEMVER', ecosystem = 'npm') => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRequirement } from '../../../../src/upstream/packages/pep508.ts';
+import { parseRequirement } from '../../../../src/upstream/packages/pypi.ts';
 import { cpuTimeMs } from '../../../support/cpu-time.ts';
 
 const plain = { extras: [], specifier: null, extra: null, marker: null };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { projectUrls, repositoryPage } from '../../../../src/upstream/packages/project-urls.ts';
+import { projectUrls, repositoryPage } from '../../../../src/upstream/packages/project.ts';
 
 test('web pages only, each once, in their order, with plain labels', () => {
   expect(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { fileSchema, MAX_FILES, readFiles } from '../../../../src/upstream/packages/pypi-files.ts';
+import { fileSchema, MAX_FILES, readFiles } from '../../../../src/upstream/packages/pypi.ts';
 
 const read = (urls: unknown[]) => readFiles(z.array(fileSchema).parse(urls));
 const file = (filename: string, packagetype: string, size: number) => ({ filename, packagetype, size });

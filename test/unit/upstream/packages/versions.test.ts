@@ -4,7 +4,7 @@ import {
   comparePython,
   compareSemver,
   sortVersions,
-} from '../../../../src/upstream/packages/versions.ts';
+} from '../../../../src/upstream/packages/ecosystems.ts';
 
 describe.each([
   [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { agreedRate } from '../../../../src/upstream/rates/btc-agreement.ts';
+import { agreedRate } from '../../../../src/upstream/rates/bitcoin.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 
 describe('agreedRate', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { frankfurtDate, isDue } from '../../../../src/upstream/rates/ecb-calendar.ts';
+import { frankfurtDate, isDue } from '../../../../src/upstream/rates/fixing.ts';
 
 const at = (iso: string) => Date.parse(iso);
 const MINUTE = 60_000;

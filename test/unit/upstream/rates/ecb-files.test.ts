@@ -1,12 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
 import { describe, expect, test } from 'vitest';
-import {
-  readFixingsCsv,
-  readFixingsXml,
-  readFixingsZip,
-  UnreadableFile,
-} from '../../../../src/upstream/rates/ecb-files.ts';
+import { readFixingsCsv, readFixingsXml, readFixingsZip, UnreadableFile } from '../../../../src/upstream/rates/ecb.ts';
 
 const text = (name: string) => readFileSync(new URL(`../../../fixtures/names/${name}`, import.meta.url), 'utf8');
 const csv = text('eurofxref-hist.csv');

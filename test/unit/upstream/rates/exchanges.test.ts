@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startExchanges } from '../../../../src/embedded/exchanges.ts';
 import { Unavailable } from '../../../../src/errors.ts';
-import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/http.ts';
-import { createRateSource } from '../../../../src/upstream/rates/exchanges.ts';
+import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/client.ts';
+import { createRateSource } from '../../../../src/upstream/rates/bitcoin.ts';
 import { PATIENT_MS } from '../../../support/upstream/patience.ts';
 import {
   type ExchangeKey,

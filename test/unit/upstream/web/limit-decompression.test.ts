@@ -1,6 +1,6 @@
 import { deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import { limitDecompression } from '../../../../src/upstream/web/limit-decompression.ts';
+import { limitDecompression } from '../../../../src/upstream/web/page-worker.ts';
 
 const { DecompressionStream: unbounded } = globalThis;
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { boundMarkup } from '../../../../src/upstream/web/page-markup.ts';
+import { boundMarkup } from '../../../../src/upstream/web/page.ts';
 import { cpuTimeMs } from '../../../support/cpu-time.ts';
 
 const MANY = 1e9;

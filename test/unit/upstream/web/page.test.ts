@@ -1,9 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readPage } from '../../../../src/upstream/web/page.ts';
-import { decodePage } from '../../../../src/upstream/web/page-charset.ts';
-import { kindOfPage } from '../../../../src/upstream/web/page-kind.ts';
+import { decodePage, readPage } from '../../../../src/upstream/web/page.ts';
+import { kindOfPage } from '../../../../src/upstream/web/page-content.ts';
 import { cpuTimeMs } from '../../../support/cpu-time.ts';
 
 const SAMPLES = join(import.meta.dirname, '../../../../../shared/samples/web');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { secondsOf, secondsOfPdfDate } from '../../../../src/upstream/web/published-at.ts';
+import { secondsOf, secondsOfPdfDate } from '../../../../src/upstream/web/page-head.ts';
 
 const MAY_1 = Date.UTC(2024, 4, 1) / 1000;
 const HOUR = 3600;

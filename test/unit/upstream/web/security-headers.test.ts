@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { judgeHeaders } from '../../../../src/upstream/web/security-headers.ts';
+import { judgeHeaders } from '../../../../src/upstream/web/web.ts';
 
 const judgementOf = (name: string, value: string, https = true) =>
   judgeHeaders({ [name]: value }, https).present.find((header) => header.name === name)?.judgement;

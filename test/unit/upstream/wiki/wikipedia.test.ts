@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { UpstreamFailed } from '../../../../src/errors.ts';
-import { WIKI_EDITIONS } from '../../../../src/upstream/wiki/wiki-editions.ts';
+import { WIKI_EDITIONS } from '../../../../src/upstream/wikipedia.ts';
 import { json, type NamesWorld, NOW, serveFixtures, startNames } from '../../../support/upstream/names.ts';
 
 let world: NamesWorld;

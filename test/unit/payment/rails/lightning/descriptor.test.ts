@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLightningDescriptor } from '../../../../../src/payment/lightning/open.ts';
 import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
-import type { RateSource } from '../../../../../src/upstream/rates/exchanges.ts';
+import type { RateSource } from '../../../../../src/upstream/rates/bitcoin.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';
 import { startRates } from '../../../../support/upstream/rates.ts';

@@ -13,7 +13,7 @@ import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
 import type { Sqlite } from '../../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../../src/store/sqlite/lightning-store.ts';
-import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/http.ts';
+import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/client.ts';
 import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
 import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';

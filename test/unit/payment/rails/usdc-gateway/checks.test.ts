@@ -17,7 +17,7 @@ import {
   createGatewayEvidence,
   type GatewayTransfer,
 } from '../../../../../src/payment/usdc/gateway-client.ts';
-import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';

@@ -3,7 +3,7 @@ import { systemClock } from '../../../../../src/lib/clock.ts';
 import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { gatewayExtra } from '../../../../../src/payment/usdc/gateway.ts';
 import { createGatewayClient } from '../../../../../src/payment/usdc/gateway-client.ts';
-import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomAuthorization } from '../../../../support/usdc/token-node.ts';

@@ -7,7 +7,7 @@ import { hashAuthorization } from '../../../../../src/payment/usdc/authorization
 import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createGatewayRail, type OpenGateway, openGateway } from '../../../../../src/payment/usdc/gateway.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
-import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../../../support/usdc/gateway-stand-in.ts';

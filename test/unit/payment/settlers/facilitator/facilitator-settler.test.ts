@@ -7,7 +7,7 @@ import { createLedger } from '../../../../../src/payment/ledger.ts';
 import { createHttpFacilitator, readReply, settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createCircleFacilitator, createSellerProof } from '../../../../../src/payment/usdc/facilitator-auth.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
-import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { type Answered, type Asked, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { newKey, plainRequirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
 import { openSales } from '../../../../support/usdc/remote-sales.ts';

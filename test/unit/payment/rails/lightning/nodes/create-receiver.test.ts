@@ -5,7 +5,7 @@ import { rootCertificates } from 'node:tls';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../../src/lib/clock.ts';
 import { createReceiver } from '../../../../../../src/payment/lightning/nodes/create-receiver.ts';
-import { createUpstreams } from '../../../../../../src/upstream/client/http.ts';
+import { createUpstreams } from '../../../../../../src/upstream/client/client.ts';
 import {
   type NodeKind,
   type NodeServer,

@@ -3,17 +3,14 @@ import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createOutcomes, type Outcome, type Outcomes } from '../../lib/outcomes.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 import { createSingleFlight } from '../../lib/tasks.ts';
 import type { DialOptions } from '../guard/dial.ts';
 import { followRedirects } from '../guard/follow.ts';
-import { createResolve } from '../guard/resolve.ts';
-import { type Breaker, createBreaker, retryAfterMs } from './breaker.ts';
-import { withinDeadline } from './deadline.ts';
-import type { Exchange } from './exchange.ts';
-import { ExchangeFailed } from './failure.ts';
-import { parseJson } from './json.ts';
+import { createResolve } from '../guard/guard.ts';
+import { type Exchange, parseJson } from './exchange.ts';
+import { ExchangeFailed, withinDeadline } from './failure.ts';
 import { createLimiter, LimiterFull } from './limiter.ts';
-import { type CacheOptions, createResponseCache } from './response-cache.ts';
 
 /** One request to an upstream. Missing options are the upstream's defaults. */
 export interface UpstreamRequest {
@@ -29,7 +26,7 @@ export interface UpstreamRequest {
 }
 
 /** A whole answer with its decoded body; `url` is the address after redirects. */
-export interface UpstreamResponse {
+interface UpstreamResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Record<string, string>;
@@ -246,4 +243,115 @@ async function reported(
 /** Whether the status means an overloaded or broken server. */
 function isTrouble(status: number): boolean {
   return status === 429 || status >= 500;
+}
+
+/** Consecutive failures that open the breaker. A few random failures do not cut a source off. */
+const FAILURES = 10;
+/** Short, so that a source that has recovered is asked again soon, and a dead one costs one time-out in this time. */
+const REST_MS = 5000;
+/** The longest pause that a server can set with Retry-After, so that no server stops a route for long. */
+const MAX_REST_MS = 60_000;
+/** The most origins that are remembered; the oldest is dropped first. */
+const MAX_ORIGINS = 1000;
+
+interface State {
+  failures: number;
+  restUntilMs: number;
+}
+
+/**
+ * Stops requests to an origin for five seconds after ten consecutive failures, and until the time of its Retry-After.
+ * After the pause one call at a time goes through until one succeeds. It works by origin, because one dead RDAP registry says nothing about the others.
+ */
+function createBreaker(clock: Clock) {
+  const states = new Map<string, State>();
+
+  function stateOf(origin: string): State {
+    const state = states.get(origin) ?? { failures: 0, restUntilMs: 0 };
+    setNewest(states, origin, state, MAX_ORIGINS);
+    return state;
+  }
+
+  return {
+    /** Whether the origin may be asked now. The first `true` after a pause is a probe: other callers get `false` until the probe has ended. */
+    allows(origin: string): boolean {
+      const state = states.get(origin);
+      if (!state || state.restUntilMs === 0) return true;
+      const now = clock.nowMs();
+      if (now < state.restUntilMs) return false;
+      state.restUntilMs = now + REST_MS;
+      return true;
+    },
+    succeeded(origin: string): void {
+      states.delete(origin);
+    },
+    /** `restMs` is the pause that the server itself has set. */
+    failed(origin: string, restMs = 0): void {
+      const state = stateOf(origin);
+      state.failures += 1;
+      const rest = Math.max(Math.min(restMs, MAX_REST_MS), state.failures >= FAILURES ? REST_MS : 0);
+      if (rest > 0) state.restUntilMs = clock.nowMs() + rest;
+    },
+  };
+}
+
+type Breaker = ReturnType<typeof createBreaker>;
+
+/** Retry-After in milliseconds, given in seconds or as a date; 0 when it is neither. */
+function retryAfterMs(header: string | undefined, nowMs: number): number {
+  if (header === undefined) return 0;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - nowMs);
+}
+
+/** How long answers are kept, and how many. */
+interface CacheOptions {
+  readonly ttlMs: number;
+  /** How long after `ttlMs` an answer may still be used when the source fails. */
+  readonly staleIfErrorMs: number;
+  readonly maxEntries: number;
+}
+
+interface Sized {
+  readonly body: Buffer;
+  /** When it was read, by the same clock. */
+  readonly retrievedAtMs: number;
+}
+
+/** Memory for the bodies of one upstream. With a dozen upstreams the service stays well below its memory limit. */
+const MAX_BYTES = 32 * 1024 * 1024;
+/** One large answer must not push out all others. */
+const MAX_ENTRY_BYTES = MAX_BYTES / 4;
+
+/** Caches answers by request, bounded in number and in bytes. The oldest is dropped first. */
+function createResponseCache<T extends Sized>(options: CacheOptions, clock: Clock) {
+  const entries = new Map<string, T>();
+  let bytes = 0;
+
+  function drop(key: string): void {
+    bytes -= entries.get(key)?.body.length ?? 0;
+    entries.delete(key);
+  }
+
+  const within = (key: string, ageMs: number): T | undefined => {
+    const entry = entries.get(key);
+    return entry && clock.nowMs() - entry.retrievedAtMs < ageMs ? entry : undefined;
+  };
+
+  return {
+    fresh: (key: string): T | undefined => within(key, options.ttlMs),
+    /** The answer for a source that fails, fresh or stale. */
+    stale: (key: string): T | undefined => within(key, options.ttlMs + options.staleIfErrorMs),
+    keep(key: string, entry: T): void {
+      drop(key);
+      if (entry.body.length > MAX_ENTRY_BYTES) return;
+      entries.set(key, entry);
+      bytes += entry.body.length;
+      for (const oldest of entries.keys()) {
+        if (entries.size <= options.maxEntries && bytes <= MAX_BYTES) break;
+        drop(oldest);
+      }
+    },
+  };
 }
