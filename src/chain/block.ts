@@ -1,7 +1,31 @@
 import { z } from 'zod';
-import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import { createSingleFlight } from '../lib/tasks.ts';
+import {
+  accountOf,
+  bigintOf,
+  Contradiction,
+  countOf,
+  dataOf,
+  type Fields,
+  fieldsOf,
+  listOf,
+  resultOrRefusal,
+  wordOf,
+} from './rpc/checked.ts';
 import type { ChainClient } from './rpc/client.ts';
-import { data, index, quantity, type RpcOutcome, readOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
+import {
+  data,
+  index,
+  quantity,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+  readOutcome,
+  resultOf,
+  toQuantity,
+  word,
+} from './rpc/wire.ts';
+import { kindOf, type TransactionKind } from './transaction.ts';
 
 const headerSchema = z
   .object({
@@ -49,4 +73,274 @@ export async function readLatestHeader(chain: ChainClient, options: RpcOptions):
 export async function readBlockNumber(chain: ChainClient, options: RpcOptions): Promise<number> {
   const [outcome] = await chain.batch([{ method: 'eth_blockNumber', params: [] }], options);
   return readOutcome(outcome, index, 'the block number');
+}
+
+const headers = createSingleFlight<Header, ChainClient>();
+const numbers = createSingleFlight<number, ChainClient>();
+
+/**
+ * The newest block, by one request of a chain client for all callers that ask while it is under way: answers of the same moment need not cost the
+ * chain one each. The request belongs to all its callers. It goes on when one caller leaves, and its failure reaches all of them.
+ */
+export function readNewestHeader(chain: ChainClient): Promise<Header> {
+  return headers(chain, undefined, () => readLatestHeader(chain, {}));
+}
+
+/** The number of the newest block, at which the reads of one answer are then pinned; shared in the same way. */
+export function readNewestNumber(chain: ChainClient): Promise<number> {
+  return numbers(chain, undefined, () => readBlockNumber(chain, {}));
+}
+
+type Hex = `0x${string}`;
+
+/** A header with its link to the block before. */
+export interface LinkedHeader extends Header {
+  readonly hash: Hex;
+  readonly parentHash: Hex;
+}
+
+/** The fields of a transaction that decide its kind, with its hash. */
+interface BlockTransaction {
+  readonly hash: Hex;
+  readonly from: Hex;
+  readonly to: Hex | null;
+  readonly input: Hex;
+}
+
+/** A contract that a transaction created. */
+export interface Creation {
+  readonly address: Hex;
+  readonly deployer: Hex;
+  readonly transactionHash: Hex;
+}
+
+/** What a successful transaction cost. */
+export interface TransactionCost {
+  readonly kind: TransactionKind;
+  readonly gasUsed: number;
+  /** Per gas, in wei, priority fee included. */
+  readonly effectiveGasPrice: bigint;
+}
+
+/** What was read from the receipts of a block. */
+export interface BlockReceipts {
+  readonly created: readonly Creation[];
+  readonly costs: readonly TransactionCost[];
+  /** The logs whose first topic the caller asked for, in the block's order. */
+  readonly logs: readonly BlockLog[];
+}
+
+/** A block with its transactions. */
+export interface FullBlock {
+  readonly header: LinkedHeader;
+  readonly transactions: readonly BlockTransaction[];
+}
+
+/** The call for a block with whole transactions. */
+export const fullBlockCall = (block: number): RpcCall => ({
+  method: 'eth_getBlockByNumber',
+  params: [toQuantity(block), true],
+});
+/** The call for all receipts of a block. Not every node has this method. */
+export const blockReceiptsCall = (block: number): RpcCall => ({
+  method: 'eth_getBlockReceipts',
+  params: [toQuantity(block)],
+});
+/** The call for one receipt. */
+export const receiptCall = (transaction: Hex): RpcCall => ({
+  method: 'eth_getTransactionReceipt',
+  params: [transaction],
+});
+
+/** Reads a header with its parent hash; `transactions` may be hashes or whole. Throws Contradiction when it is another block than `number`. */
+export function readLinkedHeader(outcome: RpcOutcome | undefined, number: number | 'latest'): LinkedHeader {
+  return toHeader(blockFields(outcome, number), number);
+}
+
+/** Reads a block with whole transactions. Throws Contradiction when it is another block, or when a transaction names another block. */
+export function readFullBlock(outcome: RpcOutcome | undefined, number: number): FullBlock {
+  const fields = blockFields(outcome, number);
+  const header = toHeader(fields, number);
+  const transactions = listOf(fields.transactions, 'transactions').map((entry) => {
+    const tx = fieldsOf(entry, 'a transaction');
+    if (tx.blockHash != null && wordOf(tx.blockHash, 'blockHash') !== header.hash)
+      throw new Contradiction('foreignReceipt', `block ${number} with a transaction of another block`);
+    return {
+      hash: wordOf(tx.hash, 'transaction hash'),
+      from: accountOf(tx.from, 'from'),
+      to: tx.to == null ? null : accountOf(tx.to, 'to'),
+      input: dataOf(tx.input, 'input'),
+    };
+  });
+  return { header, transactions };
+}
+
+function blockFields(outcome: RpcOutcome | undefined, number: number | 'latest'): Fields {
+  const result = resultOrRefusal(outcome);
+  // Callers only ask for blocks at or below a head that a provider reported.
+  if (result === null || result === undefined) throw new Contradiction('missing', `no block ${number}`);
+  return fieldsOf(result, 'a block');
+}
+
+function toHeader(fields: Fields, wanted: number | 'latest'): LinkedHeader {
+  const number = countOf(fields.number, 'number');
+  if (wanted !== 'latest' && number !== wanted) throw new Contradiction('number', `block ${number} for ${wanted}`);
+  return {
+    number,
+    hash: wordOf(fields.hash, 'hash'),
+    parentHash: wordOf(fields.parentHash, 'parentHash'),
+    at: countOf(fields.timestamp, 'timestamp'),
+    gasUsed: bigintOf(fields.gasUsed, 'gasUsed'),
+    gasLimit: bigintOf(fields.gasLimit, 'gasLimit'),
+    extraData: dataOf(fields.extraData, 'extraData'),
+    baseFeeWei: fields.baseFeePerGas == null ? null : bigintOf(fields.baseFeePerGas, 'baseFeePerGas'),
+    transactionCount: listOf(fields.transactions, 'transactions').length,
+  };
+}
+
+/**
+ * Reads all receipts of a block and checks them against it, in this order:
+ * 1. there are as many receipts as transactions; 2. each receipt is of its transaction, in order, and of this block;
+ * 3. log indices rise through the block.
+ */
+export function readBlockReceipts(
+  outcome: RpcOutcome | undefined,
+  { header, transactions }: FullBlock,
+  topics: ReadonlySet<string>,
+): BlockReceipts {
+  const result = resultOrRefusal(outcome);
+  if (result === null || result === undefined) throw new Contradiction('missing', `no receipts of ${header.number}`);
+  const receipts = listOf(result, 'receipts');
+  if (receipts.length !== transactions.length) {
+    throw new Contradiction('receiptCount', `${receipts.length} receipts of ${transactions.length} transactions`);
+  }
+  const created: Creation[] = [];
+  const costs: TransactionCost[] = [];
+  const logs: BlockLog[] = [];
+  let lastIndex = -1;
+  transactions.forEach((transaction, at) => {
+    const receipt = fieldsOf(receipts[at], 'a receipt');
+    const creation = readCreation(receipt, header, transaction);
+    if (creation !== null) created.push(creation);
+    if (receipt.status === '0x1' && receipt.effectiveGasPrice != null) {
+      const gasUsed = countOf(receipt.gasUsed, 'gasUsed');
+      costs.push({
+        kind: kindOf(transaction),
+        gasUsed,
+        effectiveGasPrice: bigintOf(receipt.effectiveGasPrice, 'a price'),
+      });
+    }
+    for (const entry of listOf(receipt.logs, 'logs')) {
+      const log = readLog(fieldsOf(entry, 'a log'), header, transaction.hash);
+      if (log.logIndex <= lastIndex) throw new Contradiction('logOrder', `log ${log.logIndex} after ${lastIndex}`);
+      lastIndex = log.logIndex;
+      if (topics.has(log.topics[0] ?? '')) logs.push(log);
+    }
+  });
+  return { created, costs, logs };
+}
+
+/** The contract that a transaction created, from its own receipt. Null when the transaction created none or failed. */
+export function readReceiptCreation(
+  outcome: RpcOutcome | undefined,
+  header: LinkedHeader,
+  transaction: BlockTransaction,
+): Creation | null {
+  const result = resultOrRefusal(outcome);
+  if (result === null || result === undefined) throw new Contradiction('missing', `no receipt of ${transaction.hash}`);
+  return readCreation(fieldsOf(result, 'a receipt'), header, transaction);
+}
+
+function readCreation(receipt: Fields, header: LinkedHeader, { hash, from, to }: BlockTransaction): Creation | null {
+  const matches =
+    wordOf(receipt.transactionHash, 'transactionHash') === hash &&
+    wordOf(receipt.blockHash, 'blockHash') === header.hash;
+  if (!matches) throw new Contradiction('foreignReceipt', `a receipt that is not of block ${header.number}`);
+  if (to !== null || receipt.contractAddress == null || receipt.status !== '0x1') return null;
+  return { address: accountOf(receipt.contractAddress, 'contractAddress'), deployer: from, transactionHash: hash };
+}
+
+/** An event with its place in the chain and the time of its block; hex in lower case. */
+export interface BlockLog {
+  readonly block: number;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly transactionHash: Hex;
+  readonly logIndex: number;
+  readonly address: Hex;
+  readonly topics: readonly Hex[];
+  readonly data: Hex;
+}
+
+/** What to ask eth_getLogs for: emitters (none means any) and topics by position. */
+export interface LogQuery {
+  readonly addresses: readonly Hex[];
+  readonly topics: readonly (Hex | readonly Hex[] | null)[];
+}
+
+/** Blocks of one eth_getLogs: public nodes refuse 10,000 and more. On Arc these are 83 minutes. */
+export const MAX_LOG_SPAN = 9_999;
+/** Some nodes cut large answers to this many logs and do not say so (measured on Arc's public endpoints). */
+const ANSWER_CAP = 20_000;
+
+/** The call for the logs of blocks `from` to `to`, both included. */
+export function logsCall({ addresses, topics }: LogQuery, from: number, to: number): RpcCall {
+  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
+  return { method: 'eth_getLogs', params: [{ ...range, ...(addresses.length > 0 && { address: addresses }), topics }] };
+}
+
+/** The times of a span's blocks, and the hashes of those that were read. */
+export interface KnownBlocks {
+  readonly from: number;
+  readonly to: number;
+  atOf(block: number): number;
+  hashOf(block: number): Hex | null;
+}
+
+/**
+ * Reads the logs of a span in order. Returns null when the node refuses the span or may have cut its answer; the caller may try a shorter span.
+ * A log's own `blockTimestamp` takes precedence over `atOf`, which may be interpolated.
+ */
+export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hashOf }: KnownBlocks): BlockLog[] | null {
+  const result = resultOrRefusal(outcome);
+  if (result === undefined) return null;
+  const entries = listOf(result, 'logs');
+  if (entries.length >= ANSWER_CAP) return null;
+  let last = { block: -1, logIndex: -1 };
+  return entries.map((entry) => {
+    const fields = fieldsOf(entry, 'a log');
+    const block = countOf(fields.blockNumber, 'blockNumber');
+    const hash = hashOf(block);
+    const foreign = hash !== null && fields.blockHash != null && wordOf(fields.blockHash, 'blockHash') !== hash;
+    if (block < from || block > to || foreign) {
+      throw new Contradiction('foreignLog', `a log of block ${block} in an answer for ${from} to ${to}`);
+    }
+    const at = fields.blockTimestamp == null ? atOf(block) : countOf(fields.blockTimestamp, 'blockTimestamp');
+    const log = toLog(fields, block, at, wordOf(fields.transactionHash, 'transactionHash'));
+    const inOrder = block > last.block || (block === last.block && log.logIndex > last.logIndex);
+    if (!inOrder) throw new Contradiction('logOrder', `log ${block}/${log.logIndex} out of order`);
+    last = log;
+    return log;
+  });
+}
+
+/** Reads a log of a receipt. Throws Contradiction when the log names another block or transaction. */
+function readLog(fields: Fields, block: { number: number; at: number; hash: Hex }, transaction: Hex): BlockLog {
+  const foreign =
+    (fields.blockHash != null && wordOf(fields.blockHash, 'blockHash') !== block.hash) ||
+    (fields.transactionHash != null && wordOf(fields.transactionHash, 'transactionHash') !== transaction);
+  if (foreign) throw new Contradiction('foreignLog', `a log of another block or transaction in block ${block.number}`);
+  return toLog(fields, block.number, block.at, transaction);
+}
+
+function toLog(fields: Fields, block: number, at: number, transactionHash: Hex): BlockLog {
+  return {
+    block,
+    at,
+    transactionHash,
+    logIndex: countOf(fields.logIndex, 'logIndex'),
+    address: accountOf(fields.address, 'address'),
+    topics: listOf(fields.topics, 'topics').map((topic) => wordOf(topic, 'a topic')),
+    data: dataOf(fields.data, 'data'),
+  };
 }

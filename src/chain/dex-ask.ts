@@ -1,14 +1,12 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
 import { decodeUint } from './abi.ts';
-import type { PoolKind } from './dex.ts';
-import { type CreatedPool, NATIVE_CURRENCY } from './dex-pools.ts';
-import type { RpcCall, RpcOptions } from './rpc/call.ts';
+import { type CreatedPool, NATIVE_CURRENCY, type PoolKind } from './dex.ts';
 import type { ChainClient } from './rpc/client.ts';
-import { data, readOutcome } from './rpc/wire.ts';
+import { data, type RpcCall, type RpcOptions, readOutcome } from './rpc/wire.ts';
 
 /** A contract that creates pools (v4: the pool manager). */
-export interface PoolSource {
+interface PoolSource {
   readonly kind: PoolKind;
   readonly address: `0x${string}`;
 }
@@ -102,7 +100,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
 }
 
 /** The key of a v4 pool. The pool's id is the key's hash. */
-export interface V4PoolKey {
+interface V4PoolKey {
   readonly currency0: `0x${string}`;
   readonly currency1: `0x${string}`;
   readonly fee: number;

@@ -1,3 +1,6 @@
+import type { Transfer } from './erc20.ts';
+import type { Log } from './transaction.ts';
+
 /** Families of pools, by the events that they emit. Slipstream pools (Aerodrome's) emit v3's Swap; their factory has its own creation event. */
 export type PoolKind = 'v2' | 'v3' | 'v4' | 'slipstream';
 
@@ -27,7 +30,7 @@ export interface EventLog {
 }
 
 /** What a swap moved, in base units of token0 and token1: positive into the pool, negative out of it. */
-export interface PoolDeltas {
+interface PoolDeltas {
   readonly amount0: bigint;
   readonly amount1: bigint;
 }
@@ -59,7 +62,7 @@ export interface PoolSides {
 }
 
 /** An executed trade, in 10^-9 of a whole token and of a whole USDC. */
-export interface Trade {
+interface Trade {
   readonly baseE9: bigint;
   readonly usdcE9: bigint;
 }
@@ -88,7 +91,7 @@ export function toE9(amount: bigint, decimals: number): bigint {
 }
 
 /** The 32-byte words of data after `0x`. Empty when the data ends within a word. */
-export function readWords(data: string): string[] {
+function readWords(data: string): string[] {
   if ((data.length - 2) % WORD !== 0) return [];
   return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));
 }
@@ -100,4 +103,180 @@ function unsigned(word: string): bigint {
 /** A signed integer in two's complement; the ABI widens shorter integers to a whole word. */
 function signed(word: string): bigint {
   return BigInt.asIntN(256, unsigned(word));
+}
+
+/** The native currency, as v4 names it. */
+export const NATIVE_CURRENCY = '0x0000000000000000000000000000000000000000';
+
+/** First topics of the events that announce a new pool (checked by a test). */
+export const CREATION_TOPICS = {
+  'PairCreated(address,address,address,uint256)': '0x0d3648bd0f6ba80134a33ba9275ac585d9d315f0ad8355cddefde31afa28d0e9',
+  'PoolCreated(address,address,uint24,int24,address)':
+    '0x783cca1c0412dd0d695e784568c96da2e9c22ff989357a2e8b1d9b2b4e6b7118',
+  'PoolCreated(address,address,int24,address)': '0xab0d57f0df537bb25e80245ef7748fa62353808c54d6e528a9dd20887aed9ac2',
+  'Initialize(bytes32,address,address,uint24,int24,address,uint160,int24)':
+    '0xdd466e674ea557f56295e2d0218a125ea4b4f0f6f3307b95f85e6110838d6438',
+} as const;
+
+/** The topic of the creation event of each kind of pool. */
+export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
+  v2: CREATION_TOPICS['PairCreated(address,address,address,uint256)'],
+  v3: CREATION_TOPICS['PoolCreated(address,address,uint24,int24,address)'],
+  slipstream: CREATION_TOPICS['PoolCreated(address,address,int24,address)'],
+  v4: CREATION_TOPICS['Initialize(bytes32,address,address,uint24,int24,address,uint160,int24)'],
+};
+
+/** A pool as its creation event describes it. */
+export interface CreatedPool {
+  readonly kind: PoolKind;
+  /** The pool's address; for v4 the pool id. */
+  readonly id: `0x${string}`;
+  /** The contract that emits the pool's Swap events. */
+  readonly emitter: `0x${string}`;
+  readonly token0: `0x${string}`;
+  readonly token1: `0x${string}`;
+}
+
+/**
+ * A hook with one of these permissions (the last bits of its address; Hooks.sol of v4-core: beforeSwapReturnDelta, afterSwapReturnDelta)
+ * takes or gives amounts of its own. The Swap event of its pool then does not show what the swapper paid.
+ */
+const HOOK_CHANGES_AMOUNTS = 0b1100n;
+
+/** The pool that a creation event of this kind announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
+export function decodeCreation(kind: PoolKind, { address, topics, data }: EventLog): CreatedPool | null {
+  if (topics[0] !== CREATION_TOPIC[kind]) return null;
+  const words = readWords(data);
+  if (kind === 'v4') {
+    const [, id, currency0, currency1] = topics;
+    const hooks = words.length === 5 ? toAddress(words[2]) : null;
+    if (!id || hooks === null || (BigInt(hooks) & HOOK_CHANGES_AMOUNTS) !== 0n) return null;
+    return pool(kind, id, address, toAddress(currency0?.slice(2)), toAddress(currency1?.slice(2)));
+  }
+  // The pool's address: v2 (pool, count), v3 (tick spacing, pool), Slipstream (pool).
+  const id = toAddress(words[kind === 'v3' ? 1 : 0]);
+  return id && pool(kind, id, id, toAddress(topics[1]?.slice(2)), toAddress(topics[2]?.slice(2)));
+}
+
+function pool(
+  kind: PoolKind,
+  id: `0x${string}`,
+  emitter: `0x${string}`,
+  token0: `0x${string}` | null,
+  token1: `0x${string}` | null,
+): CreatedPool | null {
+  return token0 && token1 ? { kind, id, emitter, token0, token1 } : null;
+}
+
+function toAddress(word: string | undefined): `0x${string}` | null {
+  return word?.length === 64 && word.startsWith('0'.repeat(24)) ? `0x${word.slice(24)}` : null;
+}
+
+/** v2's event of the reserves after a change. A pair emits it right before its Swap. */
+export const SYNC_TOPIC: `0x${string}` = '0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1';
+
+/** A pool beside one of its swaps. Prices are in whole USDC for a whole token, without the pool's fee. Floats, because nothing is paid with them. */
+interface PoolPrice {
+  readonly priceAfter: number;
+  /** Null where the swap's own events do not say it: then it is the price after the swap before it in the same pool. */
+  readonly priceBefore: number | null;
+  /** The USDC that the pool trades with at this price: v2's reserve, elsewhere that of a v2 pool as deep as the liquidity in range. */
+  readonly usdcReserve: number;
+}
+
+/**
+ * The price at which a pool stands after a swap. `sync` is the log right before the swap's, which v2 needs.
+ * Null when the events do not say it.
+ */
+export function readPoolPrice(
+  kind: PoolKind,
+  swap: EventLog,
+  deltas: PoolDeltas,
+  sync: EventLog | undefined,
+  pool: PoolSides,
+): PoolPrice | null {
+  const found = kind === 'v2' ? fromReserves(swap, deltas, sync, pool) : fromSquareRoot(swap, pool);
+  if (found === null) return null;
+  const { priceAfter, priceBefore, usdcReserve } = found;
+  return [priceAfter, priceBefore ?? 1, usdcReserve].every((value) => Number.isFinite(value) && value > 0)
+    ? found
+    : null;
+}
+
+function fromReserves(
+  swap: EventLog,
+  deltas: PoolDeltas,
+  sync: EventLog | undefined,
+  pool: PoolSides,
+): PoolPrice | null {
+  if (sync?.address !== swap.address || sync.topics[0] !== SYNC_TOPIC) return null;
+  const words = readWords(sync.data);
+  if (words.length !== 2) return null;
+  const [after0 = 0n, after1 = 0n] = words.map((word) => BigInt(`0x${word}`));
+  const [before0, before1] = [after0 - deltas.amount0, after1 - deltas.amount1];
+  const priceOf = (reserve0: bigint, reserve1: bigint) => {
+    const [token, usdc] = wholes(pool.tokenFirst ? [reserve0, reserve1] : [reserve1, reserve0], pool);
+    return { price: usdc / token, usdc };
+  };
+  const after = priceOf(after0, after1);
+  return { priceAfter: after.price, priceBefore: priceOf(before0, before1).price, usdcReserve: after.usdc };
+}
+
+/** v3, Slipstream and v4 write the square root of the price in the pool's own order, times 2^96, and the liquidity in range. */
+function fromSquareRoot({ data }: EventLog, pool: PoolSides): PoolPrice | null {
+  const [, , rootX96, liquidity] = readWords(data);
+  const root = Number(BigInt(`0x${rootX96 ?? '0'}`)) / 2 ** 96;
+  const depth = Number(BigInt(`0x${liquidity ?? '0'}`));
+  if (!(root > 0 && depth > 0)) return null;
+  // The reserves of a v2 pool of this price and liquidity: liquidity / root of the first token, liquidity x root of the second.
+  const [token, usdc] = wholes(pool.tokenFirst ? [depth / root, depth * root] : [depth * root, depth / root], pool);
+  return { priceAfter: usdc / token, priceBefore: null, usdcReserve: usdc };
+}
+
+function wholes([token, usdc]: readonly [bigint | number, bigint | number], pool: PoolSides): [number, number] {
+  return [Number(token) / 10 ** pool.tokenDecimals, Number(usdc) / 10 ** pool.usdcDecimals];
+}
+
+/** The Swap event of a pool that anyone may have made; amounts from the pool's side, in base units. */
+export interface Swap extends PoolDeltas {
+  /** The family of the event. Slipstream pools emit v3's. */
+  readonly family: 'v2' | 'v3' | 'v4';
+  /** The pool's address; for v4 the pool id. */
+  readonly pool: `0x${string}`;
+  /** The contract that emitted the event: the pool, or v4's pool manager. */
+  readonly contract: `0x${string}`;
+  readonly logIndex: number;
+}
+
+const FAMILIES = ['v2', 'v3', 'v4'] as const satisfies readonly PoolKind[];
+
+/** Every swap in a transaction's logs, in their order. An event whose both sides moved the same way (a loan paid back) is left out. */
+export function decodeSwaps(logs: readonly Log[]): Swap[] {
+  return logs.flatMap(({ logIndex, ...log }) => {
+    for (const family of FAMILIES) {
+      const deltas = decodeSwap(family, log);
+      if (deltas === null) continue;
+      const pool = family === 'v4' ? log.topics[1] : log.address;
+      const isTrade = deltas.amount0 > 0n ? deltas.amount1 < 0n : deltas.amount0 < 0n && deltas.amount1 > 0n;
+      return pool !== undefined && isTrade ? [{ family, pool, contract: log.address, ...deltas, logIndex }] : [];
+    }
+    return [];
+  });
+}
+
+/**
+ * The token of which a transaction moved exactly `amount` into the contract (`to`) or out of it (`from`); null when no token or several did.
+ * A Swap event does not name its tokens. The transfers that pay for it do, without another read of the chain.
+ */
+export function movedToken(
+  transfers: readonly Transfer[],
+  side: { from: string } | { to: string },
+  amount: bigint,
+): `0x${string}` | null {
+  const [party, contract] = 'from' in side ? (['from', side.from] as const) : (['to', side.to] as const);
+  const tokens = new Set(
+    transfers.filter((moved) => moved.amount === amount && moved[party] === contract).map(({ token }) => token),
+  );
+  const [only] = tokens;
+  return tokens.size === 1 && only !== undefined ? only : null;
 }

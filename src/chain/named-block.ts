@@ -1,18 +1,29 @@
 import { z } from 'zod';
-import type { ReadStatements, RpcCall, RpcOptions, Statement } from './rpc/call.ts';
 import type { ChainClient } from './rpc/client.ts';
-import { index, parseAnswer, quantity, type RpcOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
+import {
+  index,
+  parseAnswer,
+  quantity,
+  type ReadStatements,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+  resultOf,
+  type Statement,
+  toQuantity,
+  word,
+} from './rpc/wire.ts';
 import { Unconfirmed } from './rpc/witnesses.ts';
 
 /** A block that was named, as the node that answered has it. */
-export interface NamedBlock {
+interface NamedBlock {
   readonly number: number;
   /** Unix seconds. */
   readonly timestamp: bigint;
 }
 
 /** The header of a named block, and the answers at it, in the order of the calls. */
-export interface ReadAtBlock {
+interface ReadAtBlock {
   readonly block: NamedBlock;
   readonly outcomes: readonly RpcOutcome[];
 }

@@ -1,9 +1,7 @@
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
-import { createChainCache } from './chain-cache.ts';
-import type { RpcCall, RpcOptions } from './rpc/call.ts';
-import type { ChainClient } from './rpc/client.ts';
-import { data, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
+import { type ChainClient, createChainCache } from './rpc/client.ts';
+import { data, type RpcCall, type RpcOptions, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** One price that the oracle published; `answer` is positive, in 10^-decimals of the quote currency. */
 export interface Round {
@@ -18,7 +16,7 @@ export interface Round {
 export type Rounds = readonly [Round, ...Round[]];
 
 /** What an oracle and its token returned at one block. */
-export interface OracleReading {
+interface OracleReading {
   /** As the oracle reports them; they differ between deployments. */
   readonly decimals: number;
   /** Newest first. */

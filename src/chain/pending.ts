@@ -1,7 +1,6 @@
 import { type Header, headerCall, readHeader } from './block.ts';
-import type { RpcOptions } from './rpc/call.ts';
 import type { ChainClient } from './rpc/client.ts';
-import { index, quantity, readOutcome } from './rpc/wire.ts';
+import { index, quantity, type RpcOptions, readOutcome } from './rpc/wire.ts';
 import { type Receipt, readReceipt, receiptCall, type Transaction } from './transaction.ts';
 
 /** The account and the block that a pending transaction waits for. */
@@ -14,7 +13,7 @@ export interface PendingState {
 }
 
 /** Why a transaction that a node keeps is not in a block. */
-export type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
+type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
 
 /**
  * Reads what a pending transaction waits for, together from one provider; its receipt instead when it was mined in the meantime.
@@ -44,7 +43,7 @@ export async function readPendingState(
 }
 
 /** The fees that a block asks for, in wei; `floor` is null where the chain's lowest fee is not known. */
-export interface AskedFees {
+interface AskedFees {
   readonly nextBaseFee: bigint;
   readonly floor: bigint | null;
 }

@@ -1,9 +1,18 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
-import type { RpcCall, RpcOptions } from './rpc/call.ts';
 import type { ChainClient } from './rpc/client.ts';
-import { account, data, index, quantity, type RpcOutcome, readOutcome, word } from './rpc/wire.ts';
+import {
+  account,
+  data,
+  index,
+  quantity,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+  readOutcome,
+  word,
+} from './rpc/wire.ts';
 
 const transactionSchema = z
   .object({

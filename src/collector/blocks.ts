@@ -1,23 +1,25 @@
-import { nextBaseFee } from '../chain/base-fee.ts';
-import { type BlockLog, type KnownBlocks, logsCall, readLogs } from '../chain/block-logs.ts';
 import {
+  type BlockLog,
   type BlockReceipts,
   blockReceiptsCall,
   type Creation,
   type FullBlock,
   fullBlockCall,
+  type KnownBlocks,
   type LinkedHeader,
+  logsCall,
   readBlockReceipts,
   readFullBlock,
   readLinkedHeader,
+  readLogs,
   readReceiptCreation,
   receiptCall,
   type TransactionCost,
-} from '../chain/full-block.ts';
-import type { RpcCall } from '../chain/rpc/call.ts';
+} from '../chain/block.ts';
+import { nextBaseFee } from '../chain/fees.ts';
 import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { RpcOutcome } from '../chain/rpc/wire.ts';
+import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';

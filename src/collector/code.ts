@@ -1,5 +1,4 @@
-import { dataOf } from '../chain/fields.ts';
-import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
+import { askChecked, Contradiction, dataOf, resultOrRefusal } from '../chain/rpc/checked.ts';
 import { toQuantity } from '../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';

@@ -1,6 +1,6 @@
 import type { RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { ChainLog } from '../chain/rpc/log.ts';
+import type { ChainLog } from '../chain/rpc/heads.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ChainFacts } from '../store/chain/facts.ts';
 import type { ChainLookups } from '../store/chain/lookups.ts';

@@ -1,4 +1,4 @@
-import { labelContracts } from '../chain/labels.ts';
+import { labelContracts } from '../chain/contracts.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { DeployReads } from '../store/chain/deploy-reads.ts';
 import { DeployKinds } from '../store/chain/rows.ts';

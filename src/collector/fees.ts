@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { feeSpanCalls, readFeeSpan } from '../chain/fee-span.ts';
+import { feeSpanCalls, readFeeSpan } from '../chain/fees.ts';
 import { askChecked } from '../chain/rpc/checked.ts';
 import type { Coverage, Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,4 +1,4 @@
-import { type LinkedHeader, readLinkedHeader } from '../chain/full-block.ts';
+import { type LinkedHeader, readLinkedHeader } from '../chain/block.ts';
 import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,5 +1,5 @@
-import { MAX_LOG_SPAN } from '../chain/block-logs.ts';
-import { MAX_FEE_SPAN } from '../chain/fee-span.ts';
+import { MAX_LOG_SPAN } from '../chain/block.ts';
+import { MAX_FEE_SPAN } from '../chain/fees.ts';
 
 /** Limits on the collector's requests and on the data that it keeps. */
 export interface CollectorLimits {

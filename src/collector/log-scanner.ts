@@ -1,4 +1,4 @@
-import type { BlockLog, LogQuery } from '../chain/block-logs.ts';
+import type { BlockLog, LogQuery } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from '../store/chain/rows.ts';
 

@@ -1,4 +1,4 @@
-import { logsCall, readLogs } from '../chain/block-logs.ts';
+import { logsCall, readLogs } from '../chain/block.ts';
 import { askChecked } from '../chain/rpc/checked.ts';
 import type { Coverage } from '../lib/coverage.ts';
 import { bytesToHex } from '../lib/hex.ts';

@@ -1,8 +1,15 @@
 import { readBlockNumber } from '../chain/block.ts';
-import { type PoolKind, type PoolSides, SWAP_TOPIC } from '../chain/dex.ts';
+import {
+  CREATION_TOPIC,
+  type CreatedPool,
+  decodeCreation,
+  NATIVE_CURRENCY,
+  type PoolKind,
+  type PoolSides,
+  SWAP_TOPIC,
+  SYNC_TOPIC,
+} from '../chain/dex.ts';
 import { askForPools } from '../chain/dex-ask.ts';
-import { CREATION_TOPIC, type CreatedPool, decodeCreation, NATIVE_CURRENCY } from '../chain/dex-pools.ts';
-import { SYNC_TOPIC } from '../chain/dex-price.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';

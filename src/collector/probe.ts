@@ -1,7 +1,5 @@
-import type { Allowance } from '../chain/rpc/allowance.ts';
-import { type Answer, classifyError, type FailureKind, ProviderFailure } from '../chain/rpc/answers.ts';
-import type { RpcCall } from '../chain/rpc/call.ts';
-import { createProvider, type Provider } from '../chain/rpc/provider.ts';
+import { type Allowance, createProvider, type Provider } from '../chain/rpc/providers.ts';
+import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';
 

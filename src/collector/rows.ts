@@ -1,4 +1,4 @@
-import { baseFeeOf } from '../chain/base-fee.ts';
+import { baseFeeOf } from '../chain/fees.ts';
 import { kindOf, type TransactionKind } from '../chain/transaction.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { OperationCost } from '../store/chain/operation-costs.ts';

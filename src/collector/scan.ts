@@ -1,4 +1,4 @@
-import type { BlockLog } from '../chain/block-logs.ts';
+import type { BlockLog } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { LogRows } from '../store/chain/span-writes.ts';
 import type { CollectorContext } from './context.ts';

@@ -1,8 +1,7 @@
-import { type LinkedHeader, readLinkedHeader } from '../chain/full-block.ts';
-import type { RpcCall } from '../chain/rpc/call.ts';
+import { type LinkedHeader, readLinkedHeader } from '../chain/block.ts';
 import { askChecked } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import { toQuantity } from '../chain/rpc/wire.ts';
+import { type RpcCall, toQuantity } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

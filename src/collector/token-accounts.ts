@@ -1,5 +1,5 @@
 import { TRANSFER_TOPIC } from '../chain/abi.ts';
-import { decodeTransfers } from '../chain/transfers.ts';
+import { decodeTransfers } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { TokenAccountRow } from '../store/chain/rows.ts';
 import type { LogFilter, LogScanner, ScanLog } from './log-scanner.ts';

@@ -1,5 +1,5 @@
 import { TRANSFER_TOPIC } from '../chain/abi.ts';
-import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/transfers.ts';
+import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { TokenEventRow } from '../store/chain/rows.ts';
 import type { LogFilter, LogScanner, ScanLog } from './log-scanner.ts';

@@ -1,5 +1,4 @@
-import { decodeSwap, toTrade } from '../chain/dex.ts';
-import { readPoolPrice } from '../chain/dex-price.ts';
+import { decodeSwap, readPoolPrice, toTrade } from '../chain/dex.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { TradeRow } from '../store/chain/rows.ts';
 import type { Beside, TradeReads } from '../store/chain/trade-reads.ts';

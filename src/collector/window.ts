@@ -1,4 +1,4 @@
-import { readLinkedHeader } from '../chain/full-block.ts';
+import { readLinkedHeader } from '../chain/block.ts';
 import { askChecked } from '../chain/rpc/checked.ts';
 import { toQuantity } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';

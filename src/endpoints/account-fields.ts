@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { knownContract } from '../chain/known-contracts.ts';
-import type { Proxy as ChainProxy } from '../chain/proxy-target.ts';
+import { type Proxy as ChainProxy, knownContract } from '../chain/contracts.ts';
 import type { AccountActivity } from '../store/chain/account-reads.ts';
 import type { ContractCreation } from '../store/chain/contract-reads.ts';
 import { addressField, atField, hashField } from './chain-fields.ts';

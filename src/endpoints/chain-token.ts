@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { readNewestNumber } from '../chain/block.ts';
+import { accountCodeCalls, readAccountCode } from '../chain/contracts.ts';
 import { readTokenWithSupply, tokenCalls } from '../chain/erc20.ts';
-import { readNewestNumber } from '../chain/newest.ts';
-import { accountCodeCalls, readAccountCode } from '../chain/proxy-target.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatUnits } from '../lib/units.ts';

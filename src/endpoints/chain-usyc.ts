@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { readNewestNumber } from '../chain/newest.ts';
+import { readNewestNumber } from '../chain/block.ts';
 import { type Round, readOracle } from '../chain/oracle.ts';
 import { Unavailable } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { readNewestNumber } from '../chain/newest.ts';
-import { accountCodeCalls, delegateOf, readAccountCode } from '../chain/proxy-target.ts';
+import { readNewestNumber } from '../chain/block.ts';
+import { accountCodeCalls, delegateOf, readAccountCode } from '../chain/contracts.ts';
 import { index, quantity, type RpcOutcome, readOutcome, toQuantity } from '../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type NextBaseFee, nextByEip1559 } from '../chain/base-fee.ts';
-import { toGas } from '../chain/fee-rule.ts';
+import { type NextBaseFee, nextByEip1559, toGas } from '../chain/fees.ts';
 import { formatCost, formatGwei } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { bigInteger, decimal } from './chain-fields.ts';

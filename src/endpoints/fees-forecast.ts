@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { arcRule, eip1559Rule, smoothedUse } from '../chain/fee-rule.ts';
-import { forecastFees, HORIZON_MINUTES } from '../chain/outlook.ts';
+import { arcRule, eip1559Rule, forecastFees, HORIZON_MINUTES, smoothedUse } from '../chain/fees.ts';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei } from '../lib/units.ts';

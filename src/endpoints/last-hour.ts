@@ -1,4 +1,4 @@
-import { readFeeWindow } from '../chain/fee-history.ts';
+import { readFeeWindow } from '../chain/fees.ts';
 import { AppError } from '../errors.ts';
 import { countOf, type Histogram, percentilesIn } from '../lib/percentile.ts';
 import type { NewestFee } from './newest-fee.ts';

@@ -1,5 +1,5 @@
-import { baseFeeOf, type NextBaseFee, nextBaseFee } from '../chain/base-fee.ts';
-import { readNewestHeader } from '../chain/newest.ts';
+import { readNewestHeader } from '../chain/block.ts';
+import { baseFeeOf, type NextBaseFee, nextBaseFee } from '../chain/fees.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { chainSource } from './chain-fields.ts';
 import { floorOf, nextFeeOf, notBelow } from './fee-fields.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ARC_SYSTEM_ADDRESS } from '../chain/transfers.ts';
+import { ARC_SYSTEM_ADDRESS } from '../chain/erc20.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { addressField, asOfBlock, atField, bigInteger, hashField, perGasField, usdcField } from './chain-fields.ts';
 import { pendingField } from './tx-pending.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nextBaseFee } from '../chain/base-fee.ts';
+import { nextBaseFee } from '../chain/fees.ts';
 import { type PendingState, whatHolds } from '../chain/pending.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Transaction } from '../chain/transaction.ts';

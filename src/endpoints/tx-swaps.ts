@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { knownContract } from '../chain/known-contracts.ts';
-import { movedToken, type Swap } from '../chain/swaps.ts';
-import { ARC_SYSTEM_ADDRESS, type Transfer } from '../chain/transfers.ts';
+import { knownContract } from '../chain/contracts.ts';
+import { movedToken, type Swap } from '../chain/dex.ts';
+import { ARC_SYSTEM_ADDRESS, type Transfer } from '../chain/erc20.ts';
 import { formatUnits, NATIVE_DECIMALS } from '../lib/units.ts';
 import type { CollectedPool } from '../store/chain/pool-reads.ts';
 import { addressField, bigInteger, decimal } from './chain-fields.ts';

@@ -1,7 +1,6 @@
-import { readTokens } from '../chain/erc20.ts';
-import type { RpcOptions } from '../chain/rpc/call.ts';
+import { ARC_SYSTEM_ADDRESS, readTokens } from '../chain/erc20.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import { ARC_SYSTEM_ADDRESS } from '../chain/transfers.ts';
+import type { RpcOptions } from '../chain/rpc/wire.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
 
 /** What amounts of a token are shown with; null where its contract does not say. */

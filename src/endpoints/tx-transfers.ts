@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ARC_SYSTEM_ADDRESS, type Transfer } from '../chain/transfers.ts';
+import { ARC_SYSTEM_ADDRESS, type Transfer } from '../chain/erc20.ts';
 import { formatUnits } from '../lib/units.ts';
 import { addressField, bigInteger, decimal } from './chain-fields.ts';
 import type { TokenUnits } from './tx-tokens.ts';

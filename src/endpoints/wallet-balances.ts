@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { balanceCall, readBalance, readTokens, type Token } from '../chain/erc20.ts';
-import type { RpcOptions } from '../chain/rpc/call.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { RpcOutcome } from '../chain/rpc/wire.ts';
+import type { RpcOptions, RpcOutcome } from '../chain/rpc/wire.ts';
 import { AppError } from '../errors.ts';
 import { formatUnits, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { addressField, atField, bigInteger, decimal } from './chain-fields.ts';

@@ -1,5 +1,4 @@
-import { headerCall, readHeader } from '../chain/block.ts';
-import { readNewestHeader } from '../chain/newest.ts';
+import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 

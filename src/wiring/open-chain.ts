@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { createChainClient, type OpenChainClient } from '../chain/rpc/client.ts';
-import { countRpc, publishAgreement } from '../chain/rpc/rpc-metrics.ts';
+import { countRpc, publishAgreement } from '../chain/rpc/metrics.ts';
 import type { Config } from '../config.ts';
 
 /**

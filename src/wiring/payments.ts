@@ -1,5 +1,4 @@
-import type { ChainClient } from '../chain/rpc/client.ts';
-import { ranked } from '../chain/rpc/ranked.ts';
+import { type ChainClient, ranked } from '../chain/rpc/client.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { RpcOptions } from './call.ts';
 import type { Ask } from './failover.ts';
-import type { ChainLog } from './log.ts';
-import type { PooledProvider, ProviderPool } from './provider-pool.ts';
+import type { ChainLog } from './heads.ts';
+import type { PooledProvider, ProviderPool } from './providers.ts';
 import type { Trust } from './trust.ts';
-import { index, quantity, readOutcome } from './wire.ts';
+import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 
 /** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
 const ROUND_MS = 4000;

@@ -1,16 +1,12 @@
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
-import type { Allowance } from './allowance.ts';
-import { chainBusy, createRankQueue, RECHECK_MS } from './allowed.ts';
-import type { RpcCall, RpcOptions } from './call.ts';
 import { type Ask, createAsk } from './failover.ts';
-import type { ChainLog } from './log.ts';
-import { createProvider } from './provider.ts';
-import { createProviderPool, type PooledProvider } from './provider-pool.ts';
-import { type Rank, WAIT_MS } from './rank.ts';
+import type { ChainLog } from './heads.ts';
+import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
+import { chainBusy, createRankQueue, RECHECK_MS } from './queue.ts';
 import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
-import type { RpcOutcome } from './wire.ts';
+import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
 import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
 
 /**
@@ -18,7 +14,7 @@ import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts
  * The next provider is asked after a transport error, a time-out, HTTP other than 200, a rate limit, an answer that is not JSON-RPC,
  * or when the provider lacks the method or the block.
  * `request` throws RpcError for a call that every node would refuse. `request` and `batch` throw UpstreamFailed (502) when no provider answers.
- * A provider that limits us is asked within its allowance (`allowance.ts`). When that is used up, ranks `admit` and `free` throw Unavailable
+ * A provider that limits us is asked within its allowance (`providers.ts`). When that is used up, ranks `admit` and `free` throw Unavailable
  * (503, `chain_busy`) at once. `sale`, `collect` and `offer` throw it after 2 s. `settle` asks every provider after 3 s, allowed or not, and throws it if
  * all refuse.
  * One call may reach several providers. So a raw transaction may be sent more than once, and "already known" may mean that our own first request
@@ -187,3 +183,49 @@ async function askEach(
 }
 
 const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** The same chain client, with this rank for each request that names none. */
+export function ranked(chain: ChainClient, rank: Rank): ChainClient {
+  return {
+    ...chain,
+    request: (method, params, options) => chain.request(method, params, { rank, ...options }),
+    agreed: { ...chain.agreed, head: (options) => chain.agreed.head({ rank, ...options }) },
+    each: (calls, options) => chain.each(calls, { rank, ...options }),
+    batch: (calls, options) => chain.batch(calls, { rank, ...options }),
+  };
+}
+
+/** Values by key, each with the block at which it was read. */
+interface ChainCache<T> {
+  get(key: string, block: number): T | undefined;
+  set(key: string, block: number, value: T): void;
+}
+
+/**
+ * One bounded cache for each client, so that two chains in one process never mix. When the cache is full, the oldest entry is dropped.
+ * An entry is valid for `keepBlocks` blocks. Counting age in blocks needs no clock.
+ */
+export function createChainCache<T>(keepBlocks: number, maxEntries: number): (chain: ChainClient) => ChainCache<T> {
+  const caches = new WeakMap<ChainClient, ChainCache<T>>();
+  return (chain) => {
+    const cache = caches.get(chain) ?? newCache<T>(keepBlocks, maxEntries);
+    caches.set(chain, cache);
+    return cache;
+  };
+}
+
+function newCache<T>(keepBlocks: number, maxEntries: number): ChainCache<T> {
+  const entries = new Map<string, { block: number; value: T }>();
+  return {
+    get(key, block) {
+      const entry = entries.get(key);
+      return entry !== undefined && Math.abs(block - entry.block) < keepBlocks ? entry.value : undefined;
+    },
+    set(key, block, value) {
+      entries.delete(key);
+      entries.set(key, { block, value });
+      const [oldest] = entries.keys();
+      if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest);
+    },
+  };
+}

@@ -1,13 +1,20 @@
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { chainBusy, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
-import { type AnswerError, classifyError, METHOD_NOT_FOUND, ProviderFailure } from './answers.ts';
-import type { RpcCall, RpcOptions } from './call.ts';
-import type { PooledProvider, ProviderPool } from './provider-pool.ts';
-import { WAIT_MS } from './rank.ts';
-import { RpcError, type RpcOutcome } from './wire.ts';
+import type { PooledProvider, ProviderPool } from './providers.ts';
+import { chainBusy, isChainBusy, type RankQueue, RECHECK_MS } from './queue.ts';
+import {
+  type AnswerError,
+  classifyError,
+  METHOD_NOT_FOUND,
+  ProviderFailure,
+  type RpcCall,
+  RpcError,
+  type RpcOptions,
+  type RpcOutcome,
+  WAIT_MS,
+} from './wire.ts';
 
-/** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
+/** The message of a failure whose only cause is a provider's limit (`providers.ts`, `wire.ts`). */
 const RATE_LIMITED = 'rate limited';
 /**
  * How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500

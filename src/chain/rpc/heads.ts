@@ -1,5 +1,3 @@
-import type { ChainLog } from './log.ts';
-
 /** Back-off of a websocket that fails, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 60_000;
@@ -106,4 +104,11 @@ export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>
       watch?.close();
     },
   };
+}
+
+/** The levels of a pino-like logger that the client needs. */
+export interface ChainLog {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { ChainLog } from './log.ts';
+import type { ChainLog } from './heads.ts';
 
 /** What one provider said, beside what others said about the same block. */
 export interface ProviderNote {

@@ -1,6 +1,106 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 
+/**
+ * Why a request to the chain is made, most important first.
+ * - settle: send a settlement, or answer a buyer about one.
+ * - sale: simulate a payer's contract, or run a paid handler.
+ * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that is presented again.
+ * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately,
+ *   or for one of the few new clients that may go first.
+ * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
+ * - free: free routes.
+ */
+export type Rank = 'settle' | 'sale' | 'collect' | 'offer' | 'admit' | 'free';
+
+/** All of them, most important first. */
+export const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
+
+/** The share of the providers' burst that a rank leaves to more important ranks. */
+export const RESERVE: Readonly<Record<Rank, number>> = {
+  settle: 0,
+  sale: 0.1,
+  collect: 0.2,
+  offer: 0.35,
+  admit: 0.45,
+  free: 0.5,
+};
+
+/**
+ * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose allowance is used up, and every
+ * other request is refused.
+ */
+export const WAIT_MS: Readonly<Record<Rank, number>> = {
+  settle: 3000,
+  sale: 2000,
+  collect: 2000,
+  offer: 2000,
+  admit: 0,
+  free: 0,
+};
+
+/** One JSON-RPC call. */
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/**
+ * What an answer says for certain. `about` is the hash of its block, or null where the answer names none. Two
+ * statements about one block that say
+ * different things cannot both be true.
+ */
+export interface Statement {
+  readonly about: string | null;
+  readonly says: string;
+}
+
+/**
+ * Reads what one provider's answers say, an entry for each call. Null where an answer says nothing: it is missing or
+ * unreadable, or `null` because what
+ * was asked for is not there yet.
+ */
+export type ReadStatements = (
+  outcomes: readonly RpcOutcome[],
+  calls: readonly RpcCall[],
+) => readonly (Statement | null)[];
+
+/** `signal` ends the call with its own reason, which counts against no provider. */
+export interface RpcOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * Checks the answers to at most 100 calls together. When it returns a reason, they are refused, and the next provider
+   * is asked for all of them.
+   * The refused provider is held back once another provider's answers were accepted. When all are refused, none is held
+   * back.
+   */
+  readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
+  /**
+   * All outcomes of a batch of at most 100 calls come from one provider, by one request. Where it refuses one call
+   * because it is limited, or because it
+   * lacks the method or the block, the next provider is asked for all of them. By default the next one is asked only
+   * for what was refused.
+   */
+  readonly fromOneProvider?: boolean;
+  /**
+   * Where two or more providers are configured, an answer counts once two of them gave it (`witnesses.ts`). An answer
+   * that only one gives is the outcome
+   * `Unconfirmed`. With one provider its word alone counts.
+   */
+  readonly statements?: ReadStatements;
+  /**
+   * For calls with `statements` that are asked again and again: the first provider alone is asked until it says
+   * something.
+   */
+  readonly isPoll?: boolean;
+  /** How many places after the best provider the first one stands that is asked. 0 by default. */
+  readonly turn?: number;
+  /** Called before each HTTP request of the call, so that a caller can keep a request budget. */
+  readonly onRequest?: () => void;
+  /** What the call is for; `sale` by default. While the providers limit us, calls of more important ranks go first. */
+  readonly rank?: Rank;
+}
+
 /** What a node answered to one call of a batch. */
 export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
 
@@ -69,4 +169,102 @@ export function readOutcome<S extends z.ZodType>(
 /** A block number as JSON-RPC writes it. */
 export function toQuantity(value: number | bigint): `0x${string}` {
   return `0x${value.toString(16)}`;
+}
+
+/** Why a provider could not be used for a request. The error statistics use the same names. */
+export type FailureKind = 'timeout' | 'transport' | 'http' | 'rateLimited' | 'malformed' | 'wrongChain';
+
+/** One provider failed; the client then asks the next. The message is safe to publish: it holds no URL, no key and nothing that the provider wrote. */
+export class ProviderFailure extends Error {
+  readonly kind: FailureKind;
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'ProviderFailure';
+    this.kind = kind;
+  }
+}
+
+/** A node's answer to one call, as it came. */
+export type Answer = { readonly result: unknown } | { readonly error: AnswerError };
+
+/** A JSON-RPC error object as the node wrote it. */
+export interface AnswerError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Reads a JSON-RPC 2.0 answer to `ids` (one plain object for one call, an array for more), in the order of `ids`.
+ * Throws ProviderFailure when an id is missing, unknown or given twice, because such an answer may belong to another request.
+ */
+export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
+  const list = ids.length === 1 ? [body] : body;
+  if (!Array.isArray(list)) throw asBatchRefusal(body);
+  if (list.length !== ids.length) throw new ProviderFailure('malformed', 'an answer with missing entries');
+  const byId = new Map<unknown, Answer>();
+  for (const entry of list) {
+    if (!isObject(entry) || entry.jsonrpc !== '2.0')
+      throw new ProviderFailure('malformed', 'an answer that is not JSON-RPC');
+    byId.set(entry.id, readEntry(entry));
+  }
+  return ids.map((id) => {
+    const answer = byId.get(id);
+    if (answer === undefined) throw new ProviderFailure('malformed', 'an answer with ids of other requests');
+    return answer;
+  });
+}
+
+function readEntry(entry: Record<string, unknown>): Answer {
+  const { error } = entry;
+  if (error === undefined || error === null) {
+    if (entry.result === undefined) throw new ProviderFailure('malformed', 'an answer with neither result nor error');
+    return { result: entry.result };
+  }
+  if (!isObject(error) || typeof error.code !== 'number') throw new ProviderFailure('malformed', 'a malformed error');
+  return { error: { code: error.code, message: String(error.message ?? ''), data: error.data } };
+}
+
+/** The failure behind one object that answers a whole batch. Nodes answer so over a limit, or when they do not support batches. */
+function asBatchRefusal(body: unknown): ProviderFailure {
+  const error = isObject(body) && isObject(body.error) ? body.error : {};
+  const limited = isRateLimit(Number(error.code), String(error.message ?? ''));
+  return limited
+    ? new ProviderFailure('rateLimited', 'rate limited')
+    : new ProviderFailure('malformed', 'an answer to a batch that is no list');
+}
+
+/**
+ * What an error means for the choice of provider:
+ * `rateLimited`: this provider refuses for now; `notHere`: this provider lacks the method or the block, and another may have it;
+ * `behind`: its head is older than the block, and it may have the block soon, as another may have it now;
+ * `final`: every correct node gives the same error (a revert, bad parameters, a log range too large).
+ */
+export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'behind' | 'final' {
+  if (code === 3 || /revert/i.test(message)) return 'final';
+  if (isRateLimit(code, message)) return 'rateLimited';
+  if (BEYOND_HEAD.test(message)) return 'behind';
+  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
+}
+
+/** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
+const RATE_LIMITS = new Set([-32005, -32011, 429]);
+/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
+export const METHOD_NOT_FOUND = -32601;
+/** -32001 is EIP-1474's "resource not found", which reth uses for a block that it does not have yet. */
+const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
+const LACKS_BLOCK =
+  /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
+/**
+ * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too.
+ * eth_getLogs' "block range extends beyond current head block" is not meant: the logs of a node that leaves out the newest blocks must not take the place
+ * of this refusal.
+ */
+const BEYOND_HEAD = /request beyond head block/i;
+
+function isRateLimit(code: number, message: string): boolean {
+  return RATE_LIMITS.has(code) || /rate limit|too many requests|request limit/i.test(message);
 }

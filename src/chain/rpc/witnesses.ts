@@ -1,13 +1,20 @@
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { chainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
-import { classifyError, ProviderFailure } from './answers.ts';
-import type { ReadStatements, RpcCall, RpcOptions, Statement } from './call.ts';
 import { BEHIND_MS, BEHIND_REPEATS, isBehind, toRpcError } from './failover.ts';
-import type { PooledProvider, ProviderPool } from './provider-pool.ts';
-import { WAIT_MS } from './rank.ts';
+import type { PooledProvider, ProviderPool } from './providers.ts';
+import { chainBusy, type RankQueue, RECHECK_MS } from './queue.ts';
 import type { Said, Trust } from './trust.ts';
-import { RpcError, type RpcOutcome } from './wire.ts';
+import {
+  classifyError,
+  ProviderFailure,
+  type ReadStatements,
+  type RpcCall,
+  RpcError,
+  type RpcOptions,
+  type RpcOutcome,
+  type Statement,
+  WAIT_MS,
+} from './wire.ts';
 
 /** The outcome of a call about which no two providers have said the same. It proves nothing. */
 export class Unconfirmed extends RpcError {
@@ -32,7 +39,7 @@ interface Heard {
 }
 
 /** The calls, and how their answers are read. */
-export interface Question {
+interface Question {
   readonly calls: readonly RpcCall[];
   readonly statements: ReadStatements;
   readonly rpc: RpcOptions;

@@ -8,11 +8,17 @@ import {
   parseAbiParameters,
 } from 'viem/utils';
 import { z } from 'zod';
-import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
-import type { ReadStatements, Statement } from '../../chain/rpc/call.ts';
+import { MAX_LOG_SPAN } from '../../chain/block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { Rank } from '../../chain/rpc/rank.ts';
-import { index, RpcError, toQuantity, word } from '../../chain/rpc/wire.ts';
+import {
+  index,
+  type Rank,
+  type ReadStatements,
+  RpcError,
+  type Statement,
+  toQuantity,
+  word,
+} from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';

@@ -2,11 +2,18 @@ import type { SettleResponse } from '@x402/core/types';
 import type { Hex } from 'viem';
 import { decodeFunctionResult, encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import { readAtBlock } from '../../chain/named-block.ts';
-import { isChainBusy } from '../../chain/rpc/allowed.ts';
-import type { RpcCall, RpcOptions } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { Rank } from '../../chain/rpc/rank.ts';
-import { data, parseAnswer, type RpcOutcome, resultOf, toQuantity } from '../../chain/rpc/wire.ts';
+import { isChainBusy } from '../../chain/rpc/queue.ts';
+import {
+  data,
+  parseAnswer,
+  type Rank,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+  resultOf,
+  toQuantity,
+} from '../../chain/rpc/wire.ts';
 import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';

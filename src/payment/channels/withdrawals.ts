@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
+import { MAX_LOG_SPAN } from '../../chain/block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { index } from '../../chain/rpc/wire.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';

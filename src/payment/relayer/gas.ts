@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import type { RpcCall } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { parseAnswer, quantity, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
+import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { DailyGas } from '../../config/relayer.ts';
 import { type Clock, isoDate } from '../../lib/clock.ts';
 import { formatNative } from '../../lib/units.ts';

@@ -1,8 +1,7 @@
 import { readAtBlock } from '../../chain/named-block.ts';
-import { isChainBusy } from '../../chain/rpc/allowed.ts';
-import type { RpcCall } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { index, RpcError, type RpcOutcome, toQuantity } from '../../chain/rpc/wire.ts';
+import { isChainBusy } from '../../chain/rpc/queue.ts';
+import { index, type RpcCall, RpcError, type RpcOutcome, toQuantity } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
@@ -24,7 +23,7 @@ import {
   type OperationJob,
 } from './transactions.ts';
 
-/** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
+/** A call itself waits some seconds for the providers (`chain/rpc/wire.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
 /** A receipt that is this late, in milliseconds, is asked for at the next provider: three blocks on Arc. */

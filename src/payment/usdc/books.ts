@@ -1,7 +1,6 @@
-import { logsCall, MAX_LOG_SPAN, readLogs } from '../../chain/block-logs.ts';
-import type { RpcOptions } from '../../chain/rpc/call.ts';
+import { logsCall, MAX_LOG_SPAN, readLogs } from '../../chain/block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { RpcOutcome } from '../../chain/rpc/wire.ts';
+import type { RpcOptions, RpcOutcome } from '../../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { Authorization, BookVerdict, RailBooks } from '../settler.ts';

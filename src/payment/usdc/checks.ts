@@ -1,6 +1,5 @@
-import { chainBusy } from '../../chain/rpc/allowed.ts';
-import type { ChainClient } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/ranked.ts';
+import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
+import { chainBusy } from '../../chain/rpc/queue.ts';
 import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
 import { TooMany, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';

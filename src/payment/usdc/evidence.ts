@@ -1,10 +1,19 @@
 import { z } from 'zod';
-import { MAX_LOG_SPAN } from '../../chain/block-logs.ts';
+import { MAX_LOG_SPAN } from '../../chain/block.ts';
 import { readAtBlock } from '../../chain/named-block.ts';
-import type { ReadStatements, RpcOptions, Statement } from '../../chain/rpc/call.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { Rank } from '../../chain/rpc/rank.ts';
-import { account, data, parseAnswer, readOutcome, toQuantity, word } from '../../chain/rpc/wire.ts';
+import {
+  account,
+  data,
+  parseAnswer,
+  type Rank,
+  type ReadStatements,
+  type RpcOptions,
+  readOutcome,
+  type Statement,
+  toQuantity,
+  word,
+} from '../../chain/rpc/wire.ts';
 import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { type Authorization, EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';

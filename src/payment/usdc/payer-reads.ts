@@ -1,9 +1,7 @@
 import { readAtBlock } from '../../chain/named-block.ts';
-import { chainBusy, isChainBusy } from '../../chain/rpc/allowed.ts';
-import type { RpcCall } from '../../chain/rpc/call.ts';
-import type { ChainClient } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/ranked.ts';
-import { data, quantity, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
+import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
+import { chainBusy, isChainBusy } from '../../chain/rpc/queue.ts';
+import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
@@ -24,7 +22,7 @@ const PLACES = 4096;
 const WAIT_MS = 3000;
 /**
  * Sizes only the queue, which holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
- * `offer` (`chain/rpc/rank.ts`).
+ * `offer` (`chain/rpc/wire.ts`).
  */
 const QUEUE_RATE_SHARE = 0.5;
 /**

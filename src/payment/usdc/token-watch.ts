@@ -1,6 +1,5 @@
-import type { RpcCall } from '../../chain/rpc/call.ts';
-import type { ChainClient } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/ranked.ts';
+import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
+import type { RpcCall } from '../../chain/rpc/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { isRevert } from './payer-reads.ts';

@@ -1,5 +1,5 @@
 import type { Agreed } from '../../../src/chain/rpc/agreed-head.ts';
-import type { RpcOptions } from '../../../src/chain/rpc/call.ts';
+import type { RpcOptions } from '../../../src/chain/rpc/wire.ts';
 
 /** What a lone provider agrees on with itself. `readHead` asks it for its head, as a number or a JSON-RPC quantity. */
 export function aloneAgreed(readHead: (options?: RpcOptions) => Promise<number | string>): Agreed {

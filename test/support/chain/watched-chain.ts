@@ -1,5 +1,5 @@
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
-import type { Rank } from '../../../src/chain/rpc/rank.ts';
+import type { Rank } from '../../../src/chain/rpc/wire.ts';
 
 interface Asked {
   readonly method: string;

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Abi, decodeFunctionData, encodeEventTopics, encodeFunctionResult, type Hex, parseAbi } from 'viem';
 import { encodeAbiParameters } from 'viem/utils';
-import type { RpcOptions } from '../../../src/chain/rpc/call.ts';
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
-import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
+import { RpcError, type RpcOptions, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';

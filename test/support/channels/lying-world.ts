@@ -1,5 +1,5 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
-import type { ChainLog } from '../../../src/chain/rpc/log.ts';
+import type { ChainLog } from '../../../src/chain/rpc/heads.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { baseFeeOf, nextBaseFee } from '../../../src/chain/base-fee.ts';
 import type { Header } from '../../../src/chain/block.ts';
+import { baseFeeOf, nextBaseFee } from '../../../src/chain/fees.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 
 const header = (over: Partial<Header>): Header => ({

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import type { Rank } from '../../../src/chain/rpc/rank.ts';
+import type { Rank } from '../../../src/chain/rpc/wire.ts';
 import { Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

@@ -1,8 +1,13 @@
 import { toFunctionSelector } from 'viem';
 import { describe, expect, test } from 'vitest';
-import type { EventLog, PoolKind } from '../../../src/chain/dex.ts';
+import {
+  CREATION_TOPIC,
+  CREATION_TOPICS,
+  decodeCreation,
+  type EventLog,
+  type PoolKind,
+} from '../../../src/chain/dex.ts';
 import { ASK_SELECTORS, v4PoolId } from '../../../src/chain/dex-ask.ts';
-import { CREATION_TOPIC, CREATION_TOPICS, decodeCreation } from '../../../src/chain/dex-pools.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { keccak256 } from '../../../src/lib/secp256k1.ts';
 

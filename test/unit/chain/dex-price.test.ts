@@ -1,7 +1,13 @@
 import { encodeAbiParameters, keccak256, toBytes } from 'viem';
 import { expect, test } from 'vitest';
-import { decodeSwap, type EventLog, type PoolKind, SWAP_TOPIC } from '../../../src/chain/dex.ts';
-import { readPoolPrice, SYNC_TOPIC } from '../../../src/chain/dex-price.ts';
+import {
+  decodeSwap,
+  type EventLog,
+  type PoolKind,
+  readPoolPrice,
+  SWAP_TOPIC,
+  SYNC_TOPIC,
+} from '../../../src/chain/dex.ts';
 
 type Hex = `0x${string}`;
 const POOL: Hex = `0x${'ab'.repeat(20)}`;

@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { baseFeeOf } from '../../../src/chain/base-fee.ts';
 import { readLatestHeader } from '../../../src/chain/block.ts';
-import { readFeeWindow } from '../../../src/chain/fee-history.ts';
+import { baseFeeOf, readFeeWindow } from '../../../src/chain/fees.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';

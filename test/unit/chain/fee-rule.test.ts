@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { arcRule, eip1559Rule, smoothedUse, toGas } from '../../../src/chain/fee-rule.ts';
-import { forecastFees } from '../../../src/chain/outlook.ts';
+import { arcRule, eip1559Rule, forecastFees, smoothedUse, toGas } from '../../../src/chain/fees.ts';
 import { nextFeeState } from '../../../src/embedded/base-fee.ts';
 
 const GWEI = 1_000_000_000n;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { feeSpanCalls, readFeeSpan } from '../../../src/chain/fee-span.ts';
+import { feeSpanCalls, readFeeSpan } from '../../../src/chain/fees.ts';
 import { Contradiction } from '../../../src/chain/rpc/checked.ts';
 import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
 

@@ -1,7 +1,6 @@
 import { encodeAbiParameters, keccak256, stringToHex } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { knownContract } from '../../../src/chain/known-contracts.ts';
-import { labelContracts } from '../../../src/chain/labels.ts';
+import { knownContract, labelContracts } from '../../../src/chain/contracts.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { createDescribeCode } from '../../../src/collector/describe-code.ts';
 import { createDeployReads } from '../../../src/store/chain/deploy-reads.ts';

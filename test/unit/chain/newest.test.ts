@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { readNewestHeader, readNewestNumber } from '../../../src/chain/newest.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
-import { ranked } from '../../../src/chain/rpc/ranked.ts';
+import { readNewestHeader, readNewestNumber } from '../../../src/chain/block.ts';
+import { createChainClient, ranked } from '../../../src/chain/rpc/client.ts';
 import { startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const closing: (() => Promise<unknown>)[] = [];

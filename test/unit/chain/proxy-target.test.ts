@@ -1,6 +1,6 @@
 import { keccak256, stringToHex, toFunctionSelector } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { accountCodeCalls, BEACON_SELECTOR, PROXY_SLOTS, readAccountCode } from '../../../src/chain/proxy-target.ts';
+import { accountCodeCalls, BEACON_SELECTOR, PROXY_SLOTS, readAccountCode } from '../../../src/chain/contracts.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

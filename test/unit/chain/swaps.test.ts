@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
-import { decodeSwaps, movedToken } from '../../../src/chain/swaps.ts';
+import { decodeSwaps, movedToken, SWAP_TOPIC } from '../../../src/chain/dex.ts';
 
 const PEER = `0x${'0'.repeat(24)}${'ab'.repeat(20)}` as const;
 const POOL = `0x${'cd'.repeat(20)}` as const;

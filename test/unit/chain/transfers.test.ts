@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
+import { ARC_SYSTEM_ADDRESS, decodeTransfers } from '../../../src/chain/erc20.ts';
 import type { Log } from '../../../src/chain/transaction.ts';
-import { ARC_SYSTEM_ADDRESS, decodeTransfers } from '../../../src/chain/transfers.ts';
 
 const USDC = '0x3600000000000000000000000000000000000000';
 const TOKEN = '0x00000000000000000000000000000000000000aa';

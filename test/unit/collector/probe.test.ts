@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createAllowance } from '../../../src/chain/rpc/allowance.ts';
+import { createAllowance } from '../../../src/chain/rpc/providers.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/store/chain/probe-store.ts';

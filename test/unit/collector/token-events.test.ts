@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
-import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/transfers.ts';
+import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
 import type { ScanLog } from '../../../src/collector/log-scanner.ts';
 import { createTokenEventScanner } from '../../../src/collector/token-events.ts';
 import type { WatchList } from '../../../src/collector/watch-list.ts';

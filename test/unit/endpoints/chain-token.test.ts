@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PROXY_SLOTS } from '../../../src/chain/proxy-target.ts';
+import { PROXY_SLOTS } from '../../../src/chain/contracts.ts';
 import { chainToken } from '../../../src/endpoints/chain-token.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { createAccountWrites } from '../../../src/store/chain/account-writes.ts';

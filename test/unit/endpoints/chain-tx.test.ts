@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
 import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
+import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
 import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
-import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/transfers.ts';
 import { chainTx } from '../../../src/endpoints/chain-tx.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';

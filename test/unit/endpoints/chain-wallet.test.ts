@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PROXY_SLOTS } from '../../../src/chain/proxy-target.ts';
+import { PROXY_SLOTS } from '../../../src/chain/contracts.ts';
 import { chainWallet } from '../../../src/endpoints/chain-wallet.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';

@@ -1,4 +1,4 @@
-import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
+import type { RpcCall } from '../../../../src/chain/rpc/wire.ts';
 
 /** The faults of a whole HTTP request, or of its answer. */
 export type SimFault =

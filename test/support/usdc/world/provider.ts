@@ -1,8 +1,7 @@
 import { encodeFunctionResult, type Hex, parseAbi } from 'viem';
-import { chainBusy } from '../../../../src/chain/rpc/allowed.ts';
-import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
 import type { ChainClient } from '../../../../src/chain/rpc/client.ts';
-import { RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc/wire.ts';
+import { chainBusy } from '../../../../src/chain/rpc/queue.ts';
+import { type RpcCall, RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { MULTICALL3 } from '../../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED } from '../../../../src/payment/usdc/token.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
+import { type Allowance, createAllowance } from '../../../../src/chain/rpc/providers.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
 const START = 1_800_000_000_000;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
-import { chainBusy, createRankQueue } from '../../../../src/chain/rpc/allowed.ts';
-import type { PooledProvider } from '../../../../src/chain/rpc/provider-pool.ts';
-import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/rank.ts';
-import { ranked } from '../../../../src/chain/rpc/ranked.ts';
+import { ranked } from '../../../../src/chain/rpc/client.ts';
+import { type Allowance, createAllowance, type PooledProvider } from '../../../../src/chain/rpc/providers.ts';
+import { chainBusy, createRankQueue } from '../../../../src/chain/rpc/queue.ts';
+import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/wire.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { aloneAgreed } from '../../../support/chain/alone-agreed.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';

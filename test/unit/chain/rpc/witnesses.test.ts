@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { ReadStatements } from '../../../../src/chain/rpc/call.ts';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import type { ProviderNote, ProviderNotes } from '../../../../src/chain/rpc/trust.ts';
+import type { ReadStatements } from '../../../../src/chain/rpc/wire.ts';
 import { Unconfirmed } from '../../../../src/chain/rpc/witnesses.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';

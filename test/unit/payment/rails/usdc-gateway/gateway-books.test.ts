@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { RpcCall, RpcOptions } from '../../../../../src/chain/rpc/call.ts';
 import { type ChainClient, createChainClient } from '../../../../../src/chain/rpc/client.ts';
+import type { RpcCall, RpcOptions } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createGatewayBooks } from '../../../../../src/payment/usdc/gateway-client.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../../../src/payment/usdc/token.ts';

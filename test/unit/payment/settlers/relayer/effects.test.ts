@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { RpcOptions } from '../../../../../src/chain/rpc/call.ts';
 import { type ChainClient, createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
+import type { RpcOptions } from '../../../../../src/chain/rpc/wire.ts';
 import { createEffects, type Effects } from '../../../../../src/payment/relayer/requests.ts';
 import type { Ask, Timer } from '../../../../../src/payment/relayer/state.ts';
 import type { Flight } from '../../../../../src/payment/relayer/transactions.ts';

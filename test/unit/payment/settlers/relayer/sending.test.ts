@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { chainBusy } from '../../../../../src/chain/rpc/allowed.ts';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { chainBusy } from '../../../../../src/chain/rpc/queue.ts';
 import { createEffects } from '../../../../../src/payment/relayer/requests.ts';
 import { newest } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';

@@ -1,9 +1,7 @@
+import { Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
-import { type Allowance, createAllowance } from './allowance.ts';
-import { type Answer, classifyError, type FailureKind, ProviderFailure } from './answers.ts';
-import type { RpcCall } from './call.ts';
-import type { ChainLog } from './log.ts';
-import type { Provider } from './provider.ts';
+import type { ChainLog } from './heads.ts';
+import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
 /** A provider and its state. */
 export interface PooledProvider {
@@ -36,7 +34,7 @@ const WRONG_CHAIN_RETRY_MS = 300_000;
 const LACKING_RETRY_MS = 600_000;
 
 /** The chain that a provider must serve before it is used. */
-export interface ChainIdentity {
+interface ChainIdentity {
   readonly chainId: number;
   readonly genesisHash: `0x${string}` | undefined;
 }
@@ -242,4 +240,215 @@ async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** One JSON-RPC endpoint, over its own keep-alive connections. */
+export interface Provider {
+  /** Scheme and host. Only this part of the URL may be published, because the path may hold a key. */
+  readonly origin: string;
+  /** The host, with its port where the URL names one. Two URLs of one host are one witness. */
+  readonly host: string;
+  /** Sends one HTTP request for one or more calls, and returns the answers in their order. Throws ProviderFailure when there is no usable answer. */
+  call(calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
+  close(): Promise<void>;
+}
+
+/** The largest answer that is read. A full block with receipts is far smaller. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+/** More parallel requests than this are queued. Public endpoints limit long before. */
+const MAX_CONNECTIONS = 32;
+/** Longer than undici's default of 4 s, to save TLS handshakes between calls. When a server closes earlier, `withOneRetry` repeats the request. */
+const KEEP_ALIVE_MS = 30_000;
+/** Some endpoints answer 403 to agents that do not look like a browser. */
+const USER_AGENT = 'Mozilla/5.0 (compatible; percall)';
+
+/** Opens nothing until the first call. `timeoutMs` bounds a request from its start to the last byte of its answer. */
+export function createProvider(url: string, timeoutMs: number): Provider {
+  const { origin, host, pathname, search, username, password } = new URL(url);
+  const pool = new Pool(origin, {
+    connections: MAX_CONNECTIONS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectTimeout: timeoutMs,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  });
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'user-agent': USER_AGENT };
+  if (username !== '' || password !== '') {
+    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    headers.authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+  }
+  const path = `${pathname}${search}`;
+  let lastId = 0;
+
+  async function post(body: string, signal: AbortSignal): Promise<string> {
+    const response = await pool.request({ path, method: 'POST', headers, body, signal });
+    if (response.statusCode === 200) return response.body.text();
+    response.body.dump().catch(() => undefined);
+    if (response.statusCode === 429) throw new ProviderFailure('rateLimited', 'rate limited');
+    throw new ProviderFailure('http', `HTTP ${response.statusCode}`);
+  }
+
+  return {
+    origin,
+    host,
+    async call(calls, signal) {
+      const ids = calls.map(() => ++lastId);
+      const requests = calls.map(({ method, params }, at) => ({ jsonrpc: '2.0', id: ids[at], method, params }));
+      const body = JSON.stringify(requests.length === 1 ? requests[0] : requests);
+      const text = await withinTime(timeoutMs, signal, (both) => withOneRetry(() => post(body, both)));
+      return readAnswers(parseJson(text), ids);
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+/** Runs `task` under the time-out and the caller's signal. Rethrows the caller's abort; any other error becomes a ProviderFailure. */
+async function withinTime<T>(
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  task: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const control = new AbortController();
+  // The error is made when it is needed: its stack costs more than the rest of this function.
+  const timer = setTimeout(() => control.abort(new ProviderFailure('timeout', 'timed out')), timeoutMs);
+  const onAbort = () => control.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await task(control.signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (control.signal.aborted) throw control.signal.reason;
+    throw error instanceof ProviderFailure ? error : new ProviderFailure('transport', describe(error), error);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+const RESETS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/**
+ * Repeats a request once when its connection was reset. A healthy server may close an idle connection just as we write to it.
+ * Safe for every method that we use: reads change nothing, and a raw transaction sent twice is the same transaction.
+ */
+async function withOneRetry<T>(task: () => Promise<T>): Promise<T> {
+  try {
+    return await task();
+  } catch (error) {
+    if (!RESETS.has(codeOf(error))) throw error;
+    return task();
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+function describe(error: unknown): string {
+  if (codeOf(error) === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'an answer that is too large';
+  return codeOf(error) === '' ? 'the connection failed' : `the connection failed (${codeOf(error)})`;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ProviderFailure('malformed', 'an answer that is not JSON');
+  }
+}
+
+/** The lowest rate, in requests a second. It is above zero, because only a request shows that a provider has recovered. */
+const LEAST = 0.2;
+/** Requests a second above which a learned limit is dropped. No public endpoint is known to have a higher limit; an operator's own node has none. */
+const MOST = 100;
+/** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
+const FEWER = 0.8;
+const MORE = 1.25;
+const QUIET_MS = 2000;
+const SECOND_MS = 1000;
+/** The bucket holds half a second's requests. */
+const BURST_SECONDS = 0.5;
+
+/** How many requests a provider accepts, learned from its refusals alone. */
+export interface Allowance {
+  /** Requests that may be sent now. Infinite while no limit is known: before the first refusal, and after the rate grew past 100 a second. */
+  free(): number;
+  /** The most that `free` can be. */
+  burst(): number;
+  /** Estimated requests a second that the provider accepts. Infinite while no limit is known. */
+  rate(): number;
+  /** Counts a request that is sent, allowed or not. */
+  spend(): void;
+  /** The provider refused a request because there were too many. */
+  refused(): void;
+}
+
+/**
+ * A token bucket whose rate is learned from refusals.
+ * - The first refusal sets it to the requests of the last second that were not refused.
+ * - Each later refusal, at most one a second, lowers it by a fifth, but never below what the provider has served in the last second.
+ * - Two seconds without a refusal raise it by a quarter.
+ *
+ * Public endpoints publish no limits (Arc's takes about 2 requests a second).
+ */
+export function createAllowance(clock: Clock): Allowance {
+  let rate = Number.POSITIVE_INFINITY;
+  // The rate before the last change.
+  let before = rate;
+  let level = Number.POSITIVE_INFINITY;
+  let filledMs = 0;
+  let changedMs = 0;
+  // Times of the requests sent, and of the refusals, in the last second, oldest first.
+  let sent: number[] = [];
+  let refusals: number[] = [];
+
+  const burst = (): number => Math.max(1, rate * BURST_SECONDS);
+
+  function grow(now: number): void {
+    // A slow provider gets the time of two requests, because fewer requests show nothing about its limit.
+    if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
+    rate = rate * MORE > MOST ? Number.POSITIVE_INFINITY : rate * MORE;
+    changedMs = now;
+  }
+
+  function fill(now: number): void {
+    if (rate === Number.POSITIVE_INFINITY) return;
+    grow(now);
+    level = Math.min(burst(), level + (rate * Math.max(0, now - filledMs)) / SECOND_MS);
+    filledMs = now;
+  }
+
+  return {
+    free() {
+      fill(clock.nowMs());
+      return level;
+    },
+    burst,
+    rate: () => rate,
+    spend() {
+      const now = clock.nowMs();
+      fill(now);
+      level -= 1;
+      sent.push(now);
+      // Bounds memory. At 201 entries the oldest 101 are dropped, so a rate learned from more is between 99 and 199.
+      if (sent.length > 2 * MOST) sent = sent.slice(-MOST);
+    },
+    refused() {
+      const now = clock.nowMs();
+      refusals.push(now);
+      [sent, refusals] = [lastSecond(sent, now), lastSecond(refusals, now)];
+      // Refusals within one second change the rate once.
+      if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
+      const borne = sent.length - refusals.length;
+      // Never below what the provider has served in the last second.
+      const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);
+      rate = Math.min(rate, learned);
+      [level, filledMs] = [0, now];
+    },
+  };
+}
+
+/** Those of the given times that lie in the second before `now`. */
+function lastSecond(times: readonly number[], now: number): number[] {
+  return times.filter((atMs) => now - atMs < SECOND_MS);
 }

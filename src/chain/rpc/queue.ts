@@ -1,7 +1,7 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { PooledProvider, ProviderPool } from './provider-pool.ts';
-import { RANKS, type Rank, RESERVE } from './rank.ts';
+import type { PooledProvider, ProviderPool } from './providers.ts';
+import { RANKS, type Rank, RESERVE } from './wire.ts';
 
 /** How often a used-up allowance is checked again, in milliseconds. Short compared with Arc's block time of half a second. */
 export const RECHECK_MS = 25;

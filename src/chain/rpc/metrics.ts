@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ChainClientOptions, OpenChainClient } from './client.ts';
 
 /** The counters that a chain client needs from its start. */
-export type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
+type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
 
 /**
  * Counts requests and contradictions by provider. The label is the host, because the path of a URL may hold a key.

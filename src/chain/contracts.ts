@@ -1,0 +1,250 @@
+import { decodeText, SELECTORS, viewCall } from './abi.ts';
+import type { ChainClient } from './rpc/client.ts';
+import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
+
+type Hex = `0x${string}`;
+
+/** The rule by which an account runs the code of another one. */
+type ProxyStandard = 'EIP-7702' | 'EIP-1167' | 'EIP-1967' | 'EIP-1967 beacon' | 'ZeppelinOS';
+
+/** Whose code an account runs. Addresses are in lower case. */
+export interface Proxy {
+  readonly standard: ProxyStandard;
+  /** Null when the beacon names none. */
+  readonly target: Hex | null;
+  /** The contract that names the target to all its proxies; null without one. */
+  readonly beacon: Hex | null;
+}
+
+/** An account's code, and its proxy: null when it is none by a standard that we know, undefined when the node gave no code or no storage. */
+interface AccountCode {
+  /** Null when the node gave none, which is not the same as an account without code (0x). */
+  readonly code: Hex | null;
+  readonly proxy: Proxy | null | undefined;
+}
+
+/** Storage slots (checked by a test). EIP-1967: keccak-256 of its name less one. ZeppelinOS: keccak-256 of its name; Circle's token proxies use it. */
+export const PROXY_SLOTS = {
+  'eip1967.proxy.implementation': '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc',
+  'eip1967.proxy.beacon': '0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50',
+  'org.zeppelinos.proxy.implementation': '0x7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3',
+} as const;
+/** A beacon's `implementation()` (checked by a test). */
+export const BEACON_SELECTOR = '0x5c60da1b';
+
+/** EIP-1167: the whole code of a minimal proxy, around the address that it stands for. */
+const MINIMAL_PROXY = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d91602b57fd5bf3$/;
+/** EIP-7702: the whole code of a wallet that delegates, before the address whose code it runs. */
+const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
+
+/** The calls whose outcomes `readAccountCode` takes, in order: the code and the slots. They belong into one batch with the caller's other reads. */
+export function accountCodeCalls(address: string, block: number): RpcCall[] {
+  const at = toQuantity(block);
+  const slots = Object.values(PROXY_SLOTS);
+  return [
+    { method: 'eth_getCode', params: [address, at] },
+    ...slots.map((slot) => ({ method: 'eth_getStorageAt', params: [address, slot, at] })),
+  ];
+}
+
+/**
+ * An account's code, and whose code it runs, by these rules; the first that applies counts:
+ * 1. no code: no proxy; 2. EIP-7702's code; 3. EIP-1167's code; 4. EIP-1967's slot; 5. ZeppelinOS's slot; 6. EIP-1967's slot of a beacon, which one more
+ * request asks for its target.
+ * A contract may write anything into these slots, so the answer is what it claims.
+ */
+export async function readAccountCode(
+  chain: ChainClient,
+  outcomes: readonly RpcOutcome[],
+  block: number,
+  options: RpcOptions,
+): Promise<AccountCode> {
+  const [codeOutcome, ...slots] = outcomes;
+  const code = codeOf(codeOutcome);
+  if (code === null) return { code, proxy: undefined };
+  const direct = (standard: ProxyStandard, target: Hex) => ({ code, proxy: { standard, target, beacon: null } });
+  if (code === '0x') return { code, proxy: null };
+  const delegate = delegateOf(code);
+  if (delegate !== null) return direct('EIP-7702', delegate);
+  const minimal = minimalTarget(code);
+  if (minimal !== null) return direct('EIP-1167', minimal);
+  if (slots.some((outcome) => 'error' in outcome)) return { code, proxy: undefined };
+  const [implementation = null, beacon = null, zeppelin = null] = slots.map((outcome) => addressIn(bytesOf(outcome)));
+  if (implementation !== null) return direct('EIP-1967', implementation);
+  if (zeppelin !== null) return direct('ZeppelinOS', zeppelin);
+  if (beacon === null) return { code, proxy: null };
+  const target = await askBeacon(chain, beacon, block, options);
+  return { code, proxy: { standard: 'EIP-1967 beacon', target, beacon } };
+}
+
+/** The delegate of a wallet's code by EIP-7702, in lower case; null for any other code. Such an account stays a wallet. */
+export function delegateOf(code: string): Hex | null {
+  const match = DELEGATION.exec(code)?.[1];
+  return match === undefined ? null : `0x${match}`;
+}
+
+/** The target of a minimal proxy's code; null for any other code. The code is in lower case. */
+function minimalTarget(code: string): Hex | null {
+  const match = MINIMAL_PROXY.exec(code)?.[1];
+  return match === undefined ? null : `0x${match}`;
+}
+
+/** The address in a storage word, in lower case; null when the word is empty or holds something else. */
+function addressIn(word: string): Hex | null {
+  const match = /^0x0{24}([0-9a-fA-F]{40})$/.exec(word)?.[1];
+  return match === undefined || /^0+$/.test(match) ? null : `0x${match.toLowerCase()}`;
+}
+
+/** The bytes that a node answered; "0x" when it gave none. */
+function bytesOf(outcome: RpcOutcome | undefined): string {
+  const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
+  return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
+}
+
+function codeOf(outcome: RpcOutcome | undefined): Hex | null {
+  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
+  return answer === undefined ? null : (answer.toLowerCase() as Hex);
+}
+
+/** Null when the beacon gives no address, and when the node does not answer: the rest of the caller's answer does not depend on it. */
+async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options: RpcOptions): Promise<Hex | null> {
+  const outcomes = await chain.batch([viewCall(beacon, BEACON_SELECTOR, block)], options).catch((error: unknown) => {
+    if (options.signal?.aborted) throw error;
+    return [];
+  });
+  return addressIn(bytesOf(outcomes[0]));
+}
+
+/** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */
+interface ContractCode {
+  readonly address: `0x${string}`;
+  readonly code: `0x${string}` | null;
+}
+
+/** What a contract seems to be. */
+interface ContractLabel {
+  /** Null when nothing is known. */
+  readonly text: string | null;
+  /** It reports a symbol. */
+  readonly isToken: boolean;
+  readonly isProxy: boolean;
+}
+
+/**
+ * What each contract seems to be, as text (null when none of these applies) and by kind:
+ * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
+ * 3. the symbol that the contract reports, which proves nothing.
+ * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
+ */
+export async function labelContracts(
+  chain: ChainClient,
+  contracts: readonly ContractCode[],
+  options: RpcOptions,
+): Promise<ContractLabel[]> {
+  const alive = contracts.filter(({ code }) => code !== '0x');
+  const outcomes = await chain.batch(
+    alive.flatMap(({ address }) => [slotCall(address), viewCall(address, SELECTORS['symbol()'], 'latest')]),
+    options,
+  );
+  const labels = new Map(
+    alive.map((contract, at) => [
+      contract.address,
+      label(chain.chainId, contract, outcomes[2 * at], outcomes[2 * at + 1]),
+    ]),
+  );
+  const dead = (address: string) => ({ text: knownContract(chain.chainId, address), isToken: false, isProxy: false });
+  return contracts.map(({ address }) => labels.get(address) ?? dead(address));
+}
+
+function slotCall(address: string): RpcCall {
+  return { method: 'eth_getStorageAt', params: [address, PROXY_SLOTS['eip1967.proxy.implementation'], 'latest'] };
+}
+
+function label(
+  chainId: number,
+  { address, code }: ContractCode,
+  slot: RpcOutcome | undefined,
+  symbol: RpcOutcome | undefined,
+): ContractLabel {
+  const named = (target: string) => {
+    const known = knownContract(chainId, target);
+    return known === null ? target : `${target} (${known})`;
+  };
+  const minimal = code === null ? null : minimalTarget(code);
+  const target = addressIn(bytesOf(slot));
+  const ticker = decodeText(bytesOf(symbol));
+  const parts = [
+    knownContract(chainId, address),
+    minimal === null ? null : `minimal proxy to ${named(minimal)}`,
+    target === null ? null : `proxy to ${named(target)}`,
+    ticker === null ? null : `token "${ticker}"`,
+  ].filter((part) => part !== null);
+  return {
+    text: parts.length === 0 ? null : parts.join(', '),
+    isToken: ticker !== null,
+    isProxy: minimal !== null || target !== null,
+  };
+}
+
+/** Contracts that carry a name on both of Arc's networks. Source: `arc.md` of the project's facts, section 2. */
+const EVERYWHERE = {
+  '0x3600000000000000000000000000000000000000': 'USDC',
+  '0xca11bde05977b3631167028862be2a173976ca11': 'Multicall3',
+  '0x000000000022d473030f116ddee9f6b43ac78ba3': 'Permit2',
+  '0x4e59b44847b379578588920ca78fbf26c0b4956c': 'CREATE2 factory',
+  '0x5294e9927c3306dcbadb03fe70b92e01ccede505': 'Memo',
+  '0x522faf9a91c41c443c66765030741e4aace147d0': 'Multicall3From',
+};
+
+const MAINNET = {
+  '0xc6ad664ac6679f4ce74e10e91449c93ec1ae3ca6': 'USDC implementation',
+  '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1': 'EURC',
+  '0x8a5d989bbb96929f689b0200f435f53da42bf490': 'USYC',
+  '0x51a8ce47dc08ba5cd19c7aa84ea6fd6664f60f9b': 'USYC Teller',
+  '0xb69ecb156dc0028198028c501340d5367845ca72': 'USYC Entitlements',
+  '0x4bc8d5acd3d040d2903dd9c5b7048520c6ff537a': 'USYC Oracle',
+  '0x171a4217b86a807a64eb94757db6849fb4bdbaa0': 'cirBTC',
+  '0x128cc466b61f542da60c70e3aa11c10e19b84edb': 'WETH (bridged)',
+  '0x28b5a0e9c621a5badaa536219b3a228c8168cf5d': 'CCTP v2 TokenMessenger',
+  '0x81d40f21f12a8f0e3252bccb954d722d4c464b64': 'CCTP v2 MessageTransmitter',
+  '0xfd78ee919681417d192449715b2594ab58f5d002': 'CCTP v2 TokenMinter',
+  '0xec546b6b005471ecf012e5af77fbec07e0fd8f78': 'CCTP v2 MessageV2',
+  '0x431871229103b780868f8c6bb820cd16ecf942bc': 'CrossChainTokenService',
+  '0x77777777dcc4d5a8b6e418fd04d8997ef11000ee': 'Gateway Wallet',
+  '0x2222222d7164433c4c09b0b0d809a9b52c04c205': 'Gateway Minter',
+  '0xe2e5f173576b513d994073ccbdacbe027d43dfe6': 'StableFX FxEscrow',
+  '0x8004a169fb4a3325136eb29fa0ceb6d2e539a432': 'ERC-8004 identity registry',
+  '0x8004baa17c55a88189ae136b182e5fda19de9b63': 'ERC-8004 reputation registry',
+  '0x8004cc8439f36fd5f9f049d9ff86523df6daab58': 'ERC-8004 validation registry',
+  '0x89e5db8b5aa49aa85ac63f691524311aeb649eba': 'Uniswap v2 factory',
+  '0x1f7d7550b1b028f7571e69a784071f0205fd2efa': 'Uniswap v2 router',
+  '0xf0db7b58379503491d857db50ac9ece64c653918': 'Uniswap v3 factory',
+  '0x39654a85a4c05127f5fd6ed22caec077a0fb1377': 'Uniswap v3 position manager',
+  '0x53bf6b0684ec7ef91e1387da3d1a1769bc5a6f77': 'Uniswap SwapRouter02',
+  '0x8366a39cc670b4001a1121b8f6a443a643e40951': 'Uniswap v4 PoolManager',
+  '0x6049c9a0e26405c0985f9e3685c87d0ae917f82b': 'Uniswap v4 position manager',
+  '0xf3334192d15450cdd385c8b70e03f9a6bd9e673b': 'Uniswap v4 StateView',
+  '0x4fca4a51ab4f23a7447b3284fbd7d73289a89fb1': 'Uniswap UniversalRouter',
+  '0xb89df768af2cfe637ceb352c587fe8edaf491d03': 'Aero factory',
+  '0xb4702e1375f712da2e0d5f534c30c0c1513edb2b': 'Aero router',
+  '0x6131b5fae19ea4f9d964eac0408e4408b66337b5': 'KyberSwap router',
+  '0xa4072583658fae592a3506a42431cb6316a8d40b': 'LI.FI',
+};
+
+const TESTNET = {
+  '0x89b50855aa3be2f677cd6303cec089b5f319d72a': 'EURC',
+  '0xe9185f0c5f296ed1797aae4238d26ccabeadb86c': 'USYC',
+  '0xf0c4a4ce82a5746abaad9425360ab04fbba432bf': 'cirBTC',
+  '0x0077777d7eba4688bdef3e311b846f25870a19b9': 'Gateway Wallet',
+  '0x0022222abe238cc2c7bb1f21003f0a260052475b': 'Gateway Minter',
+};
+
+const BY_CHAIN: Record<number, ReadonlyMap<string, string>> = {
+  5042: new Map(Object.entries({ ...EVERYWHERE, ...MAINNET })),
+  5042002: new Map(Object.entries({ ...EVERYWHERE, ...TESTNET })),
+};
+
+/** The name under which a contract is known on a chain; null for an unknown contract. Addresses are in lower case. */
+export function knownContract(chainId: number, address: string): string | null {
+  return BY_CHAIN[chainId]?.get(address) ?? null;
+}

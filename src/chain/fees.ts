@@ -1,0 +1,356 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../errors.ts';
+import { type Header, headerCall, type LinkedHeader, readHeader, readLinkedHeader } from './block.ts';
+import { bigintOf, Contradiction, countOf, fieldsOf, listOf, resultOrRefusal } from './rpc/checked.ts';
+import { type ChainClient, createChainCache } from './rpc/client.ts';
+import {
+  index,
+  quantity,
+  type RpcCall,
+  type RpcOptions,
+  type RpcOutcome,
+  readOutcome,
+  toQuantity,
+} from './rpc/wire.ts';
+
+// Arc's base fee rule and mainnet parameters: the node's source, as `arc.md` of the project's facts (1.6) copies it.
+
+const GWEI = 1_000_000_000n;
+/** Weight of the newest block in the smoothed use of gas, in percent. */
+const ALPHA = 20n;
+/** The most that the fee moves in a block, in hundredths of a percent. */
+const K_RATE_BPS = 200n;
+const BPS = 10_000n;
+const MAX_BASE_FEE = 20_000n * GWEI;
+/** EIP-1559: the fee moves by at most an eighth in a block, and the target is half of the gas limit. */
+const EIP1559_STEP = 8n;
+
+/** What the fee of the next block is computed from. */
+interface FeeState {
+  /** Wei. */
+  readonly baseFee: bigint;
+  /** Gas used, smoothed over blocks. EIP-1559 does not use it. */
+  readonly smoothed: bigint;
+}
+
+/** How a chain moves its base fee after a block that used `gasUsed`. */
+type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
+
+/** The limits that a rule works within. */
+interface FeeBounds {
+  readonly gasLimit: bigint;
+  /** The lowest base fee of the chain, in wei. */
+  readonly floor: bigint;
+  /** The target use, in hundredths of a percent of the gas limit; half on Arc's mainnet. */
+  readonly targetBps?: bigint;
+}
+
+/** Arc's rule: the smoothed use above or below the target moves the fee by at most 2 % a block. All divisions round down, as in the node. */
+export function arcRule({ gasLimit, floor, targetBps = 5000n }: FeeBounds): FeeRule {
+  const target = (gasLimit * targetBps) / BPS;
+  const scale = (target * BPS) / K_RATE_BPS;
+  return ({ baseFee, smoothed: before }, gasUsed) => {
+    const smoothed = ((100n - ALPHA) * before + ALPHA * gasUsed) / 100n;
+    if (scale === 0n || smoothed === target) return { baseFee: clamp(baseFee, floor), smoothed };
+    if (smoothed < target) {
+      return { baseFee: clamp(baseFee - (baseFee * (target - smoothed)) / scale, floor), smoothed };
+    }
+    const rise = (baseFee * (smoothed - target)) / scale;
+    return { baseFee: clamp(baseFee + (rise > 1n ? rise : 1n), floor), smoothed };
+  };
+}
+
+/** EIP-1559's rule, for chains that do not announce their fees; only an estimate where the chain has a rule of its own. */
+export function eip1559Rule({ gasLimit, floor }: FeeBounds): FeeRule {
+  const target = gasLimit / 2n;
+  return ({ baseFee, smoothed }, gasUsed) => {
+    if (target === 0n) return { baseFee, smoothed };
+    const step = (baseFee * abs(gasUsed - target)) / target / EIP1559_STEP;
+    const moved = gasUsed > target ? baseFee + (step > 0n ? step : 1n) : baseFee - step;
+    return { baseFee: moved < floor ? floor : moved, smoothed };
+  };
+}
+
+function abs(value: bigint): bigint {
+  return value < 0n ? -value : value;
+}
+
+function clamp(fee: bigint, floor: bigint): bigint {
+  if (fee < floor) return floor;
+  return fee > MAX_BASE_FEE ? MAX_BASE_FEE : fee;
+}
+
+/**
+ * The smoothed use of gas after these blocks (oldest first, 0 to 1). Headers do not contain it.
+ * Blocks before them have the weight 0.8^n, n being the number of given blocks: practically nothing after 64 blocks.
+ */
+export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): bigint {
+  const [first = 0] = utilisations;
+  return utilisations.reduce(
+    (smoothed, use) => ((100n - ALPHA) * smoothed + ALPHA * toGas(use, gasLimit)) / 100n,
+    toGas(first, gasLimit),
+  );
+}
+
+/** The gas of a utilisation (0 to 1) of the limit. Exact when the utilisation is a header's own quotient. */
+export function toGas(utilisation: number, gasLimit: bigint): bigint {
+  return BigInt(Math.round(utilisation * Number(gasLimit)));
+}
+
+/** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
+const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
+
+/** A base fee in wei; `exact` when the chain itself announced it. */
+export interface NextBaseFee {
+  readonly wei: bigint;
+  readonly exact: boolean;
+}
+
+/** The header's own base fee. Throws UpstreamFailed for a header without one: chains from before EIP-1559 are not supported. */
+export function baseFeeOf(header: Header): bigint {
+  if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
+  return header.baseFeeWei;
+}
+
+/**
+ * The base fee of the block after `header`. Arc writes it into the header, so it is exact.
+ * For other chains EIP-1559's rule gives an estimate (`exact: false`), because a chain may have a rule of its own.
+ */
+export function nextBaseFee(header: Header): NextBaseFee {
+  if (ARC_EXTRA_DATA.test(header.extraData)) {
+    const announced = BigInt(header.extraData);
+    // Arc's fees never fall below 1 wei, so a zero here is not a fee.
+    if (announced > 0n) return { wei: announced, exact: true };
+  }
+  return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
+}
+
+/** The base fee after a block, by EIP-1559: the target is half of the gas limit, and the fee moves by at most an eighth. */
+export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint): bigint {
+  return eip1559Rule({ gasLimit, floor: 0n })({ baseFee, smoothed: 0n }, gasUsed).baseFee;
+}
+
+/** A base fee for each of three assumptions, in wei. */
+interface Outlook {
+  readonly horizonSeconds: number;
+  readonly low: bigint;
+  readonly expected: bigint;
+  readonly high: bigint;
+}
+
+/** What the outlook starts from. */
+interface OutlookInput {
+  /** The state after the newest block; its `baseFee` is the fee of the next block. */
+  readonly state: FeeState;
+  readonly rule: FeeRule;
+  readonly gasLimit: bigint;
+  readonly blockTimeSeconds: number;
+  /** Mean use of gas (0 to 1) in each minute of the last day, oldest first; null for a minute without data. */
+  readonly minutes: readonly (number | null)[];
+}
+
+/** Horizons in minutes: from the time of a signature to an hour of planning. */
+export const HORIZON_MINUTES = [1, 5, 15, 60];
+const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
+
+/**
+ * Runs the chain's own fee rule forward to each horizon, under three assumptions about how full the blocks will be:
+ * the 5th, 50th and 95th percentile of the mean use of gas in all periods of that length over the last day.
+ * A horizon is left out when the day's data hold no period of its length without a gap.
+ */
+export function forecastFees(input: OutlookInput): Outlook[] {
+  return HORIZON_MINUTES.flatMap((minutes) => {
+    const means = meansOver(input.minutes, minutes);
+    if (means.length === 0) return [];
+    const blocks = Math.max(Math.round((minutes * 60) / input.blockTimeSeconds), 1);
+    const at = (percent: number) => runRule(input, nearestRank(means, percent), blocks);
+    return [
+      { horizonSeconds: minutes * 60, low: at(PERCENTS.low), expected: at(PERCENTS.expected), high: at(PERCENTS.high) },
+    ];
+  });
+}
+
+/** Means of every run of `length` minutes without a gap, ascending. */
+function meansOver(minutes: readonly (number | null)[], length: number): number[] {
+  const means: number[] = [];
+  for (let from = 0; from + length <= minutes.length; from++) {
+    const run = minutes.slice(from, from + length).filter((use) => use !== null);
+    if (run.length === length) means.push(run.reduce((sum, use) => sum + use, 0) / length);
+  }
+  return means.sort((a, b) => a - b);
+}
+
+function nearestRank(ascending: readonly number[], percent: number): number {
+  return ascending[Math.max(Math.ceil((percent / 100) * ascending.length) - 1, 0)] ?? 0;
+}
+
+/** The fee after `blocks` blocks with the same utilisation, the next block's known fee included. */
+function runRule({ state, rule, gasLimit }: OutlookInput, utilisation: number, blocks: number): bigint {
+  const gasUsed = toGas(utilisation, gasLimit);
+  let now = state;
+  for (let block = 1; block < blocks; block++) {
+    const next = rule(now, gasUsed);
+    // Neither value changes any more, so all later blocks have this fee.
+    if (next.baseFee === now.baseFee && next.smoothed === now.smoothed) return next.baseFee;
+    now = next;
+  }
+  return now.baseFee;
+}
+
+/** reth's cap on the blocks of one eth_feeHistory. */
+const SPAN = 1024;
+/** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
+const MAX_SPANS = 9;
+/** Blocks before the head that the newest span may lack. On Arc they are five seconds of the hour. */
+const MAX_MISSING_BLOCKS = 10;
+
+const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
+
+/** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
+interface FeeSpan {
+  readonly from: number;
+  readonly fees: readonly bigint[];
+  readonly startAt: number;
+}
+
+/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. At most MAX_MISSING_BLOCKS blocks before `toBlock` may be missing. */
+interface FeeWindow {
+  readonly fees: readonly bigint[];
+  readonly toBlock: number;
+  readonly seconds: number;
+}
+
+/** The block that a window ends with: its number, its time in Unix seconds and its base fee in wei. */
+interface Newest {
+  readonly number: number;
+  readonly at: number;
+  readonly baseFee: bigint;
+}
+
+/** Finished spans, which never change. It holds three more than one window needs, for calls that see different heads. */
+const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
+
+/**
+ * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
+ * The histories end one block before the head, and the head's fee is taken from `head`: a node may add a block to its fee history a moment after it has
+ * given out the block's header. Two blocks may follow each other at once, so the newest span may lack MAX_MISSING_BLOCKS.
+ * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
+ * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
+ */
+export async function readFeeWindow(
+  chain: ChainClient,
+  head: Newest,
+  seconds: number,
+  options: RpcOptions,
+): Promise<FeeWindow> {
+  const cache = spansOf(chain);
+  const newest = head.number - 1;
+  const last = Math.floor(newest / SPAN);
+  const wanted = Array.from({ length: Math.min(MAX_SPANS, last + 1) }, (_, back) => last - back).reverse();
+  const missing = wanted.filter((span) => cache.get(String(span), newest) === undefined);
+  const outcomes = await chain.batch(
+    missing.flatMap((span) => [historyCall(span, newest), headerCall(span * SPAN)]),
+    options,
+  );
+  const fresh = new Map(missing.map((span, at) => [span, toSpan(span, newest, outcomes.slice(2 * at, 2 * at + 2))]));
+  const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), newest) ?? []);
+  for (const [span, read] of fresh) {
+    if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), newest, read);
+  }
+  return cut(spans, head, seconds);
+}
+
+/** The last block of a span whose fees are read, on a chain of which all blocks up to `newest` are. */
+function lastOf(span: number, newest: number): number {
+  return Math.min((span + 1) * SPAN - 1, newest);
+}
+
+function historyCall(span: number, newest: number): RpcCall {
+  const last = lastOf(span, newest);
+  return { method: 'eth_feeHistory', params: [toQuantity(last - span * SPAN + 1), toQuantity(last), []] };
+}
+
+function toSpan(span: number, newest: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
+  const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
+  // The answer ends with the fee of the block after its newest one.
+  const fees = baseFeePerGas.slice(0, -1);
+  const last = lastOf(span, newest);
+  const lacking = last - (oldestBlock + fees.length - 1);
+  if (oldestBlock < span * SPAN || lacking < 0 || lacking > (last === newest ? MAX_MISSING_BLOCKS : 0)) {
+    throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
+  }
+  return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };
+}
+
+/** Keeps the part of the spans that lies within `seconds` before the head, and adds the head. */
+function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindow {
+  const since = head.at - seconds;
+  const at = Math.max(
+    spans.findLastIndex(({ startAt }) => startAt <= since),
+    0,
+  );
+  const span = spans[at];
+  // The head is the chain's first block.
+  if (span === undefined) return { fees: [head.baseFee], toBlock: head.number, seconds: 0 };
+  const endAt = spans[at + 1]?.startAt ?? head.at;
+  const share = endAt > span.startAt ? Math.max(since - span.startAt, 0) / (endAt - span.startAt) : 0;
+  const fees = spans.slice(at).flatMap((part) => part.fees);
+  const kept = [...fees.slice(Math.floor(share * span.fees.length)), head.baseFee];
+  return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
+}
+
+/** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
+export const MAX_FEE_SPAN = 1024;
+
+/** What fee history reports of one block. */
+interface BlockFee {
+  readonly number: number;
+  /** Unix seconds, interpolated between the span's ends: fee history carries no times. */
+  readonly at: number;
+  readonly baseFee: bigint;
+  /** gasUsed / gasLimit. */
+  readonly utilisation: number;
+}
+
+/** The three calls for the fees of blocks `from` to `to`: the history, and the headers of both ends for their times. */
+export function feeSpanCalls(from: number, to: number): RpcCall[] {
+  const header = (block: number) => ({ method: 'eth_getBlockByNumber', params: [toQuantity(block), false] });
+  const history = { method: 'eth_feeHistory', params: [toQuantity(to - from + 1), toQuantity(to), []] };
+  return [history, header(from), header(to)];
+}
+
+/** Reads the answers to `feeSpanCalls`. Throws Contradiction when history and headers do not agree. Null when the history was refused. */
+export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: number): BlockFee[] | null {
+  const result = resultOrRefusal(outcomes[0]);
+  if (result === undefined) return null;
+  const history = fieldsOf(result, 'fee history');
+  const fees = listOf(history.baseFeePerGas, 'baseFeePerGas').map((fee) => bigintOf(fee, 'a base fee'));
+  const ratios = listOf(history.gasUsedRatio, 'gasUsedRatio');
+  const count = to - from + 1;
+  // The answer ends with the fee of the block after its newest one.
+  if (countOf(history.oldestBlock, 'oldestBlock') !== from || fees.length !== count + 1 || ratios.length !== count) {
+    throw new Contradiction('feeHistory', `another span than ${from} to ${to}`);
+  }
+  const first = readLinkedHeader(outcomes[1], from);
+  const last = readLinkedHeader(outcomes[2], to);
+  requireFee(first, fees[0]);
+  requireFee(last, fees[count - 1]);
+  const step = count > 1 ? (last.at - first.at) / (count - 1) : 0;
+  return ratios.map((ratio, offset) => ({
+    number: from + offset,
+    at: Math.floor(first.at + offset * step),
+    baseFee: fees[offset] ?? 0n,
+    utilisation: toRatio(ratio),
+  }));
+}
+
+function requireFee(header: LinkedHeader, fee: bigint | undefined): void {
+  if (header.baseFeeWei !== null && header.baseFeeWei !== fee) {
+    throw new Contradiction('feeHistory', `another base fee than block ${header.number} has`);
+  }
+}
+
+function toRatio(value: unknown): number {
+  if (typeof value !== 'number' || !(value >= 0 && value <= 1)) throw new Contradiction('shape', 'gasUsedRatio');
+  return value;
+}
