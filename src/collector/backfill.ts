@@ -1,17 +1,15 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { logsCall, readLinkedHeader, readLogs } from '../chain/block.ts';
+import { feeSpanCalls, readFeeSpan } from '../chain/fees.ts';
+import { askChecked } from '../chain/rpc/checked.ts';
+import { toQuantity } from '../chain/rpc/wire.ts';
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
-import type { CoverageKind } from '../store/chain/facts.ts';
+import { bytesToHex } from '../lib/hex.ts';
 import { DatabaseFileError } from '../store/sqlite/file-error.ts';
-import { readBlocks } from './blocks.ts';
-import { readPendingCode } from './code.ts';
-import { type CollectorContext, noteRefused } from './context.ts';
-import { fillFees, newestSpans } from './fees.ts';
-import { readLateLabels } from './late-labels.ts';
-import { fillLogs } from './logs.ts';
-import { createRetention } from './retention.ts';
-import { alarm, findStale, misfit } from './seams.ts';
-import { createSizer } from './sizer.ts';
-import { prepareSpan } from './store-span.ts';
-import { createWindow } from './window.ts';
+import { type CollectorContext, createSizer, noteRefused } from './context.ts';
+import { readLateLabels, readPendingCode } from './labels.ts';
+import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';
+import type { CoverageKind } from './store/facts.ts';
 
 /** A refusal may pass, as that of a node which is behind. While no node has fee history, asking costs one request a minute. */
 const FEES_AGAIN_MS = 60_000;
@@ -148,4 +146,151 @@ async function fillBlocks(context: CollectorContext, missing: Coverage, size: nu
   if (stale === null) return noteRefused(context, 'parent');
   alarm(context, stale);
   writes.drop(stale);
+}
+
+/** The time between blocks is measured over so many blocks. On Arc that is some 40 minutes, so that rounding to seconds does not matter. */
+const SAMPLE_BLOCKS = 5000;
+/** Block 0 is skipped: it may be much older than block 1, and holds no transactions. */
+const FIRST_BLOCK = 1;
+/** Assumed when the sample spans no time: the shortest time that timestamps in seconds can show. */
+const UNKNOWN_BLOCK_SECONDS = 1;
+const HOUR_SECONDS = 3600;
+
+/** The past blocks to store: the last hours below the block at which the head loop reads. */
+interface BackfillWindow {
+  /** Null until measured. */
+  current(kind: CoverageKind): Span | null;
+  /** Measures where the window begins, once. Resolves to false while the head is unknown. */
+  measured(): Promise<boolean>;
+  /** Removes block `to` and older ones from the window of this kind until the next start. */
+  giveUp(kind: CoverageKind, to: number): void;
+}
+
+/** Creates the window, which moves with the head. The time between blocks is measured once, because it only decides where the filling ends. */
+function createWindow(context: CollectorContext): BackfillWindow {
+  const { state, limits, fillChain, log } = context;
+  const floors: Record<CoverageKind, number> = { full: FIRST_BLOCK, fees: FIRST_BLOCK, logs: FIRST_BLOCK };
+  let blockSeconds: number | null = null;
+  let sampleBlocks = SAMPLE_BLOCKS;
+  return {
+    current(kind) {
+      const { head, next } = state;
+      if (blockSeconds === null || head === null || next === null) return null;
+      const blocks = Math.ceil((limits.backfillHours * HOUR_SECONDS) / blockSeconds);
+      return { from: Math.max(floors[kind], head.number - blocks + 1), to: next - 1 };
+    },
+    async measured() {
+      const { head, next } = state;
+      if (blockSeconds !== null) return true;
+      if (head === null || next === null) return false;
+      const block = Math.max(FIRST_BLOCK, head.number - sampleBlocks);
+      // When a block this old is pruned, a younger one is used.
+      sampleBlocks = Math.ceil(sampleBlocks / 2);
+      const call = { method: 'eth_getBlockByNumber', params: [toQuantity(block), false] };
+      const first = await askChecked(fillChain, [call], ([outcome]) => readLinkedHeader(outcome, block), {
+        onRefused: (reason) => noteRefused(context, reason),
+      });
+      blockSeconds = head.at > first.at ? (head.at - first.at) / (head.number - first.number) : UNKNOWN_BLOCK_SECONDS;
+      return true;
+    },
+    giveUp(kind, to) {
+      log.warn(
+        { kind, block: to },
+        'no provider gives this block; the collector skips it and older blocks until the next start',
+      );
+      floors[kind] = to + 1;
+    },
+  };
+}
+
+const DAY_SECONDS = 86_400;
+/** How often the collector checks whether an hour is past the retention. */
+const SWEEP_EVERY_MS = 60_000;
+
+/**
+ * Creates the step that keeps the database bounded: it rolls up raw rows past the retention, one hour a step, and deletes old hours.
+ * Returns true when it did something and may have more to do. The present is the time of the newest block stored whole, so that neither a wrong
+ * clock nor a false head deletes anything.
+ */
+function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (clock.nowMs() - lookedMs < SWEEP_EVERY_MS) return false;
+    const newest = lookups.newestAt();
+    if (newest === null) return false;
+    const hour = Math.floor(newest / HOUR_SECONDS) * HOUR_SECONDS;
+    if (writes.rollUpHour(hour - limits.retentionDays * DAY_SECONDS)) return true;
+    writes.dropHours(hour - limits.hoursDays * DAY_SECONDS);
+    lookedMs = clock.nowMs();
+    return false;
+  };
+}
+
+/** Calls for one span: the history and the headers of both ends. */
+const CALLS_PER_SPAN = 3;
+
+/** Reads and stores base fees of the newest `blocks` missing blocks, several spans in one request. False when one is refused. */
+async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
+  const length = Math.min(context.limits.feeSpan, blocks);
+  const spans = newestSpans(missing, length, Math.floor(blocks / length));
+  const calls = spans.flatMap(({ from, to }) => feeSpanCalls(from, to));
+  const read = await askChecked(
+    context.fillChain,
+    calls,
+    (outcomes) =>
+      spans.map(({ from, to }, at) =>
+        readFeeSpan(outcomes.slice(at * CALLS_PER_SPAN, (at + 1) * CALLS_PER_SPAN), from, to),
+      ),
+    { onRefused: (reason) => noteRefused(context, reason) },
+  );
+  for (const [at, span] of spans.entries()) {
+    const rows = read[at];
+    if (!rows) return false;
+    context.writes.storeFees(span, rows);
+    // A thousand rows take some milliseconds. Between spans the event loop serves buyers' requests.
+    await nextTurn();
+  }
+  return true;
+}
+
+/** Up to `count` spans of at most `length` blocks, the newest first. */
+function newestSpans(missing: Coverage, length: number, count: number): Span[] {
+  const spans: Span[] = [];
+  for (const gap of missing.toReversed()) {
+    for (let to = gap.to; to >= gap.from && spans.length < count; to -= length) {
+      spans.push({ from: Math.max(gap.from, to - length + 1), to });
+    }
+  }
+  return spans;
+}
+
+/**
+ * Scans the newest `size` missing blocks by one eth_getLogs for each filter, all in one request.
+ * Rejects when the node refuses the span (too long, too many results). The caller may try a shorter one.
+ */
+async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
+  const [span] = newestSpans(missing, size, 1);
+  if (span === undefined) return;
+  const { lookups, fillChain, scanners, writes, state } = context;
+  const calls = scanners.flatMap((scanner) => scanner.filters()).map((filter) => logsCall(filter, span.from, span.to));
+  const known = {
+    ...span,
+    atOf: (block: number) => lookups.atOf(block) ?? state.head?.at ?? 0,
+    hashOf: (block: number) => {
+      const hash = lookups.hashOf(block);
+      return hash && bytesToHex(hash);
+    },
+  };
+  const found =
+    calls.length === 0
+      ? []
+      : await askChecked(fillChain, calls, (outcomes) => outcomes.map((outcome) => readLogs(outcome, known)), {
+          onRefused: (reason) => noteRefused(context, reason),
+        });
+  if (found.some((logs) => logs === null)) throw new Error(`no provider gives the logs of ${size} blocks at once`);
+  const logs = dedupeLogs(found.flatMap((part) => part ?? []));
+  const scan = await prepareScan(context, fillChain, { ...span, logs });
+  writes.storeLogs(span, () => scan.rows());
+  const rescanFrom = scan.rescanFrom();
+  if (rescanFrom !== null) writes.forgetLogs({ from: rescanFrom, to: (state.next ?? span.to + 1) - 1 });
 }

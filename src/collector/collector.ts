@@ -1,27 +1,39 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type LinkedHeader, readLinkedHeader } from '../chain/block.ts';
+import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { watchHeads } from '../chain/rpc/heads.ts';
+import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
-import { readCollected } from '../store/chain/collected-status.ts';
-import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';
-import { createChainFacts } from '../store/chain/facts.ts';
-import { keptUntilWritten } from '../store/chain/kept-until-written.ts';
-import { createChainLookups } from '../store/chain/lookups.ts';
-import { type ChainWrites, createChainWrites, type StoredCoverage } from '../store/chain/writes.ts';
+import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
 import { DatabaseFileError } from '../store/sqlite/file-error.ts';
-import { createBackfill } from './backfill.ts';
-import { createBudget, withinBudget } from './budget.ts';
-import type { CollectorContext, CollectorLog, CollectorState, DescribeCode } from './context.ts';
+import { type Backfill, createBackfill } from './backfill.ts';
+import {
+  type CollectorContext,
+  type CollectorLimits,
+  type CollectorLog,
+  type CollectorState,
+  DEFAULT_LIMITS,
+  type DescribeCode,
+  noteRefused,
+} from './context.ts';
 import { createFollow } from './follow.ts';
-import { createIdentityCheck } from './identity.ts';
-import { type CollectorLimits, DEFAULT_LIMITS } from './limits.ts';
-import type { LogScanner } from './log-scanner.ts';
-import { createProgress, type Progress } from './progress.ts';
-import { keyOf } from './scan.ts';
+import type { LogScanner } from './scanner.ts';
+import { keyOf } from './spans.ts';
+import {
+  type CollectorStatus,
+  type CollectorView,
+  type CoverageKind,
+  createChainFacts,
+  createChainLookups,
+  keptUntilWritten,
+  readCollected,
+} from './store/facts.ts';
+import { type ChainWrites, createChainWrites, type StoredCoverage } from './store/writes.ts';
 
 /** What the collector needs. */
-export interface CollectorOptions {
+interface CollectorOptions {
   readonly chain: ChainClient;
   readonly db: Sqlite;
   readonly clock: Clock;
@@ -217,5 +229,214 @@ function readStatus(
       replacedBlocks: state.replacedBlocks,
       failures: state.failures,
     },
+  };
+}
+
+/** How many unused requests are saved: enough for a poll and a background request at the same time, too few for a burst. */
+const BURST = 2;
+
+/** A token bucket over the HTTP requests of the collector. */
+interface Budget {
+  /** Takes one request. Waits until the bucket holds one request and `reserve` more. */
+  take(reserve: number, signal: AbortSignal): Promise<void>;
+  /** Counts a request that was not planned (a failover). The bucket may go below zero; later callers wait until it is filled again. */
+  overdraw(): void;
+}
+
+/** Allows `perSecond` requests in the long run. All of the collector's requests go through one budget. */
+export function createBudget(perSecond: number, clock: Clock): Budget {
+  let tokens = BURST;
+  let filledMs = clock.nowMs();
+  const fill = () => {
+    const nowMs = clock.nowMs();
+    tokens = Math.min(BURST, tokens + (Math.max(nowMs - filledMs, 0) * perSecond) / 1000);
+    filledMs = nowMs;
+  };
+  return {
+    async take(reserve, signal) {
+      for (fill(); tokens < 1 + reserve; fill()) {
+        await clock.sleep(Math.ceil(((1 + reserve - tokens) * 1000) / perSecond), signal);
+      }
+      tokens -= 1;
+    },
+    overdraw() {
+      fill();
+      tokens -= 1;
+    },
+  };
+}
+
+/**
+ * A chain client that keeps the budget: each batch (of at most 100 calls) waits for a request; failovers are counted as they happen.
+ * `reserve` is the number of requests that a loop leaves for more urgent ones.
+ */
+export function withinBudget(
+  chain: ChainClient,
+  budget: Budget,
+  reserve: number,
+  signal: AbortSignal,
+  onRequest: () => void,
+): ChainClient {
+  const spend = () => {
+    let taken = 1;
+    return () => {
+      onRequest();
+      if (taken > 0) taken -= 1;
+      else budget.overdraw();
+    };
+  };
+  return {
+    chainId: chain.chainId,
+    publicUrl: chain.publicUrl,
+    async request(method, params, options = {}) {
+      await budget.take(reserve, signal);
+      return chain.request(method, params, { signal, rank: 'collect', ...options, onRequest: spend() });
+    },
+    async batch(calls, options = {}) {
+      await budget.take(reserve, signal);
+      return chain.batch(calls, { signal, rank: 'collect', ...options, onRequest: spend() });
+    },
+    ready: chain.ready,
+    requestsPerSecond: chain.requestsPerSecond,
+    agreed: chain.agreed,
+    each: () => Promise.reject(new Error('the collector asks one provider')),
+    everywhere: () => Promise.reject(new Error('the collector only reads')),
+  };
+}
+
+/** The rate is measured over this time, so that one slow request does not change the remaining time much. */
+const RATE_OVER_MS = 60_000;
+/** How often the progress of the first fill is logged. */
+const LOG_EVERY_MS = 5000;
+
+/** The progress of the background loop, as numbers and as log lines. */
+interface Progress {
+  /** `coverage` is what is stored now. */
+  read(coverage: StoredCoverage): CollectorStatus['backfill'];
+  /** Called after each step of the background loop. */
+  note(): void;
+}
+
+interface Sample {
+  readonly ms: number;
+  readonly missing: number;
+}
+
+/** Measures how fast the number of missing blocks falls. */
+function createProgress(context: CollectorContext, backfill: Backfill): Progress {
+  const { clock, log, writes, scanners } = context;
+  let samples: Sample[] = [];
+  let loggedMs = clock.nowMs();
+  let isLogged = false;
+
+  function missingBlocks({ full }: StoredCoverage): number {
+    const window = backfill.window('full');
+    return window === null ? Number.NaN : sizeOf(missingFrom(full, window));
+  }
+
+  function filled(kind: CoverageKind, coverage: StoredCoverage): number {
+    const window = backfill.window(kind);
+    return window === null ? 0 : shareOf(coverage[kind], window, 1);
+  }
+
+  function read(coverage: StoredCoverage): CollectorStatus['backfill'] {
+    const missing = missingBlocks(coverage);
+    const first = samples[0];
+    const seconds = first ? (clock.nowMs() - first.ms) / 1000 : 0;
+    const rate = first && seconds > 0 ? Math.max(first.missing - missing, 0) / seconds : 0;
+    const secondsLeft = missing === 0 ? 0 : rate > 0 ? missing / rate : null;
+    return {
+      share: filled('full', coverage),
+      blocksPerSecond: missing > 0 ? Math.round(rate * 10) / 10 : 0,
+      secondsLeft: secondsLeft === null ? null : Math.ceil(secondsLeft),
+      feesShare: filled('fees', coverage),
+      logsShare: scanners.length === 0 ? 1 : filled('logs', coverage),
+    };
+  }
+
+  return {
+    read,
+    note() {
+      const nowMs = clock.nowMs();
+      const coverage = writes.coverage();
+      const missing = missingBlocks(coverage);
+      if (Number.isNaN(missing)) return;
+      samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
+      if (missing === 0) {
+        if (isLogged) log.info({}, 'the window of past blocks is complete');
+        isLogged = false;
+      } else if (nowMs - loggedMs >= LOG_EVERY_MS) {
+        loggedMs = nowMs;
+        isLogged = true;
+        log.info({ ...read(coverage) }, 'filling the window of past blocks');
+      }
+    },
+  };
+}
+
+/** The chain that the database was filled from, as stored in it. */
+interface StoredIdentity {
+  readonly chainId: number;
+  /** Null when no provider had the genesis block. */
+  readonly hash: string | null;
+}
+
+/** Rounds in which all providers must report another genesis before the database is emptied, because rolled-up hours cannot be read again. */
+const ROUNDS = 3;
+
+/**
+ * Creates the check that the database is of this chain. It must pass before anything is stored:
+ * 1. the database is empty: chain id and genesis are stored (only the id when the node has pruned the genesis);
+ * 2. both are as stored: the check passes;
+ * 3. the genesis differs: the provider is refused and the next one is asked; the check passes when one provider agrees;
+ * 4. every provider differed in all rounds (a test chain was restarted), or the chain id was changed: everything is deleted and read again.
+ */
+function createIdentityCheck(context: CollectorContext): () => Promise<void> {
+  const { headChain, facts, writes, log, state } = context;
+  let rounds = 0;
+
+  function read(outcome: RpcOutcome | undefined, stored: StoredIdentity | null): LinkedHeader | null {
+    const result = resultOrRefusal(outcome);
+    if (result === undefined) throw new Contradiction('missing', 'no answer about genesis');
+    const genesis = result === null ? null : readLinkedHeader(outcome, 0);
+    if (stored?.hash && genesis && genesis.hash !== stored.hash) {
+      throw new Contradiction('genesis', 'another genesis than the stored chain has');
+    }
+    return genesis;
+  }
+
+  async function ask(stored: StoredIdentity | null): Promise<LinkedHeader | null> {
+    let differs = false;
+    const call = { method: 'eth_getBlockByNumber', params: ['0x0', false] };
+    const onRefused = (reason: Contradiction['reason']) => {
+      differs ||= reason === 'genesis';
+      noteRefused(context, reason);
+    };
+    try {
+      return await askChecked(headChain, [call], ([outcome]) => read(outcome, stored), { onRefused });
+    } catch (error) {
+      if (differs) rounds += 1;
+      throw error;
+    }
+  }
+
+  function startAnew(): void {
+    log.error(
+      { chainId: headChain.chainId },
+      'the chain database is of another chain; the collector empties it and fills it again',
+    );
+    writes.reset();
+    Object.assign(state, { head: null, headAdvancedMs: null, next: null });
+  }
+
+  return async () => {
+    const known = JSON.parse(facts.get('identity') ?? 'null') as StoredIdentity | null;
+    const foreign = known !== null && (known.chainId !== headChain.chainId || rounds >= ROUNDS);
+    if (foreign) startAnew();
+    const stored = foreign ? null : known;
+    const genesis = await ask(stored);
+    if (stored !== null && (stored.hash !== null || genesis === null)) return;
+    facts.set('identity', JSON.stringify({ chainId: headChain.chainId, hash: genesis?.hash ?? null }));
+    if (genesis !== null) facts.set('genesis', JSON.stringify({ hash: genesis.hash, at: genesis.at }));
   };
 }

@@ -1,12 +1,12 @@
+import { MAX_LOG_SPAN } from '../chain/block.ts';
+import { MAX_FEE_SPAN } from '../chain/fees.ts';
 import type { RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { ChainLog } from '../chain/rpc/heads.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ChainFacts } from '../store/chain/facts.ts';
-import type { ChainLookups } from '../store/chain/lookups.ts';
-import type { ChainWrites } from '../store/chain/writes.ts';
-import type { CollectorLimits } from './limits.ts';
-import type { LogScanner } from './log-scanner.ts';
+import type { LogScanner } from './scanner.ts';
+import type { ChainFacts, ChainLookups } from './store/facts.ts';
+import type { ChainWrites } from './store/writes.ts';
 
 /** The levels of the log that the collector uses; `error` for alarms. */
 export interface CollectorLog extends ChainLog {
@@ -14,7 +14,7 @@ export interface CollectorLog extends ChainLog {
 }
 
 /** A contract whose code was read, just now or earlier (null). */
-export interface DeployedCode {
+interface DeployedCode {
   readonly address: `0x${string}`;
   readonly code: `0x${string}` | null;
   /** keccak-256. */
@@ -22,7 +22,7 @@ export interface DeployedCode {
 }
 
 /** What a contract was found to be. */
-export interface DescribedCode {
+interface DescribedCode {
   /** Null when nothing was found. */
   readonly label: string | null;
   /** See `DeployKinds`. */
@@ -86,4 +86,70 @@ export interface CollectorState {
 /** Counts a refused answer. */
 export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: RefusalReason): void {
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
+}
+
+/** Limits on the collector's requests and on the data that it keeps. */
+export interface CollectorLimits {
+  /** How often the head is asked for. */
+  readonly pollIntervalMs: number;
+  /** HTTP requests in the long run, both loops together. */
+  readonly requestsPerSecond: number;
+  /** The window of past blocks that is filled. */
+  readonly backfillHours: number;
+  /** How long raw rows are kept before they are rolled up into hours. */
+  readonly retentionDays: number;
+  /** How long rolled-up hours are kept. */
+  readonly hoursDays: number;
+  /** Blocks with receipts in one batch, which also asks for the head. */
+  readonly blocksPerRequest: number;
+  readonly feeSpan: number;
+  readonly feeSpansPerRequest: number;
+  /** Blocks of one eth_getLogs. */
+  readonly logSpan: number;
+  /** A larger gap to the head is left to the background loop, so that the newest blocks are read first. */
+  readonly jumpBlocks: number;
+}
+
+/** Sources: `facts` of Arc's public endpoint, measured; the operator or a test may change each. */
+export const DEFAULT_LIMITS: CollectorLimits = {
+  pollIntervalMs: 1000,
+  // The public endpoint accepts about 2 requests a second, and the rest of the service needs some of them.
+  requestsPerSecond: 1.5,
+  backfillHours: 24,
+  retentionDays: 3,
+  hoursDays: 365,
+  // 2 calls a block and 1 for the head: 99 calls, and nodes accept 100 in a batch.
+  blocksPerRequest: 49,
+  feeSpan: MAX_FEE_SPAN,
+  // 3 calls a span; an answer of 16 spans is about 1 MB.
+  feeSpansPerRequest: 16,
+  logSpan: MAX_LOG_SPAN,
+  // Two minutes of half-second blocks: five requests.
+  jumpBlocks: 240,
+};
+
+/** The size of a request, adapted to successes and failures. */
+interface Sizer {
+  readonly size: number;
+  grow(): void;
+  /** Returns false when the size is 1 already. */
+  shrink(): boolean;
+}
+
+/** A size between 1 and `max` that begins at `start`. `shrink` halves it after a failure (a time-out, a refused span), `grow` doubles it after a success. */
+export function createSizer(max: number, start: number = max): Sizer {
+  let size = Math.min(start, max);
+  return {
+    get size() {
+      return size;
+    },
+    grow() {
+      size = Math.min(max, size * 2);
+    },
+    shrink() {
+      const small = size === 1;
+      size = Math.max(1, Math.floor(size / 2));
+      return !small;
+    },
+  };
 }

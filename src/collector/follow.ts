@@ -1,8 +1,5 @@
-import { type BlocksRead, readBlocks } from './blocks.ts';
-import { type CollectorContext, noteRefused, type SeenHead } from './context.ts';
-import { alarm, findStale, isStoredAs } from './seams.ts';
-import { createSizer } from './sizer.ts';
-import { prepareSpan } from './store-span.ts';
+import { type CollectorContext, createSizer, noteRefused, type SeenHead } from './context.ts';
+import { alarm, type BlocksRead, findStale, isStoredAs, prepareSpan, readBlocks } from './spans.ts';
 
 /** After so long without a good answer a lower head is accepted instead of refused, because the chain itself may have gone back. */
 const LOWER_HEAD_MS = 10_000;
@@ -14,7 +11,7 @@ const BEHIND_BLOCKS = 8;
 const HINT_BLOCKS = 8;
 
 /** One poll; resolves to the milliseconds until the next. */
-export type Poll = () => Promise<number>;
+type Poll = () => Promise<number>;
 
 /**
  * The head loop. Each poll asks, in one request, for the head and for the blocks up to the head of the poll before. Then:

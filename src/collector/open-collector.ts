@@ -1,16 +1,14 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createDeployReads } from '../store/chain/deploy-reads.ts';
-import { createTradeReads } from '../store/chain/trade-reads.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
 import { type Collector, createCollector } from './collector.ts';
-import type { CollectorLog } from './context.ts';
-import { createDescribeCode } from './describe-code.ts';
-import type { CollectorLimits } from './limits.ts';
-import { createTokenAccountScanner } from './token-accounts.ts';
-import { createTokenEventScanner } from './token-events.ts';
+import type { CollectorLimits, CollectorLog } from './context.ts';
+import { createDescribeCode } from './labels.ts';
+import type { WatchList } from './scanner.ts';
+import { createDeployReads } from './store/deploys.ts';
+import { createTradeReads } from './store/trades.ts';
+import { createTokenAccountScanner, createTokenEventScanner } from './tokens.ts';
 import { createTradeScanner } from './trades.ts';
-import type { WatchList } from './watch-list.ts';
 
 /** The collector's limits that the operator sets, and whether it runs at all. */
 export interface CollectorSettings

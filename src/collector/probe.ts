@@ -1,20 +1,20 @@
 import { type Allowance, createProvider, type Provider } from '../chain/rpc/providers.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';
+import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
 /** How long probes are kept: rpc/health says how available an endpoint was over a day. */
 const KEEP_MS = 24 * 3_600_000;
 
 /** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
-export interface ProbedEndpoint {
+interface ProbedEndpoint {
   /** The host, with a number where several endpoints share it. */
   readonly name: string;
   readonly url: string;
 }
 
 /** What the probe needs. */
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly rpcUrls: readonly string[];
   /** Their allowances, in the same order: a probe counts as a request of its provider. */
   readonly allowances: readonly Allowance[];
@@ -29,7 +29,7 @@ export interface ProbeOptions {
 }
 
 /** The running probe. */
-export interface RpcProbe {
+interface RpcProbe {
   /** Asks every endpoint once and stores the results. Never rejects. */
   round(): Promise<void>;
   /** Returns at once. Rounds run until `stop`. */

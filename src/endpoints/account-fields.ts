@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Proxy as ChainProxy, knownContract } from '../chain/contracts.ts';
-import type { AccountActivity } from '../store/chain/account-reads.ts';
-import type { ContractCreation } from '../store/chain/contract-reads.ts';
+import type { AccountActivity } from '../collector/store/accounts.ts';
+import type { ContractCreation } from '../collector/store/deploys.ts';
 import { addressField, atField, hashField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 

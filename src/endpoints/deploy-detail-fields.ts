@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { DeployDetail, DeployPlace, DeployReads } from '../store/chain/deploy-reads.ts';
-import { DeployKinds } from '../store/chain/rows.ts';
+import type { DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
+import { DeployKinds } from '../collector/store/rows.ts';
 import { hashField } from './chain-fields.ts';
 import { deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-fields.ts';
 

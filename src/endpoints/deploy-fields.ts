@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Deploy } from '../store/chain/deploy-reads.ts';
+import type { Deploy } from '../collector/store/deploys.ts';
 import { addressField, atField, hashField } from './chain-fields.ts';
 
 /** One created contract. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { CostTotals, PoolTotals } from '../collector/store/costs.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import type { CostTotals, PoolTotals } from '../store/chain/execution-reads.ts';
 import { addressField, atField, usdcField } from './chain-fields.ts';
 import { rate, showUsdc } from './fx-fields.ts';
 

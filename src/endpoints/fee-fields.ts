@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type NextBaseFee, nextByEip1559, toGas } from '../chain/fees.ts';
+import type { LatestFee } from '../collector/store/fees.ts';
 import { formatCost, formatGwei } from '../lib/units.ts';
-import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { bigInteger, decimal } from './chain-fields.ts';
 import type { Collected } from './freshness.ts';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
+import type { LatestFee } from '../collector/store/fees.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei } from '../lib/units.ts';
-import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { asOfBlock, bigInteger, decimal, usdcField } from './chain-fields.ts';
 import { costOfGas } from './fee-fields.ts';
 import { type Collected, provenance } from './freshness.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { arcRule, eip1559Rule, forecastFees, HORIZON_MINUTES, smoothedUse } from '../chain/fees.ts';
+import type { LatestFee } from '../collector/store/fees.ts';
+import type { ChainReads } from '../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei } from '../lib/units.ts';
-import type { LatestFee } from '../store/chain/fee-reads.ts';
-import type { ChainReads } from '../store/chain/reads.ts';
 import { decimal } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from './freshness.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import type { LatestFee } from '../collector/store/fees.ts';
 import { percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei } from '../lib/units.ts';
-import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { atField, decimal, usdcField } from './chain-fields.ts';
 import {
   baseFee,

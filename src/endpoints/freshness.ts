@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import type { CollectorStatus } from '../collector/store/facts.ts';
 import { Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import type { CollectorStatus } from '../store/chain/collector-status.ts';
 import type { Sources } from './sources.ts';
 
 /** The sources of every answer from collected data. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../collector/store/costs.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { SizeTotals, VenueTotals, WindowTotals } from '../store/chain/fx-reads.ts';
 import { addressField, usdcField } from './chain-fields.ts';
 import { EXAMPLE_POOL, poolsField, shareOf, showCost, showPool, sideCosts } from './execution-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';

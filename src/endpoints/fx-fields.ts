@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
+import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../collector/store/costs.ts';
 import { BadParameter } from '../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc } from '../lib/units.ts';
-import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../store/chain/fx-reads.ts';
 import { atField, decimal, hashField, usdcField } from './chain-fields.ts';
 import type { CollectedSettings, WatchedToken } from './collected-settings.ts';
 

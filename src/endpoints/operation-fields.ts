@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import type { CostReads, OperationKind } from '../collector/store/costs.ts';
+import type { LatestFee } from '../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
 import { formatCost } from '../lib/units.ts';
-import type { LatestFee } from '../store/chain/fee-reads.ts';
-import type { CostReads, OperationKind } from '../store/chain/operation-costs.ts';
 import { usdcField } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { StoredProbe } from '../store/chain/probe-store.ts';
+import type { StoredProbe } from '../collector/store/probes.ts';
 
 /** The time span of latencies, lags and error shares, in seconds. */
 export const PROBE_WINDOW_SECONDS = 900;

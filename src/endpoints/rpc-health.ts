@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { PROBE_ERRORS, type ProbeError, type StoredProbe } from '../store/chain/probe-store.ts';
-import type { ProbeTally } from '../store/chain/probe-tally.ts';
 import { atField } from './chain-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance } from './freshness.ts';
 import { percentOf, percentOfAllField } from './percent-fields.ts';

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
+import type { CollectorView } from '../collector/store/facts.ts';
+import type { ChainReads } from '../collector/store/reads.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
-import type { CollectorView } from '../store/chain/collector-status.ts';
-import type { ChainReads } from '../store/chain/reads.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';
 import type { Dns } from '../upstream/domains/dns.ts';
 import type { Rdap } from '../upstream/domains/rdap.ts';

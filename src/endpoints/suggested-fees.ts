@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { CostReads } from '../collector/store/costs.ts';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
-import type { CostReads } from '../store/chain/operation-costs.ts';
 import { perGasField, showPerGas } from './chain-fields.ts';
 
 const HOUR_SECONDS = 3600;

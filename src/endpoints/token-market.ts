@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { Amounts } from '../collector/store/costs.ts';
 import { secondsSince } from '../lib/clock.ts';
-import type { Amounts } from '../store/chain/fx-reads.ts';
 import { poolsField, showPool } from './execution-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import type { Collected } from './freshness.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readTokens } from '../chain/erc20.ts';
+import type { TokenEvent } from '../collector/store/deploys.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatUnits } from '../lib/units.ts';
-import type { TokenEvent } from '../store/chain/token-reads.ts';
 import { addressField, atField, decimal, hashField, usdcField } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';

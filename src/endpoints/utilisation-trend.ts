@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FeeReads } from '../store/chain/fee-reads.ts';
+import type { FeeReads } from '../collector/store/fees.ts';
 import { atField } from './chain-fields.ts';
 import { roundedShare, showUtilisation, utilisation } from './utilisation-fields.ts';
 

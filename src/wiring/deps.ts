@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { ranked } from '../chain/rpc/client.ts';
 import type { Rank } from '../chain/rpc/wire.ts';
-import { publishCollector } from '../collector/collector-metrics.ts';
+import { publishCollector } from '../collector/metrics.ts';
 import { type Config, ConfigError } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { createFacilitator } from '../facilitator/facilitator.ts';

@@ -3,14 +3,14 @@ import type { Logger } from 'pino';
 import type { OpenChainClient } from '../chain/rpc/client.ts';
 import { openCollector } from '../collector/open-collector.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';
+import { openChainCopy } from '../collector/store/copy.ts';
+import { openChainDatabase } from '../collector/store/database.ts';
+import { NO_COLLECTOR } from '../collector/store/facts.ts';
+import { createFeeSteps } from '../collector/store/fees.ts';
+import { createProbeWrites } from '../collector/store/probes.ts';
+import { createChainReads } from '../collector/store/reads.ts';
 import type { Config } from '../config.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { NO_COLLECTOR } from '../store/chain/collector-status.ts';
-import { openChainCopy } from '../store/chain/copy.ts';
-import { openChainDatabase } from '../store/chain/database.ts';
-import { createFeeSteps } from '../store/chain/fee-steps.ts';
-import { createProbeWrites } from '../store/chain/probe-store.ts';
-import { createChainReads } from '../store/chain/reads.ts';
 import type { Sqlite } from '../store/sqlite/database.ts';
 
 interface CollectingParts {

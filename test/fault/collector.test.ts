@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, describe, expect, test } from 'vitest';
-import { openChainDatabase } from '../../src/store/chain/database.ts';
-import { createChainFacts } from '../../src/store/chain/facts.ts';
+import { openChainDatabase } from '../../src/collector/store/database.ts';
+import { createChainFacts } from '../../src/collector/store/facts.ts';
 import { createSimChain, type SimChain } from '../support/chain/arc-simulator/chain.ts';
 import { type Collecting, freshFile, startCollecting } from '../support/chain/arc-simulator/collecting.ts';
 import { faultPlan } from '../support/chain/arc-simulator/faults.ts';

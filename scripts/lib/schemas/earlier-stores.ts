@@ -62,9 +62,9 @@ export async function openEarlierPostgres(folder: string, url: string): Promise<
 /** The chain database's parts of that code. */
 export async function loadEarlierChain(folder: string) {
   const [database, writes, probes] = await Promise.all([
-    load(folder, 'store/chain/database.ts'),
-    load(folder, 'store/chain/writes.ts'),
-    load(folder, 'store/chain/probe-store.ts'),
+    load(folder, 'collector/store/database.ts'),
+    load(folder, 'collector/store/writes.ts'),
+    load(folder, 'collector/store/probes.ts'),
   ]);
   return {
     open: (file: string) => call<{ close(): void }>(database, 'openChainDatabase', file),

@@ -1,5 +1,5 @@
-import type { ProbeWrites } from '../../../src/store/chain/probe-store.ts';
-import type { ChainWrites } from '../../../src/store/chain/writes.ts';
+import type { ProbeWrites } from '../../../src/collector/store/probes.ts';
+import type { ChainWrites } from '../../../src/collector/store/writes.ts';
 import { AT, contract, hashOf, payer } from './rows.ts';
 
 /** Unix seconds of the first block: a whole hour. */

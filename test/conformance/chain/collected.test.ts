@@ -3,10 +3,10 @@ import { type Hex, keccak256 } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
+import type { ChainReads } from '../../../src/collector/store/reads.ts';
 import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import type { ChainReads } from '../../../src/store/chain/reads.ts';
 import {
   activityOf,
   ascending,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { LogScanner } from '../../../src/collector/log-scanner.ts';
+import type { LogScanner } from '../../../src/collector/scanner.ts';
 import { createSimChain } from '../../support/chain/arc-simulator/chain.ts';
 import {
   type Collecting,

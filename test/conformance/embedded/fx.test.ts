@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { decodeFunctionData, encodeFunctionData, type Hex, keccak256, pad } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import type { LogScanner, ScanLog } from '../../../src/collector/log-scanner.ts';
-import { createTokenEventScanner } from '../../../src/collector/token-events.ts';
+import type { LogScanner, ScanLog, WatchList } from '../../../src/collector/scanner.ts';
+import { openChainDatabase } from '../../../src/collector/store/database.ts';
+import { createTradeReads } from '../../../src/collector/store/trades.ts';
+import { createChainWrites } from '../../../src/collector/store/writes.ts';
+import { createTokenEventScanner } from '../../../src/collector/tokens.ts';
 import { createTradeScanner } from '../../../src/collector/trades.ts';
-import type { WatchList } from '../../../src/collector/watch-list.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { send } from '../../../src/embedded/contracts.ts';
@@ -17,9 +19,6 @@ import { createRandom } from '../../../src/embedded/random.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { createSwaps } from '../../../src/embedded/swaps.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { openChainDatabase } from '../../../src/store/chain/database.ts';
-import { createTradeReads } from '../../../src/store/chain/trade-reads.ts';
-import { createChainWrites } from '../../../src/store/chain/writes.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 
 interface RawLog {

@@ -2,8 +2,8 @@ import { encodeAbiParameters, keccak256, stringToHex } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { knownContract, labelContracts } from '../../../src/chain/contracts.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import { createDescribeCode } from '../../../src/collector/describe-code.ts';
-import { createDeployReads } from '../../../src/store/chain/deploy-reads.ts';
+import { createDescribeCode } from '../../../src/collector/labels.ts';
+import { createDeployReads } from '../../../src/collector/store/deploys.ts';
 import { account, emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

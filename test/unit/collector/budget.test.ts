@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
-import { createBudget, withinBudget } from '../../../src/collector/budget.ts';
-import { createSizer } from '../../../src/collector/sizer.ts';
+import { createBudget, withinBudget } from '../../../src/collector/collector.ts';
+import { createSizer } from '../../../src/collector/context.ts';
 import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
 
 const { signal } = new AbortController();

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import { readPendingCode } from '../../../src/collector/code.ts';
 import type { CollectorContext } from '../../../src/collector/context.ts';
-import { createChainLookups } from '../../../src/store/chain/lookups.ts';
-import { createChainWrites } from '../../../src/store/chain/writes.ts';
+import { readPendingCode } from '../../../src/collector/labels.ts';
+import { createChainLookups } from '../../../src/collector/store/facts.ts';
+import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import { account, emptyChainDatabase, hash, putBlocks } from '../../support/chain/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

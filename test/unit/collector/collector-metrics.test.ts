@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { publishCollector } from '../../../src/collector/collector-metrics.ts';
-import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
-import { createProbeWrites } from '../../../src/store/chain/probe-store.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
+import { publishCollector } from '../../../src/collector/metrics.ts';
+import { type CollectorStatus, NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
+import { createProbeWrites } from '../../../src/collector/store/probes.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,14 +1,11 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import { readPendingCode } from '../../../src/collector/code.ts';
 import type { CollectorContext } from '../../../src/collector/context.ts';
-import { createDescribeCode } from '../../../src/collector/describe-code.ts';
-import { readLateLabels } from '../../../src/collector/late-labels.ts';
-import { nextLook } from '../../../src/collector/next-look.ts';
-import { createDeployReads } from '../../../src/store/chain/deploy-reads.ts';
-import { createChainLookups } from '../../../src/store/chain/lookups.ts';
-import { createChainWrites } from '../../../src/store/chain/writes.ts';
+import { createDescribeCode, nextLook, readLateLabels, readPendingCode } from '../../../src/collector/labels.ts';
+import { createDeployReads } from '../../../src/collector/store/deploys.ts';
+import { createChainLookups } from '../../../src/collector/store/facts.ts';
+import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { account, emptyChainDatabase, hash, putBlocks, toHex } from '../../support/chain/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
-import type { ScanLog } from '../../../src/collector/log-scanner.ts';
-import { createTokenAccountScanner } from '../../../src/collector/token-accounts.ts';
+import type { ScanLog } from '../../../src/collector/scanner.ts';
+import { createTokenAccountScanner } from '../../../src/collector/tokens.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 
 type Hex = `0x${string}`;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
-import type { ScanLog } from '../../../src/collector/log-scanner.ts';
-import { createTokenEventScanner } from '../../../src/collector/token-events.ts';
-import type { WatchList } from '../../../src/collector/watch-list.ts';
+import type { ScanLog, WatchList } from '../../../src/collector/scanner.ts';
+import { createTokenEventScanner } from '../../../src/collector/tokens.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 
 type Hex = `0x${string}`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Candidate, filterTrades, WINDOW } from '../../../src/collector/trade-filter.ts';
+import { type Candidate, filterTrades, WINDOW } from '../../../src/collector/trades.ts';
 
 const RULES = { dustE9: 1_000_000_000n, outlierPercent: 20 };
 let next = 0;

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CREATION_TOPIC, type PoolKind, SWAP_TOPIC, SYNC_TOPIC } from '../../../src/chain/dex.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import type { LogScanner, ScanLog, ScanWrites } from '../../../src/collector/log-scanner.ts';
+import type { LogScanner, ScanLog, ScanWrites, WatchList } from '../../../src/collector/scanner.ts';
+import { openChainDatabase } from '../../../src/collector/store/database.ts';
+import { createTradeReads } from '../../../src/collector/store/trades.ts';
+import { type ChainWrites, createChainWrites } from '../../../src/collector/store/writes.ts';
 import { createTradeScanner } from '../../../src/collector/trades.ts';
-import type { WatchList } from '../../../src/collector/watch-list.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { openChainDatabase } from '../../../src/store/chain/database.ts';
-import { createTradeReads } from '../../../src/store/chain/trade-reads.ts';
-import { type ChainWrites, createChainWrites } from '../../../src/store/chain/writes.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { PROXY_SLOTS } from '../../../src/chain/contracts.ts';
+import { createAccountWrites } from '../../../src/collector/store/accounts.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { chainToken } from '../../../src/endpoints/chain-token.ts';
 import { NotFound } from '../../../src/errors.ts';
-import { createAccountWrites } from '../../../src/store/chain/account-writes.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import {
   account,
   emptyChainDatabase,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { type CollectorStatus, NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { account, emptyChainDatabase, toHex } from '../../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS, USDC } from './fixture.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
-import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
+import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';
 

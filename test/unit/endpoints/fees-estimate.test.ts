@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
 import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';

@@ -1,10 +1,10 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
 import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { network } from '../../../src/endpoints/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
 import { HASH, header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
 

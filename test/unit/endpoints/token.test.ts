@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { token } from '../../../src/endpoints/token.ts';
-import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import {
   account,

@@ -1,7 +1,7 @@
 import { createChainClient } from '../../../../src/chain/rpc/client.ts';
 import { createCollector } from '../../../../src/collector/collector.ts';
+import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
-import { openChainDatabase } from '../../../../src/store/chain/database.ts';
 import { createSwapScanner } from './swap-scanner.ts';
 
 // A collector in a process of its own, which tests kill: <program> <rpc url> <database file>. Its spans are small, so that a kill can come

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { type Collector, createCollector } from '../../../../src/collector/collector.ts';
-import type { DescribeCode } from '../../../../src/collector/context.ts';
-import type { CollectorLimits } from '../../../../src/collector/limits.ts';
-import type { LogScanner } from '../../../../src/collector/log-scanner.ts';
-import { openChainDatabase } from '../../../../src/store/chain/database.ts';
+import type { CollectorLimits, DescribeCode } from '../../../../src/collector/context.ts';
+import type { LogScanner } from '../../../../src/collector/scanner.ts';
+import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 

@@ -1,6 +1,6 @@
-import type { LogScanner } from '../../../../src/collector/log-scanner.ts';
+import type { LogScanner } from '../../../../src/collector/scanner.ts';
+import type { TradeRow } from '../../../../src/collector/store/rows.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
-import type { TradeRow } from '../../../../src/store/chain/rows.ts';
 import { POOL_ID, POOL_MANAGER, V4_SWAP } from './transactions.ts';
 
 /** The smallest possible scanner, over the one pool of the simulated chain. A test checks what the collector passes to it. */

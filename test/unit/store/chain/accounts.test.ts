@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountReads, createAccountReads } from '../../../../src/store/chain/account-reads.ts';
-import { createAccountWrites } from '../../../../src/store/chain/account-writes.ts';
-import { createContractReads } from '../../../../src/store/chain/contract-reads.ts';
-import { createChainFacts } from '../../../../src/store/chain/facts.ts';
-import type { BlockRow } from '../../../../src/store/chain/rows.ts';
-import { type ChainWrites, createChainWrites } from '../../../../src/store/chain/writes.ts';
+import {
+  type AccountReads,
+  createAccountReads,
+  createAccountWrites,
+} from '../../../../src/collector/store/accounts.ts';
+import { createContractReads } from '../../../../src/collector/store/deploys.ts';
+import { createChainFacts } from '../../../../src/collector/store/facts.ts';
+import type { BlockRow } from '../../../../src/collector/store/rows.ts';
+import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { account, emptyChainDatabase, hash, putBlocks, putCoverage, toHex } from '../../../support/chain/chain-rows.ts';
 

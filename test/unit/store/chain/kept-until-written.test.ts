@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keptUntilWritten } from '../../../../src/store/chain/kept-until-written.ts';
+import { keptUntilWritten } from '../../../../src/collector/store/facts.ts';
 
 test('reads once between two writes, and again after one, also when there was nothing to read', () => {
   let [version, reads] = [0, 0];

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import { createProbeWrites, type Probe } from '../../../../src/store/chain/probe-store.ts';
-import { createProbeTallies, type ProbeTally } from '../../../../src/store/chain/probe-tally.ts';
+import {
+  createProbeTallies,
+  createProbeWrites,
+  type Probe,
+  type ProbeTally,
+} from '../../../../src/collector/store/probes.ts';
 import { emptyChainDatabase } from '../../../support/chain/chain-rows.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 

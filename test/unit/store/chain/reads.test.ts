@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { DeployPage } from '../../../../src/store/chain/deploy-reads.ts';
-import { createOperationCosts } from '../../../../src/store/chain/operation-costs.ts';
-import { type ChainReads, createChainReads } from '../../../../src/store/chain/reads.ts';
+import { createOperationCosts } from '../../../../src/collector/store/costs.ts';
+import type { DeployPage } from '../../../../src/collector/store/deploys.ts';
+import { type ChainReads, createChainReads } from '../../../../src/collector/store/reads.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import {
   account,

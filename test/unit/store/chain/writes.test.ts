@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openChainDatabase } from '../../../../src/store/chain/database.ts';
-import { createChainFacts } from '../../../../src/store/chain/facts.ts';
-import type { BlockRow, TradeRow } from '../../../../src/store/chain/rows.ts';
-import { type ChainWrites, createChainWrites } from '../../../../src/store/chain/writes.ts';
+import { openChainDatabase } from '../../../../src/collector/store/database.ts';
+import { createChainFacts } from '../../../../src/collector/store/facts.ts';
+import type { BlockRow, TradeRow } from '../../../../src/collector/store/rows.ts';
+import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { freshFile } from '../../../support/chain/arc-simulator/collecting.ts';
 

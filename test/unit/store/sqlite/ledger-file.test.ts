@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openChainDatabase } from '../../../../src/store/chain/database.ts';
+import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 
 const MIB = 2 ** 20;

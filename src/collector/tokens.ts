@@ -1,17 +1,40 @@
 import { TRANSFER_TOPIC } from '../chain/abi.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { TokenEventRow } from '../store/chain/rows.ts';
-import type { LogFilter, LogScanner, ScanLog } from './log-scanner.ts';
-import { alternatives, type WatchList } from './watch-list.ts';
+import { alternatives, type LogFilter, type LogScanner, type ScanLog, type WatchList } from './scanner.ts';
+import type { TokenAccountRow, TokenEventRow } from './store/rows.ts';
 
+/** Mints come from it, and burns go to it. It holds nothing. */
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
+
+/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
+const ACCOUNTS_VERSION = 1;
+
+/**
+ * Reads the accounts that transfers move the watched tokens to or from; a transfer of nothing moves nothing.
+ * USDC is no watched token, and its transfers are not read: nearly every transaction on Arc has one.
+ */
+export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tokens' | 'usdc'>): LogScanner {
+  const watched = new Set(tokens.map(({ address }) => address).filter((address) => address !== usdc));
+  const filters: LogFilter[] = watched.size === 0 ? [] : [{ addresses: [...watched], topics: [[TRANSFER_TOPIC]] }];
+  const rowsOf = (log: ScanLog): TokenAccountRow[] =>
+    decodeTransfers([{ ...log, topics: [...log.topics] }], usdc).flatMap(({ token, from, to, amount }) =>
+      [from, to]
+        .filter((account) => amount > 0n && account !== ZERO_ADDRESS)
+        .map((account) => ({ block: log.block, at: log.at, token: hexToBytes(token), account: hexToBytes(account) })),
+    );
+  return {
+    key: ['token-accounts', ACCOUNTS_VERSION, ...[...watched].sort()].join(' '),
+    filters: () => filters,
+    scan: ({ logs }) => ({ tokenAccounts: logs.filter(({ address }) => watched.has(address)).flatMap(rowsOf) }),
+  };
+}
 
 /** USDC has 18 decimals as the native currency, and 6 through its ERC-20 contract. */
 const NATIVE_PER_UNIT = 10n ** 12n;
 
 /** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
-const VERSION = 1;
+const EVENTS_VERSION = 1;
 
 /**
  * Reads the project token's burns (transfers to a burn address; a mint to a burn address is none) and the distributor's payouts.
@@ -29,7 +52,7 @@ export function createTokenEventScanner(watch: WatchList): LogScanner {
     filters.push({ addresses: [usdc, ARC_SYSTEM_ADDRESS], topics: [TRANSFER_TOPIC, toTopic(distributor)] });
   }
   return {
-    key: ['token-events', VERSION, projectToken, ...burnAddresses.toSorted(), distributor, usdc].join(' '),
+    key: ['token-events', EVENTS_VERSION, projectToken, ...burnAddresses.toSorted(), distributor, usdc].join(' '),
     filters: () => filters,
     scan({ logs }) {
       const own = logs.filter(({ address }) => [projectToken, usdc, ARC_SYSTEM_ADDRESS].includes(address));

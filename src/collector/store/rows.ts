@@ -20,7 +20,7 @@ export interface TradeRow {
 }
 
 /** The pool's price beside a trade, in whole USDC for a whole token and without the pool's fee. */
-export interface TradePricing {
+interface TradePricing {
   readonly priceAfter: number;
   /** Null: the price after the trade before it in the same pool. */
   readonly priceBefore: number | null;

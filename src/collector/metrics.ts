@@ -1,10 +1,10 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';
-import type { ProbeReads } from '../store/chain/probe-store.ts';
+import type { CollectorStatus, CollectorView } from './store/facts.ts';
+import type { ProbeReads } from './store/probes.ts';
 
 /** The parts that the metrics report on. */
-export interface CollectorMetricsParts {
+interface CollectorMetricsParts {
   readonly collector: CollectorView;
   readonly reads: ProbeReads;
   /** Public names of the probed endpoints. */

@@ -1,16 +1,24 @@
-import type { Sqlite } from '../sqlite/database.ts';
-import { type AccountReads, createAccountReads } from './account-reads.ts';
-import { type ContractReads, createContractReads } from './contract-reads.ts';
-import { createDeployReads, type DeployReads } from './deploy-reads.ts';
-import { createExecutionReads, type ExecutionReads } from './execution-reads.ts';
-import { createFeeReads, type FeeReads } from './fee-reads.ts';
-import { createFxReads, type FxReads } from './fx-reads.ts';
-import { createHourReads, type HourReads } from './hour-reads.ts';
-import { type CostReads, createCostReads } from './operation-costs.ts';
-import { createPoolReads, type PoolReads } from './pool-reads.ts';
-import { createProbeReads, type ProbeReads } from './probe-store.ts';
-import { createProbeTallies, type ProbeTallies } from './probe-tally.ts';
-import { createTokenReads, type TokenReads } from './token-reads.ts';
+import type { Sqlite } from '../../store/sqlite/database.ts';
+import { type AccountReads, createAccountReads } from './accounts.ts';
+import {
+  type CostReads,
+  createCostReads,
+  createExecutionReads,
+  createFxReads,
+  type ExecutionReads,
+  type FxReads,
+} from './costs.ts';
+import {
+  type ContractReads,
+  createContractReads,
+  createDeployReads,
+  createTokenReads,
+  type DeployReads,
+  type TokenReads,
+} from './deploys.ts';
+import { createFeeReads, createHourReads, type FeeReads, type HourReads } from './fees.ts';
+import { createProbeReads, createProbeTallies, type ProbeReads, type ProbeTallies } from './probes.ts';
+import { createPoolReads, type PoolReads } from './trades.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads

@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Sqlite } from '../sqlite/database.ts';
+import type { Sqlite } from '../../store/sqlite/database.ts';
 import { createChainFacts } from './facts.ts';
 
 /** A contract that a transaction created. */
@@ -107,5 +107,114 @@ function fromRow<R extends Row>({ address, deployer, transaction, ...rest }: R) 
     address: bytesToHex(address),
     deployer: bytesToHex(deployer),
     transaction: bytesToHex(transaction),
+  };
+}
+
+/** Who created a contract, by which transaction. */
+export interface ContractCreation {
+  readonly deployer: `0x${string}`;
+  readonly transaction: `0x${string}`;
+  readonly block: number;
+  /** Unix seconds. */
+  readonly at: number;
+  /** What the contract seemed to be when its code was read; null when nothing was known. */
+  readonly label: string | null;
+}
+
+/** Single contracts that transactions created. */
+export interface ContractReads {
+  /** Null for a contract whose creation is not stored: it is older than the stored blocks, or another contract's call made it. */
+  creationOf(address: `0x${string}`): ContractCreation | null;
+}
+
+const CREATION = `
+  SELECT deployer, transaction_hash AS "transaction", block, at, label FROM deploys WHERE address = ? ORDER BY block DESC LIMIT 1`;
+
+type ContractRow = Record<'deployer' | 'transaction', Uint8Array> & Pick<ContractCreation, 'block' | 'at' | 'label'>;
+
+export function createContractReads(db: Sqlite): ContractReads {
+  const creation = db.prepare(CREATION);
+  return {
+    creationOf(address) {
+      const row = creation.get(hexToBytes(address)) as ContractRow | undefined;
+      return row === undefined
+        ? null
+        : { ...row, deployer: bytesToHex(row.deployer), transaction: bytesToHex(row.transaction) };
+    },
+  };
+}
+
+/** A burn of the project token, or a payout of its distributor; `amount` in base units of the token, or of USDC's ERC-20 face. */
+export interface TokenEvent {
+  readonly kind: 'burn' | 'payout';
+  readonly amount: bigint;
+  /** The account that burned, or that was paid. */
+  readonly account: `0x${string}`;
+  readonly block: number;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly transaction: `0x${string}`;
+}
+
+/** Sums of one kind of event. */
+interface TokenTotals {
+  readonly total: bigint;
+  /** The part since the given time. */
+  readonly recent: bigint;
+  readonly events: number;
+  /** Distinct accounts. */
+  readonly accounts: number;
+}
+
+export interface TokenReads {
+  /** The first block whose logs were ever searched, with its time. Null before the first; the time is that of its hour once its row is rolled up. */
+  searchedSince(): { readonly block: number; readonly at: number | null } | null;
+  tokenTotals(kind: TokenEvent['kind'], since: number): TokenTotals;
+  /** Newest first. */
+  tokenEvents(limit: number): TokenEvent[];
+}
+
+const RECENT = `SELECT kind, amount, account, block, at, transaction_hash AS "transaction" FROM token_events
+  ORDER BY block DESC, log_index DESC LIMIT ?`;
+
+type TokenRow = { account: Uint8Array; transaction: Uint8Array; amount: string } & Pick<
+  TokenEvent,
+  'kind' | 'block' | 'at'
+>;
+
+export function createTokenReads(db: Sqlite): TokenReads {
+  const amounts = db.prepare('SELECT amount, at FROM token_events WHERE kind = ?').raw();
+  const accounts = db.prepare('SELECT count(DISTINCT account) FROM token_events WHERE kind = ?').pluck();
+  const recent = db.prepare(RECENT);
+  const facts = createChainFacts(db);
+  const timeOf = db
+    .prepare('SELECT coalesce((SELECT at FROM blocks WHERE number = ?), (SELECT min(at) FROM hours))')
+    .pluck();
+  return {
+    searchedSince() {
+      const starts = [facts.first(), facts.coverage('logs')[0]?.from ?? null].filter((block) => block !== null);
+      if (starts.length === 0) return null;
+      const block = Math.min(...starts);
+      return { block, at: timeOf.get(block) as number | null };
+    },
+    tokenTotals(kind, since) {
+      let [total, later, events] = [0n, 0n, 0];
+      // Amounts with 18 decimals do not fit SQLite's integers.
+      for (const row of amounts.iterate(kind)) {
+        const [text, at] = row as [string, number];
+        const amount = BigInt(text);
+        total += amount;
+        if (at >= since) later += amount;
+        events += 1;
+      }
+      return { total, recent: later, events, accounts: accounts.get(kind) as number };
+    },
+    tokenEvents: (limit) =>
+      (recent.all(limit) as TokenRow[]).map(({ account, transaction, amount, ...rest }) => ({
+        ...rest,
+        amount: BigInt(amount),
+        account: bytesToHex(account),
+        transaction: bytesToHex(transaction),
+      })),
   };
 }

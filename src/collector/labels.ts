@@ -1,0 +1,131 @@
+import { labelContracts } from '../chain/contracts.ts';
+import { askChecked, Contradiction, dataOf, resultOrRefusal } from '../chain/rpc/checked.ts';
+import { toQuantity } from '../chain/rpc/wire.ts';
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { keccak256 } from '../lib/secp256k1.ts';
+import { type CollectorContext, type DescribeCode, noteRefused } from './context.ts';
+import type { DeployReads } from './store/deploys.ts';
+import { DeployKinds } from './store/rows.ts';
+
+/** Contracts whose code is read in one request; at 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
+const CONTRACTS_PER_REQUEST = 50;
+
+/** Reads the code of the newest contracts without code, and describes them. A contract whose code no node gives stays pending. */
+export async function readPendingCode(context: CollectorContext): Promise<void> {
+  const { fillChain, lookups, writes, state, describeCode, signal } = context;
+  const pending = lookups.pendingCode(CONTRACTS_PER_REQUEST);
+  if (pending.length < CONTRACTS_PER_REQUEST) state.codeIsPending = false;
+  if (pending.length === 0) return;
+  const addresses = pending.map(({ address }) => bytesToHex(address));
+  try {
+    const codes = await readCodes(context, addresses);
+    const deployed = pending.map(({ block, transactionHash, at: createdAt }, at) => {
+      const code = hexToBytes(codes[at] ?? '0x');
+      return { block, transactionHash, createdAt, code, hash: keccak256(code) };
+    });
+    const described = await describeCode?.(
+      deployed.map(({ code, hash }, at) => ({
+        address: addresses[at] ?? '0x',
+        code: bytesToHex(code),
+        codeHash: bytesToHex(hash),
+      })),
+      fillChain,
+      signal,
+    );
+    const now = lookups.newestAt() ?? 0;
+    writes.storeCode(
+      deployed.map(({ block, transactionHash, createdAt, code, hash }, at) => {
+        const { label = null, kinds = null } = described?.[at] ?? {};
+        // A contract that was destroyed in its own transaction has no code to compare.
+        const [codeHash, lookAt] = code.length === 0 ? [null, null] : [hash, nextLook(createdAt, kinds, now)];
+        return { block, transactionHash, codeBytes: code.length, codeHash, label, kinds, lookAt };
+      }),
+    );
+  } catch (error) {
+    state.codeIsPending = true;
+    throw error;
+  }
+}
+
+/**
+ * The code of each contract, from a provider that has all of them. It is read at the block before the one that the head loop reads next: no stored
+ * contract is newer. At `latest`, a node whose head is older than a contract would answer that it has no code.
+ */
+async function readCodes(context: CollectorContext, addresses: readonly `0x${string}`[]): Promise<`0x${string}`[]> {
+  const { next } = context.state;
+  const block = next === null ? 'latest' : toQuantity(next - 1);
+  return askChecked(
+    context.fillChain,
+    addresses.map((address) => ({ method: 'eth_getCode', params: [address, block] })),
+    (outcomes) =>
+      outcomes.map((outcome) => {
+        const result = resultOrRefusal(outcome);
+        if (result === undefined) throw new Contradiction('missing', 'gave no code');
+        return dataOf(result, 'code');
+      }),
+    { onRefused: (reason) => noteRefused(context, reason) },
+  );
+}
+
+/** Bytes of EIP-1167's minimal proxy. Its target stands in the code, and everywhere else the code says nothing new. */
+const MINIMAL_PROXY_BYTES = 45;
+
+/**
+ * Looks again at the contracts that are due, at most one request's worth: a proxy's target and a token's symbol may be set after the creation.
+ * Resolves to false when there was nothing to do. After a failure the same contracts are due the next time.
+ */
+export async function readLateLabels(context: CollectorContext): Promise<boolean> {
+  const { fillChain, lookups, writes, describeCode, signal } = context;
+  const now = lookups.newestAt();
+  if (describeCode === null || now === null) return false;
+  const due = lookups.dueLooks(now, CONTRACTS_PER_REQUEST);
+  if (due.length === 0) return false;
+  const addresses = due.map(({ address }) => bytesToHex(address));
+  const clones = addresses.filter((_, at) => due[at]?.codeBytes === MINIMAL_PROXY_BYTES);
+  const codes = clones.length === 0 ? [] : await readCodes(context, clones);
+  const codeOf = new Map(clones.map((address, at) => [address, codes[at] ?? null]));
+  const described = await describeCode(
+    due.map(({ codeHash }, at) => {
+      const address = addresses[at] ?? '0x';
+      return { address, code: codeOf.get(address) ?? null, codeHash: bytesToHex(codeHash) };
+    }),
+    fillChain,
+    signal,
+  );
+  writes.storeLabels(
+    due.map(({ block, transactionHash, at: createdAt }, at) => {
+      const { label = null, kinds = 0 } = described[at] ?? {};
+      return { block, transactionHash, label, kinds, lookAt: nextLook(createdAt, kinds, now) };
+    }),
+  );
+  return true;
+}
+
+/** Seconds after its creation at which a contract is looked at again: most are set up by the next transactions, some by hand on the same day. */
+const LOOKS = [60, 900, 21_600];
+
+/** When a contract of these kinds is looked at again, in Unix seconds; null: no more, or it has its symbol. `now` is the chain's time. */
+export function nextLook(createdAt: number, kinds: number | null, now: number): number | null {
+  if (kinds === null || (kinds & DeployKinds.token) !== 0) return null;
+  const age = LOOKS.find((seconds) => createdAt + seconds > now);
+  return age === undefined ? null : createdAt + age;
+}
+
+/**
+ * Labels new contracts when their code is read, and some of them later again, so that no request has to wait for a label.
+ * A label holds what `labelContracts` finds, and another contract with exactly the same code.
+ */
+export function createDescribeCode(reads: Pick<DeployReads, 'withCode'>): DescribeCode {
+  return async (deploys, chain, signal) => {
+    const labels = await labelContracts(chain, deploys, { signal });
+    // Newest first, so that the oldest of several contracts with one code stays in the map.
+    const oldest = new Map(deploys.map(({ codeHash, address }) => [codeHash, address]));
+    return deploys.map(({ address, code, codeHash }, at) => {
+      const twin = code === '0x' ? null : (reads.withCode(hexToBytes(codeHash), address) ?? oldest.get(codeHash));
+      const { text = null, isToken = false, isProxy = false } = labels[at] ?? {};
+      const parts = [text, twin && twin !== address ? `same code as ${twin}` : null].filter((part) => part != null);
+      const kinds = (isToken ? DeployKinds.token : 0) | (isProxy ? DeployKinds.proxy : 0);
+      return { label: parts.length === 0 ? null : parts.join(', '), kinds };
+    });
+  };
+}

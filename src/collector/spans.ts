@@ -1,0 +1,404 @@
+import {
+  type BlockLog,
+  type BlockReceipts,
+  blockReceiptsCall,
+  type Creation,
+  type FullBlock,
+  fullBlockCall,
+  type KnownBlocks,
+  type LinkedHeader,
+  logsCall,
+  readBlockReceipts,
+  readFullBlock,
+  readLinkedHeader,
+  readLogs,
+  readReceiptCreation,
+  receiptCall,
+  type TransactionCost,
+} from '../chain/block.ts';
+import { baseFeeOf, nextBaseFee } from '../chain/fees.ts';
+import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import { type RpcCall, type RpcOutcome, toQuantity } from '../chain/rpc/wire.ts';
+import { kindOf, type TransactionKind } from '../chain/transaction.ts';
+import type { Span } from '../lib/coverage.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import { type CollectorContext, noteRefused } from './context.ts';
+import type { LogScanner, LogSpan, ScanWrites } from './scanner.ts';
+import type { OperationCost } from './store/costs.ts';
+import type { AccountRow, BlockRow, DeployRow } from './store/rows.ts';
+import type { LogRows } from './store/writes.ts';
+
+/** A block with everything that the collector stores of it. */
+interface CollectedBlock {
+  readonly block: FullBlock;
+  readonly created: readonly Creation[];
+  /** Empty where the node gives no receipts of whole blocks. */
+  readonly costs: readonly TransactionCost[];
+}
+
+/** The checked answer about a span; `head` is null when it was not asked for. */
+export interface BlocksRead {
+  readonly head: LinkedHeader | null;
+  readonly blocks: readonly CollectedBlock[];
+  /** In the chain's order; null when the logs could not be read with the blocks. */
+  readonly logs: readonly BlockLog[] | null;
+}
+
+/** What to read: the head, which must be at least `minHead`, and the blocks of `span`, which must be known to exist. */
+interface BlocksWanted {
+  readonly span: Span | null;
+  readonly minHead: number | null;
+}
+
+const MAX_BATCH = 100;
+
+/** No provider has eth_getBlockReceipts. */
+class NoBlockReceipts extends Error {}
+
+/**
+ * Reads whole blocks:
+ * 1. blocks and their receipts in one batch, as long as some provider has eth_getBlockReceipts;
+ * 2. when none has it, the collector notes this, and blocks are read with the logs that the scanners want;
+ * 3. then, with one more batch for each hundred, the receipts of the transactions that create contracts.
+ */
+export async function readBlocks(
+  context: CollectorContext,
+  chain: ChainClient,
+  wanted: BlocksWanted,
+): Promise<BlocksRead> {
+  if (context.state.hasBlockReceipts) {
+    try {
+      return await readWithReceipts(context, chain, wanted);
+    } catch (error) {
+      if (!(error instanceof NoBlockReceipts)) throw error;
+      context.state.hasBlockReceipts = false;
+      context.log.warn({}, 'no provider has eth_getBlockReceipts: logs and creations are read by separate requests');
+    }
+  }
+  return readWithLogs(context, chain, wanted);
+}
+
+const numbersOf = (span: Span | null): number[] =>
+  span === null ? [] : Array.from({ length: span.to - span.from + 1 }, (_, offset) => span.from + offset);
+
+const headCalls = ({ minHead }: BlocksWanted): RpcCall[] =>
+  minHead === null ? [] : [{ method: 'eth_getBlockByNumber', params: ['latest', false] }];
+
+async function readWithReceipts(
+  context: CollectorContext,
+  chain: ChainClient,
+  wanted: BlocksWanted,
+): Promise<BlocksRead> {
+  const numbers = numbersOf(wanted.span);
+  const head = headCalls(wanted);
+  const calls = [...head, ...numbers.map(fullBlockCall), ...numbers.map(blockReceiptsCall)];
+  const topics = firstTopicsOf(context.scanners);
+  const read = (outcomes: readonly RpcOutcome[]): BlocksRead => {
+    const newest = readHead(wanted, outcomes[0]);
+    const rest = outcomes.slice(head.length);
+    const receipts: BlockReceipts[] = [];
+    const blocks = numbers.map((number, at) => {
+      const block = readFullBlock(rest[at], number);
+      const outcome = rest[numbers.length + at];
+      if (isMethodNotFound(outcome)) throw new NoBlockReceipts();
+      const found = readBlockReceipts(outcome, block, topics);
+      receipts.push(found);
+      return { block, created: found.created, costs: found.costs };
+    });
+    checkLinks(newest, blocks);
+    return { head: newest, blocks, logs: receipts.flatMap(({ logs }) => logs) };
+  };
+  return askChecked(chain, calls, read, { onRefused: (reason) => noteRefused(context, reason) });
+}
+
+async function readWithLogs(context: CollectorContext, chain: ChainClient, wanted: BlocksWanted): Promise<BlocksRead> {
+  const { span } = wanted;
+  const numbers = numbersOf(span);
+  const head = headCalls(wanted);
+  const filters = span === null ? [] : context.scanners.flatMap((scanner) => scanner.filters());
+  const logCalls = span === null ? [] : filters.map((filter) => logsCall(filter, span.from, span.to));
+  const onRefused = { onRefused: (reason: Contradiction['reason']) => noteRefused(context, reason) };
+  const answer = await askChecked(
+    chain,
+    [...head, ...numbers.map(fullBlockCall), ...logCalls],
+    (outcomes) => {
+      const newest = readHead(wanted, outcomes[0]);
+      const rest = outcomes.slice(head.length);
+      const blocks = numbers.map((number, at) => ({ block: readFullBlock(rest[at], number), created: [], costs: [] }));
+      const known = knownBlocks(blocks);
+      const logs = logCalls.map((_, at) => readLogs(rest[numbers.length + at], known));
+      const all = logs.every((found) => found !== null) ? dedupeLogs(logs.flat()) : null;
+      checkLinks(newest, blocks);
+      return { head: newest, blocks, logs: all };
+    },
+    onRefused,
+  );
+  const creating = answer.blocks.flatMap(({ block }) =>
+    block.transactions.filter(({ to }) => to === null).map((transaction) => ({ transaction, header: block.header })),
+  );
+  const created: Creation[] = [];
+  for (let at = 0; at < creating.length; at += MAX_BATCH) {
+    const part = creating.slice(at, at + MAX_BATCH);
+    const calls = part.map(({ transaction }) => receiptCall(transaction.hash));
+    const read = (outcomes: readonly RpcOutcome[]) =>
+      part.map(({ header, transaction }, index) => readReceiptCreation(outcomes[index], header, transaction));
+    created.push(...(await askChecked(chain, calls, read, onRefused)).filter((creation) => creation !== null));
+  }
+  const byTransaction = new Map(created.map((creation) => [creation.transactionHash, creation]));
+  const blocks = answer.blocks.map(({ block }) => ({
+    block,
+    created: block.transactions.flatMap(({ hash }) => byTransaction.get(hash) ?? []),
+    costs: [],
+  }));
+  return { ...answer, blocks };
+}
+
+function knownBlocks(blocks: readonly CollectedBlock[]): KnownBlocks {
+  const headers = new Map(blocks.map(({ block }) => [block.header.number, block.header]));
+  const numbers = [...headers.keys()];
+  return {
+    from: numbers[0] ?? 0,
+    to: numbers.at(-1) ?? -1,
+    atOf: (block) => headers.get(block)?.at ?? 0,
+    hashOf: (block) => headers.get(block)?.hash ?? null,
+  };
+}
+
+/** The head; null when it was not asked for. Throws Contradiction when it is below `minHead`. */
+function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): LinkedHeader | null {
+  if (minHead === null) return null;
+  const head = readLinkedHeader(outcome, 'latest');
+  if (head.number < minHead) throw new Contradiction('staleHead', `head ${head.number} after ${minHead}`);
+  return head;
+}
+
+/** Throws Contradiction unless each block is its predecessor's child, up to the head when it follows directly. */
+function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]): void {
+  let before: LinkedHeader | null = null;
+  for (const { block } of blocks) {
+    if (before !== null && block.header.parentHash !== before.hash) {
+      throw new Contradiction('parent', `block ${block.header.number} does not follow the one before it`);
+    }
+    before = block.header;
+  }
+  if (head !== null && before !== null) {
+    const fits =
+      head.number === before.number
+        ? head.hash === before.hash
+        : head.number !== before.number + 1 || head.parentHash === before.hash;
+    if (!fits) throw new Contradiction('parent', `head ${head.number} does not follow block ${before.number}`);
+  }
+}
+
+/** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */
+function announcedFee(header: LinkedHeader): bigint | null {
+  const next = nextBaseFee(header);
+  return next.exact ? next.wei : null;
+}
+
+/** The row of a block that was read whole. */
+function toBlockRow({ block: { header, transactions } }: CollectedBlock): BlockRow {
+  const counts: Record<TransactionKind, number> = { deploy: 0, nativeTransfer: 0, tokenTransfer: 0, contractCall: 0 };
+  for (const transaction of transactions) counts[kindOf(transaction)] += 1;
+  return {
+    number: header.number,
+    at: header.at,
+    hash: hexToBytes(header.hash),
+    parentHash: hexToBytes(header.parentHash),
+    baseFee: baseFeeOf(header),
+    nextBaseFee: announcedFee(header),
+    utilisation: header.gasLimit === 0n ? 0 : Number(header.gasUsed) / Number(header.gasLimit),
+    gasLimit: header.gasLimit,
+    transactions: transactions.length,
+    deploys: counts.deploy,
+    nativeTransfers: counts.nativeTransfer,
+    tokenTransfers: counts.tokenTransfer,
+    contractCalls: counts.contractCall,
+  };
+}
+
+/** The rows of the contracts that a block's transactions created. */
+function toDeployRows({ block: { header }, created }: CollectedBlock): DeployRow[] {
+  return created.map(({ address, deployer, transactionHash }) => ({
+    block: header.number,
+    at: header.at,
+    address: hexToBytes(address),
+    deployer: hexToBytes(deployer),
+    transactionHash: hexToBytes(transactionHash),
+  }));
+}
+
+/** The accounts that a block's transactions came from, were addressed to or created, each once. Failed transactions count too. */
+function toAccountRows({ block: { header, transactions }, created }: CollectedBlock): AccountRow[] {
+  const seen = new Set(transactions.flatMap(({ from, to }) => (to === null ? [from] : [from, to])));
+  for (const { address } of created) seen.add(address);
+  return [...seen].map((account) => ({ block: header.number, at: header.at, account: hexToBytes(account) }));
+}
+
+/** The costs of a block's transactions. */
+function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
+  return costs.map((cost) => ({ ...cost, at: header.at, baseFee: baseFeeOf(header) }));
+}
+
+/** Every first topic that a scanner names. */
+function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<string> {
+  return new Set(scanners.flatMap((scanner) => scanner.filters().flatMap(({ topics }) => topics[0] ?? [])));
+}
+
+/** The keys of all scanners. When it changes, all scanned blocks must be scanned again. */
+export const keyOf = (scanners: readonly LogScanner[]): string => scanners.map(({ key }) => key).join('\n');
+
+/** Logs of several filters as one sorted list, each log once. */
+export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
+  const sorted = [...logs].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex);
+  return sorted.filter((log, at) => {
+    const before = sorted[at - 1];
+    return before === undefined || before.block !== log.block || before.logIndex !== log.logIndex;
+  });
+}
+
+/** A span whose scanners are prepared. */
+interface PreparedScan {
+  /** The rows of all scanners. Call it inside the span's transaction. */
+  rows(): LogRows;
+  /** The lowest block from which scanned blocks must be scanned again, or null. Call it after `rows`. */
+  rescanFrom(): number | null;
+}
+
+/** Runs every scanner's `prepare` before the transaction. */
+export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
+  for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
+  let writes: ScanWrites[] = [];
+  return {
+    rows() {
+      writes = context.scanners.map((scanner) => scanner.scan(span));
+      return {
+        trades: writes.flatMap(({ trades = [] }) => trades),
+        tokenEvents: writes.flatMap(({ tokenEvents = [] }) => tokenEvents),
+        pools: writes.flatMap(({ pools = [] }) => pools),
+        tokenAccounts: writes.flatMap(({ tokenAccounts = [] }) => tokenAccounts),
+      };
+    },
+    rescanFrom() {
+      const asked = writes.flatMap(({ rescanFrom = null }) => rescanFrom ?? []);
+      return asked.length === 0 ? null : Math.min(...asked);
+    },
+  };
+}
+
+/** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
+interface PreparedSpan {
+  readonly blocks: readonly CollectedBlock[];
+  /** Stores blocks, deploys and the scanners' rows in one transaction. */
+  store(replaceFrom?: number): void;
+}
+
+/** Prepares the scanners for the logs of the blocks that were read; null when none was read. */
+export async function prepareSpan(
+  context: CollectorContext,
+  chain: ChainClient,
+  { blocks, logs }: BlocksRead,
+): Promise<PreparedSpan | null> {
+  const [first, last] = [blocks[0], blocks.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const span = { from: first.block.header.number, to: last.block.header.number };
+  const scan = logs === null ? null : await prepareScan(context, chain, { ...span, logs });
+  return {
+    blocks,
+    store(replaceFrom) {
+      const deploys = blocks.flatMap(toDeployRows);
+      context.writes.storeBlocks({
+        blocks: blocks.map(toBlockRow),
+        deploys,
+        costs: blocks.flatMap(toCosts),
+        accounts: blocks.flatMap(toAccountRows),
+        scan: scan && (() => scan.rows()),
+        ...(replaceFrom !== undefined && { replaceFrom }),
+      });
+      if (deploys.length > 0) context.state.codeIsPending = true;
+      // This span came with every log of the scanners' first topics, so only blocks above it may lack rows.
+      forgetAbove(context, scan, span.to);
+    },
+  };
+}
+
+/** Marks the blocks above `above` that were scanned without a new find, so that they are scanned again. */
+function forgetAbove({ writes, state }: CollectorContext, scan: PreparedScan | null, above: number): void {
+  const rescanFrom = scan?.rescanFrom() ?? null;
+  const to = (state.next ?? 0) - 1;
+  if (rescanFrom === null || to <= above) return;
+  writes.forgetLogs({ from: Math.max(rescanFrom, above + 1), to });
+}
+
+/** Headers in one request of the search for the first block where stored and served chain differ: more than any reorg seen. */
+const STEP = 32;
+
+/** Whether the stored block `number` has this hash. True when the block is not stored whole, because then nothing contradicts the hash. */
+export function isStoredAs({ lookups }: CollectorContext, number: number, hash: `0x${string}`): boolean {
+  const stored = lookups.hashOf(number);
+  return stored === null || stored.equals(hexToBytes(hash));
+}
+
+/** The stored neighbour whose hash does not fit blocks `first` to `last`; null when both fit or are not stored. */
+export function misfit(context: CollectorContext, first: LinkedHeader, last: LinkedHeader): number | null {
+  if (!isStoredAs(context, first.number - 1, first.parentHash)) return first.number - 1;
+  const above = context.lookups.parentOf(last.number + 1);
+  return above === null || above.equals(hexToBytes(last.hash)) ? null : last.number + 1;
+}
+
+/**
+ * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` itself is right. It stops at a stored block
+ * whose hash is the served one, or where nothing is stored. Blocks beyond a right one are right, because hashes chain them.
+ */
+export async function findStale(
+  context: CollectorContext,
+  chain: ChainClient,
+  from: number,
+  step: -1 | 1,
+): Promise<Span | null> {
+  let last: number | null = null;
+  for (let at = from; ; at += step * STEP) {
+    const numbers = Array.from({ length: STEP }, (_, offset) => at + step * offset).filter(
+      (number) => context.lookups.hashOf(number) !== null,
+    );
+    const headers = await readHeaders(context, chain, numbers);
+    for (let offset = 0; offset < STEP; offset += 1) {
+      const number = at + step * offset;
+      const header = headers.get(number);
+      if (header === undefined || isStoredAs(context, number, header.hash)) {
+        return last === null ? null : { from: Math.min(from, last), to: Math.max(from, last) };
+      }
+      last = number;
+    }
+  }
+}
+
+async function readHeaders(
+  context: CollectorContext,
+  chain: ChainClient,
+  numbers: readonly number[],
+): Promise<ReadonlyMap<number, LinkedHeader>> {
+  if (numbers.length === 0) return new Map();
+  const calls: RpcCall[] = numbers.map((number) => ({
+    method: 'eth_getBlockByNumber',
+    params: [toQuantity(number), false],
+  }));
+  return askChecked(
+    chain,
+    calls,
+    (outcomes) => new Map(numbers.map((number, at) => [number, readLinkedHeader(outcomes[at], number)])),
+    { onRefused: (reason) => noteRefused(context, reason) },
+  );
+}
+
+/** Logs an alarm and counts it. Arc's finality is deterministic, so a replaced block is a fault of a node or of the chain. */
+export function alarm({ log, state }: CollectorContext, stale: Span): void {
+  const blocks = stale.to - stale.from + 1;
+  state.reorgs += 1;
+  state.replacedBlocks += blocks;
+  log.error(
+    { from: stale.from, to: stale.to, blocks },
+    'ALARM: stored blocks are no longer those of the chain; they are read again',
+  );
+}

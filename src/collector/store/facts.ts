@@ -1,0 +1,235 @@
+import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
+import type { Sqlite } from '../../store/sqlite/database.ts';
+
+/** What is read of the chain, by kind. */
+export type CoverageKind = 'full' | 'fees' | 'logs';
+/** What is stored of it. `accounts` are kept of blocks that were read whole; versions before kept none. */
+type StoredKind = CoverageKind | 'accounts';
+
+/** The newest block that a provider reported, and when the collector saw the head advance (Unix milliseconds). */
+export interface StoredHead {
+  readonly number: number;
+  readonly hash: `0x${string}`;
+  readonly at: number;
+  readonly advancedMs: number;
+}
+
+/** Every kind, for what ends or replaces stored blocks. */
+export const STORED_KINDS: readonly StoredKind[] = ['full', 'fees', 'logs', 'accounts'];
+
+/** The table `facts`. Each call reads the table (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
+export interface ChainFacts {
+  get(name: string): string | null;
+  /** Runs inside the caller's transaction, or in its own. */
+  set(name: string, value: string): void;
+  coverage(kind: StoredKind): Coverage;
+  cover(kind: StoredKind, span: Span): void;
+  uncover(kind: StoredKind, span: Span): void;
+  head(): StoredHead | null;
+  storeHead(head: StoredHead): void;
+  /** The oldest block ever stored whole. */
+  first(): number | null;
+  noteFirst(block: number): void;
+  /** Whole blocks that were rolled up. */
+  rolledUp(): number;
+  noteRolledUp(blocks: number): void;
+}
+
+/** `logs`, `fees`, `full` and `accounts` hold JSON lists of `[from, to]`; `head` the JSON of StoredHead; the others plain text. */
+export function createChainFacts(db: Sqlite): ChainFacts {
+  const select = db.prepare('SELECT value FROM facts WHERE name = ?').pluck();
+  const upsert = db.prepare(
+    'INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+  );
+  const get = (name: string) => (select.get(name) as string | undefined) ?? null;
+  const set = (name: string, value: string) => void upsert.run(name, value);
+  const readSpans = (kind: StoredKind): Coverage => {
+    const pairs = JSON.parse(get(kind) ?? '[]') as [number, number][];
+    return pairs.map(([from, to]) => ({ from, to }));
+  };
+  const storeSpans = (kind: StoredKind, coverage: Coverage) =>
+    set(kind, JSON.stringify(coverage.map(({ from, to }) => [from, to])));
+  return {
+    get,
+    set,
+    coverage: readSpans,
+    cover: (kind, span) => storeSpans(kind, cover(readSpans(kind), span)),
+    uncover: (kind, span) => storeSpans(kind, uncover(readSpans(kind), span)),
+    head: () => JSON.parse(get('head') ?? 'null') as StoredHead | null,
+    storeHead: (head) => set('head', JSON.stringify(head)),
+    first: () => (get('first') === null ? null : Number(get('first'))),
+    noteFirst(block) {
+      const known = get('first');
+      if (known === null || block < Number(known)) set('first', String(block));
+    },
+    rolledUp: () => Number(get('rolledUp') ?? 0),
+    noteRolledUp: (blocks) => set('rolledUp', String(Number(get('rolledUp') ?? 0) + blocks)),
+  };
+}
+
+/** A contract whose code was not read yet. */
+interface PendingCode {
+  readonly block: number;
+  readonly transactionHash: Buffer;
+  readonly address: Buffer;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+/** A contract whose label may have come since it was last looked at. */
+interface DueLook extends PendingCode {
+  readonly codeBytes: number;
+  readonly codeHash: Buffer;
+}
+
+/** The collector's own reads of its database. */
+export interface ChainLookups {
+  /** The hash of a block that was read whole; null when it was not. */
+  hashOf(block: number): Buffer | null;
+  /** The parent hash of such a block. */
+  parentOf(block: number): Buffer | null;
+  /** The time of the nearest stored block at or below `block`, else of the lowest stored one; null when no block is stored. */
+  atOf(block: number): number | null;
+  /** The time of the newest block read whole. */
+  newestAt(): number | null;
+  /** Newest first. */
+  pendingCode(limit: number): PendingCode[];
+  /** The contracts that are to be looked at again by `now` (Unix seconds), those that came due last first. */
+  dueLooks(now: number, limit: number): DueLook[];
+  /** Mean seconds between the newest `blocks` rows read whole; null when they span no time. */
+  blockTime(blocks: number): number | null;
+}
+
+/** Prepared reads over the chain database; all of them go through a primary key. */
+export function createChainLookups(db: Sqlite): ChainLookups {
+  const links = db.prepare('SELECT hash, parent_hash FROM blocks WHERE number = ? AND exact = 1').raw();
+  const below = db.prepare('SELECT at FROM blocks WHERE number <= ? ORDER BY number DESC LIMIT 1').pluck();
+  const lowest = db.prepare('SELECT at FROM blocks ORDER BY number LIMIT 1').pluck();
+  const pending = db.prepare(
+    `SELECT block, transaction_hash AS transactionHash, address, at FROM deploys WHERE code_bytes IS NULL
+      ORDER BY block DESC, transaction_hash LIMIT ?`,
+  );
+  const due = db.prepare(
+    `SELECT block, transaction_hash AS transactionHash, address, at, code_bytes AS codeBytes, code_hash AS codeHash
+       FROM deploys WHERE look_at <= ? ORDER BY look_at DESC LIMIT ?`,
+  );
+  const newest = db.prepare('SELECT number, at FROM blocks WHERE exact = 1 ORDER BY number DESC LIMIT 1').raw();
+  const before = db
+    .prepare('SELECT number, at FROM blocks WHERE number >= ? AND exact = 1 ORDER BY number LIMIT 1')
+    .raw();
+  const linksOf = (block: number) => links.get(block) as [Buffer, Buffer] | undefined;
+  return {
+    hashOf: (block) => linksOf(block)?.[0] ?? null,
+    parentOf: (block) => linksOf(block)?.[1] ?? null,
+    atOf: (block) => (below.get(block) ?? lowest.get() ?? null) as number | null,
+    newestAt: () => (newest.get() as [number, number] | undefined)?.[1] ?? null,
+    pendingCode: (limit) => pending.all(limit) as PendingCode[],
+    dueLooks: (now, limit) => due.all(now, limit) as DueLook[],
+    blockTime(blocks) {
+      const last = newest.get() as [number, number] | undefined;
+      const first = last && (before.get(last[0] - blocks) as [number, number] | undefined);
+      if (!last || !first || last[1] <= first[1]) return null;
+      return (last[1] - first[1]) / (last[0] - first[0]);
+    },
+  };
+}
+
+/** The collector's state, for endpoints, health and metrics. Every field is current and costs nothing to read. */
+export interface CollectorStatus {
+  /** The newest block that a provider reported; null before the first answer. */
+  readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
+  /** When the collector saw the head move to a higher block, Unix milliseconds. Survives restarts. */
+  readonly headAdvancedMs: number | null;
+  /** When a provider last reported its head, Unix milliseconds. */
+  readonly headCheckedMs: number | null;
+  /** The newest block that is stored whole. */
+  readonly collected: { readonly number: number; readonly at: number } | null;
+  /** The oldest block that was ever stored whole. Its row may be rolled up already. */
+  readonly firstCollected: number | null;
+  /** Blocks stored whole, the rolled-up ones included. */
+  readonly blocksCollected: number;
+  /** Mean over the newest blocks; null before two of them are known. */
+  readonly blockTimeSeconds: number | null;
+  /** The window of past blocks that a first start fills, in whole blocks. */
+  readonly backfill: {
+    /** 0 to 1; 1 when the window is complete. */
+    readonly share: number;
+    /** Mean over the last minute; 0 when nothing is being filled. */
+    readonly blocksPerSecond: number;
+    /** Null while the rate is unknown; 0 when complete. */
+    readonly secondsLeft: number | null;
+    /** The share for base fees and utilisation, which are filled first, and the share for logs (trades, token events). */
+    readonly feesShare: number;
+    readonly logsShare: number;
+  };
+  /** Grows with every commit. An answer made from the database is valid until then. */
+  readonly version: number;
+  /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
+  readonly fault: string | null;
+  /** Since start. */
+  readonly counters: {
+    /** HTTP requests to providers. */
+    readonly requests: number;
+    /** Contradictory answers by reason. Each was refused and asked for again. */
+    readonly refused: Readonly<Record<string, number>>;
+    /** Parent hashes that did not fit, which deterministic finality rules out: alarms. */
+    readonly reorgs: number;
+    /** Blocks replaced because of them. */
+    readonly replacedBlocks: number;
+    /** Requests that no provider answered. */
+    readonly failures: number;
+  };
+}
+
+/** The part of the collector that the rest of the service uses. */
+export interface CollectorView {
+  status(): CollectorStatus;
+}
+
+/** Replaces a collector that is switched off: nothing is known. */
+export const NO_COLLECTOR: CollectorView = {
+  status: () => ({
+    head: null,
+    headAdvancedMs: null,
+    headCheckedMs: null,
+    collected: null,
+    firstCollected: null,
+    blocksCollected: 0,
+    blockTimeSeconds: null,
+    backfill: { share: 0, blocksPerSecond: 0, secondsLeft: null, feesShare: 0, logsShare: 0 },
+    version: 0,
+    fault: null,
+    counters: { requests: 0, refused: {}, reorgs: 0, replacedBlocks: 0, failures: 0 },
+  }),
+};
+
+/** Blocks over which the time between blocks is reported: ten minutes on Arc. */
+const BLOCK_TIME_OVER = 1200;
+
+/** The collector's progress as its chain database shows it; `full` is the coverage of whole blocks. */
+export function readCollected(
+  { facts, lookups }: { readonly facts: ChainFacts; readonly lookups: ChainLookups },
+  full: Coverage,
+): Pick<CollectorStatus, 'collected' | 'firstCollected' | 'blocksCollected' | 'blockTimeSeconds'> {
+  const top = full.at(-1)?.to;
+  const at = top === undefined ? null : lookups.atOf(top);
+  return {
+    collected: top === undefined || at === null ? null : { number: top, at },
+    firstCollected: facts.first(),
+    blocksCollected: sizeOf(full) + facts.rolledUp(),
+    blockTimeSeconds: lookups.blockTime(BLOCK_TIME_OVER),
+  };
+}
+
+/**
+ * Wraps `read` so that it runs once between two writes. `version` must be of the database that `read` reads, and differ after each write. Callers share the
+ * value and must not change it. When `read` throws, nothing is kept.
+ */
+export function keptUntilWritten<T>(version: () => number, read: () => T): () => T {
+  let kept: { readonly version: number; readonly value: T } | null = null;
+  return () => {
+    const now = version();
+    if (kept?.version !== now) kept = { version: now, value: read() };
+    return kept.value;
+  };
+}

@@ -1,0 +1,133 @@
+import type { Sqlite } from '../../store/sqlite/database.ts';
+
+/** Why a probe failed. */
+export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;
+export type ProbeError = (typeof PROBE_ERRORS)[number];
+
+/** What one endpoint answered in a round of probes. */
+export interface Probe {
+  /** Its public name, never its URL, because the path may hold a key. */
+  readonly endpoint: string;
+  readonly ok: boolean;
+  /** Null when it failed. */
+  readonly latencyMs: number | null;
+  readonly head: number | null;
+  readonly error: ProbeError | null;
+}
+
+/** A probe as it was stored. */
+export interface StoredProbe extends Probe {
+  /** Unix milliseconds. */
+  readonly atMs: number;
+  /** The highest head that any endpoint reported in the same round. */
+  readonly bestHead: number | null;
+}
+
+/** Writer of `probes`. */
+export interface ProbeWrites {
+  /** Stores one round of probes and deletes these endpoints' rows from before `keepFromMs`, in one transaction. */
+  record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
+}
+
+export function createProbeWrites(db: Sqlite): ProbeWrites {
+  const insert = db.prepare(
+    `INSERT OR REPLACE INTO probes (endpoint, at_ms, ok, latency_ms, head, best_head, error)
+     VALUES (@endpoint, @atMs, @ok, @latencyMs, @head, @bestHead, @error)`,
+  );
+  // One endpoint at a time, because the rows are stored in that order. Those of endpoints that are no longer probed go with the hours (writes.ts).
+  const prune = db.prepare('DELETE FROM probes WHERE endpoint = ? AND at_ms < ?');
+  const record = db.transaction((atMs: number, probes: readonly Probe[], keepFromMs: number) => {
+    const heads = probes.flatMap(({ head }) => head ?? []);
+    const bestHead = heads.length > 0 ? Math.max(...heads) : null;
+    for (const probe of probes) {
+      insert.run({ ...probe, ok: probe.ok ? 1 : 0, atMs, bestHead });
+      prune.run(probe.endpoint, keepFromMs);
+    }
+  });
+  return { record: (atMs, probes, keepFromMs) => void record.immediate(atMs, probes, keepFromMs) };
+}
+
+/** Reader of `probes`. */
+export interface ProbeReads {
+  /** Probes from `sinceMs` on (Unix milliseconds), oldest first. */
+  probes(endpoint: string, sinceMs: number): StoredProbe[];
+}
+
+type Row = Omit<StoredProbe, 'ok'> & { ok: number };
+
+export function createProbeReads(db: Sqlite): ProbeReads {
+  const select = db.prepare(
+    `SELECT endpoint, at_ms AS atMs, ok, latency_ms AS latencyMs, head, best_head AS bestHead, error
+       FROM probes WHERE endpoint = ? AND at_ms >= ? ORDER BY at_ms`,
+  );
+  return {
+    probes: (endpoint, sinceMs) =>
+      (select.all(endpoint, sinceMs) as Row[]).map((row) => ({ ...row, ok: row.ok === 1 })),
+  };
+}
+
+/** How many probes of a time span were made and answered, and the last one that was not. */
+export interface ProbeTally {
+  readonly probes: number;
+  readonly answered: number;
+  readonly lastFailure: { readonly atMs: number; readonly error: ProbeError } | null;
+}
+
+/** Counter of `probes`. */
+export interface ProbeTallies {
+  /** The probes of an endpoint from `sinceMs` up to `untilMs`, both included, in Unix milliseconds. */
+  probeTally(endpoint: string, sinceMs: number, untilMs: number): ProbeTally;
+}
+
+const HOUR_MS = 3_600_000;
+/** An hour is kept once it is over for this long: no probe of it is still to be stored. */
+const SETTLED_MS = 60_000;
+/** A day of hours for some twenty endpoints. */
+const MAX_KEPT = 500;
+
+interface TallyRow {
+  readonly probes: number;
+  readonly answered: number;
+  readonly failedAtMs: number | null;
+}
+
+/**
+ * Counts probes. A day of one endpoint is some seventeen thousand rows, too many to read for each answer. So the counts of past whole hours are
+ * kept: their rows do not change until they are deleted, a day later.
+ */
+export function createProbeTallies(db: Sqlite): ProbeTallies {
+  const count = db.prepare(
+    `SELECT count(*) AS probes, coalesce(sum(ok), 0) AS answered, max(CASE WHEN ok = 0 THEN at_ms END) AS failedAtMs
+       FROM probes WHERE endpoint = ? AND at_ms BETWEEN ? AND ?`,
+  );
+  const errorAt = db.prepare('SELECT error FROM probes WHERE endpoint = ? AND at_ms = ?').pluck();
+  const kept = new Map<string, TallyRow>();
+
+  function ofHour(endpoint: string, from: number): TallyRow {
+    const key = `${from} ${endpoint}`;
+    const known = kept.get(key) ?? (count.get(endpoint, from, from + HOUR_MS - 1) as TallyRow);
+    kept.set(key, known);
+    const [oldest] = kept.keys();
+    if (kept.size > MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+    return known;
+  }
+
+  function probeTally(endpoint: string, sinceMs: number, untilMs: number): ProbeTally {
+    const rows: TallyRow[] = [];
+    for (let from = sinceMs; from <= untilMs; ) {
+      const to = Math.min((Math.floor(from / HOUR_MS) + 1) * HOUR_MS - 1, untilMs);
+      const isWhole = from % HOUR_MS === 0 && to + 1 - from === HOUR_MS && to + SETTLED_MS < untilMs;
+      rows.push(isWhole ? ofHour(endpoint, from) : (count.get(endpoint, from, to) as TallyRow));
+      from = to + 1;
+    }
+    const failedAtMs = rows.map((row) => row.failedAtMs).findLast((atMs) => atMs !== null) ?? null;
+    const error = failedAtMs === null ? null : ((errorAt.get(endpoint, failedAtMs) ?? null) as ProbeError | null);
+    return {
+      probes: rows.reduce((sum, row) => sum + row.probes, 0),
+      answered: rows.reduce((sum, row) => sum + row.answered, 0),
+      lastFailure: failedAtMs === null || error === null ? null : { atMs: failedAtMs, error },
+    };
+  }
+
+  return { probeTally };
+}
