@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import type { Config } from './config.ts';
 import type { Discovery } from './discovery/discovery.ts';
-import type { Market } from './discovery/market/market.ts';
+import type { Market } from './discovery/market.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
 import { limitConnections } from './http/connections.ts';
 import { installErrorHandlers, type ProblemPage } from './http/errors.ts';

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { own, ownKeys, plainText } from '../lib/untrusted.ts';
+import { parseHostName } from '../lib/url.ts';
 
 /** The sources of entries, the most trusted first. The earlier source wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
@@ -66,3 +68,94 @@ export const listingSchema = z.object({
   entry: entrySchema.omit({ score: true, online: true }),
   keywords: z.string(),
 });
+
+/** In characters. A longer URL is refused. */
+const MAX_URL = 1000;
+/** Characters that a URL must escape. `{` and `}` are allowed, because they mark placeholders. */
+const NOT_IN_URLS = /[\s\p{Cc}\p{Cf}"'<>\\^`|]/u;
+
+/** A third party's URL, checked by its form alone. Nothing is fetched. */
+interface ListedUrl {
+  /** As it was written, so that a {placeholder} stays readable. */
+  readonly url: string;
+  /** With the port, unless it is the scheme's default. */
+  readonly host: string;
+  readonly origin: string;
+  /** The path as written, without query and trailing slash. */
+  readonly path: string;
+}
+
+/**
+ * Reads an http(s) URL with a public host name. Null for credentials, for IP addresses and local names as host, and for characters that must be
+ * escaped.
+ * A listed `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
+ */
+export function readListedUrl(value: unknown): ListedUrl | null {
+  if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value))
+    return null;
+  const url = new URL(value);
+  const isHttp = /^https?:\/\//i.test(value) && (url.protocol === 'https:' || url.protocol === 'http:');
+  if (!isHttp || url.username !== '' || url.password !== '' || /%/.test(url.hostname)) return null;
+  if ('fault' in parseHostName(url.hostname)) return null;
+  const written = value.slice(value.indexOf('//') + 2);
+  const path = (/\/[^?#]*/.exec(written)?.[0] ?? '/').replace(/\/+$/, '');
+  return { url: value.replace(/#.*$/s, ''), host: url.host, origin: url.origin, path: path === '' ? '/' : path };
+}
+
+/** The key by which two sources' addresses are compared: host and path, without letter case, trailing slash and placeholder names. */
+export function placeOf(url: string): string {
+  const parsed = new URL(url);
+  const path = decodeBraces(parsed.pathname)
+    .replace(/\{[^{}/]*\}|:[A-Za-z]\w*/g, '{}')
+    .replace(/\/+$/, '');
+  return `${parsed.host}${path.toLowerCase()}`;
+}
+
+function decodeBraces(path: string): string {
+  return path.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
+}
+
+/** The most text that is kept of each field, in UTF-16 units: what a list can show and what a search should weigh. */
+export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };
+
+const MAX_TAGS = 5;
+const MAX_DEPTH = 4;
+const MAX_WORDS = 60;
+
+/** The first few of a seller's tags, each as plain text. */
+export function readTags(value: unknown): string[] {
+  const tags = listOf(value).slice(0, MAX_TAGS);
+  return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
+}
+
+/** Search keywords of a route: its tags and the names of its answer's members, where `windSpeed` becomes "wind speed". */
+export function keywordsOf(tags: readonly string[], answer: unknown): string {
+  const words = new Set(tags);
+  const collect = (given: unknown, depth: number): void => {
+    const value = Array.isArray(given) ? given[0] : given;
+    for (const key of (ownKeys(value) ?? []).slice(0, MAX_WORDS)) {
+      if (words.size >= MAX_WORDS) return;
+      words.add(plainText(asWords(String(key)), TEXT_LIMITS.word));
+      if (depth < MAX_DEPTH) collect(own(value, key), depth + 1);
+    }
+  };
+  collect(answer, 1);
+  return plainText([...words].join(' '), TEXT_LIMITS.keywords);
+}
+
+function asWords(name: string): string {
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/[_.-]+/g, ' ')
+    .toLowerCase();
+}
+
+/** The value if it is an array, else an empty array. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Whether a value is an object with named members. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,8 +1,201 @@
-import type { DiscoveryIndex } from '../store/sqlite/discovery-index.ts';
-import type { Concept } from './question.ts';
+import { type DiscoveryIndex, wordsOf } from '../store/sqlite/discovery-index.ts';
+import { ASKED_OF_A_NAME, GENERAL_WORDS, SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
+
+/** One wording of a concept, and its weight. The searcher's own word has weight 1. */
+interface Wording {
+  readonly phrase: string;
+  readonly weight: number;
+  /** The phrase may be the beginning of a word. Tried only while no other wording is found. */
+  readonly prefix: boolean;
+  /** Whether a match shows what the document is about. A general word such as "forecast" does not, nor does the beginning of a complete word. */
+  readonly names: boolean;
+}
+
+/** One concept of a query, in all its wordings. A document scores by its best wording. */
+interface Concept {
+  /**
+   * `subject`: a word of the query. `general`: one that may be asked of any subject.
+   * `name`: what looks like the name of one thing, such as "react" in "version of react". A route may take it as the
+   * value of a parameter.
+   * `shape`: a word whose form has a meaning, and that meaning. `pair`: the meaning of a pair of words.
+   */
+  readonly kind: 'subject' | 'general' | 'name' | 'shape' | 'pair';
+  readonly wordings: readonly Wording[];
+}
+
+/** The most concepts of one query. Each costs index lookups. */
+const MAX_CONCEPTS = 16;
+/** Longer words are ignored. */
+const MAX_WORD = 40;
+const SYNONYM = 0.6;
+const PAIR = 0.9;
+const SHAPE = 0.7;
+const PREFIX = 0.5;
+/** Shorter beginnings match too much. */
+const MIN_PREFIX = 3;
+/** A shorter beginning does not show the subject: `cat` is no category. */
+const MIN_NAMING_PREFIX = 4;
+
+interface Word {
+  readonly word: string;
+  /** The concepts that the word's form implies, such as an address. */
+  readonly means: readonly string[];
+  /** The word that stands for it in pairs. */
+  readonly inPairs: string;
+  /** Whether it is written as names are: with a capital letter, or joined by signs as in left-pad. */
+  readonly looksNamed: boolean;
+}
+
+/** A word, and whether it is part of a name. */
+interface PlacedWord extends Word {
+  readonly isName: boolean;
+}
+
+/** Every word of the table of synonyms. None is a name. */
+const TABLE_WORDS: ReadonlySet<string> = new Set(
+  [...Object.keys(SYNONYMS), ...Object.values(SYNONYMS).flat()].flatMap((phrase) => phrase.split(' ')),
+);
+const ARTICLES: ReadonlySet<string> = new Set(['a', 'an', 'the']);
+/** Words after which a name stands: "version of react", "is lodash vulnerable". */
+const BEFORE_NAMES: ReadonlySet<string> = new Set(
+  'of for about in on at from to by with is are was were does do did has have named called'.split(' '),
+);
+/** "Please check whether …" and the like: the words say that something is asked, not what. */
+const ASKING = new RegExp(
+  [
+    /^\s*(please\s+)?((i|we)\s+(want|need|would like)\s+to\s+)?/,
+    /(check|confirm|determine|figure out|find out|know|learn|look up|make sure|see|tell me|test|verify|work out)\s+/,
+    /(?=(how|if|that|what|when|where|whether|which|who|whose|why)\b)/,
+  ]
+    .map(({ source }) => source)
+    .join(''),
+  'i',
+);
+
+/** Reads a free-text query; it has no syntax. Empty when there is nothing to search for. */
+export function readQuestion(text: string): Concept[] {
+  const words = placeNames(text.replace(ASKING, '').split(/\s+/).flatMap(readWord));
+  const meaningful = words.filter(
+    ({ word, means }) => means.length > 0 || (!STOP_WORDS.has(word) && !/^\d+$/.test(word)),
+  );
+  // A query of stop words alone, such as "who is it", is searched with them.
+  const used = meaningful.length > 0 ? meaningful : words;
+  const pairs = new Set([words, used].flatMap((list) => pairsOf(list.map(({ inPairs }) => inPairs))));
+  // "example.com up" asks for a site, and not for a domain.
+  const isPaired = ({ inPairs }: Word) => [...pairs].some((pair) => pair.split(' ').includes(inPairs));
+  const meant = new Set(used.filter((word) => !isPaired(word)).flatMap(({ means }) => means));
+  return [
+    ...used.map((word, at) => conceptOf(word, at === used.length - 1)),
+    ...askedOfNames(words),
+    ...[...meant].map((phrase) => meaning('shape', [phrase], SHAPE)),
+    ...[...pairs].map((pair) => meaning('pair', entryOf(pair) ?? [], PAIR)),
+  ].slice(0, MAX_CONCEPTS);
+}
+
+/** Reads the text between two spaces: one word whose form has a meaning, or the words between punctuation. */
+function readWord(raw: string): Word[] {
+  const bare = raw.replace(/^e-mail/i, 'email').replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '');
+  const shape = SHAPES.find(({ form }) => form.test(bare));
+  const words = wordsOf(bare).filter((word) => word.length <= MAX_WORD);
+  if (shape) return [{ word: words.join(' '), means: shape.means, inPairs: shape.inPairs, looksNamed: false }];
+  const looksNamed = words.length > 1 || /^\p{Lu}/u.test(bare);
+  return words.map((word) => ({ word, means: [], inPairs: word, looksNamed }));
+}
+
+/** Finds the names: words that no table knows, and that stand where names stand, look like one, or go on with one. */
+function placeNames(words: readonly Word[]): PlacedWord[] {
+  const placed: PlacedWord[] = [];
+  for (const word of words) {
+    const before = placed.filter(({ word }) => word !== 'the').at(-1);
+    const isPlaced = before !== undefined && (before.isName || BEFORE_NAMES.has(before.word) || word.looksNamed);
+    const isName = isPlaced && !isKnownWord(word);
+    // "Marie Curie" is searched as a whole. An entry that knows another Marie does not match.
+    if (isName && word.looksNamed && before.isName && before.looksNamed && before === placed.at(-1)) {
+      placed[placed.length - 1] = { ...before, word: `${before.word} ${word.word}` };
+    } else {
+      placed.push({ ...word, isName });
+    }
+  }
+  return placed;
+}
+
+/** Whether a table has the word, or its form has a meaning. */
+function isKnownWord({ word, means }: Word): boolean {
+  if (means.length > 0 || STOP_WORDS.has(word) || isGeneral(word)) return true;
+  return TABLE_WORDS.has(word) || TABLE_WORDS.has(singular(word));
+}
+
+/** What the query asks of a name. Two words, such as "who was", stand before it. One, such as "history", stands anywhere. */
+function askedOfNames(words: readonly PlacedWord[]): Concept[] {
+  const inOrder = words.filter(({ word }) => !ARTICLES.has(word));
+  if (!inOrder.some(({ isName }) => isName)) return [];
+  const asked = inOrder.flatMap(({ word }, at) => {
+    // A verb may stand between: "how old is Rome".
+    const isBeforeName = inOrder.slice(at + 2, at + 4).some(({ isName }) => isName);
+    const pair = isBeforeName ? ownEntry(ASKED_OF_A_NAME, `${word} ${inOrder[at + 1]?.word}`) : undefined;
+    return [pair, ownEntry(ASKED_OF_A_NAME, word)].filter((phrases) => phrases !== undefined);
+  });
+  return asked.slice(0, 1).map((phrases) => ({ kind: 'subject', wordings: wordingsOf(phrases, PAIR) }));
+}
+
+/** A word with a meaning by its form, such as an address, is an instance. The form names the subject. */
+function kindOf({ word, means, isName }: PlacedWord): Concept['kind'] {
+  if (means.length > 0) return 'shape';
+  if (isName) return 'name';
+  return isGeneral(word) ? 'general' : 'subject';
+}
+
+function isGeneral(phrase: string): boolean {
+  return phrase.split(' ').every((word) => GENERAL_WORDS.has(word) || GENERAL_WORDS.has(singular(word)));
+}
+
+function conceptOf(placed: PlacedWord, isLast: boolean): Concept {
+  const { word } = placed;
+  const kind = kindOf(placed);
+  const synonyms = entryOf(word) ?? entryOf(singular(word)) ?? [];
+  const itself = { phrase: word, weight: 1, prefix: false, names: true };
+  const wordings = [itself, ...wordingsOf(synonyms, SYNONYM)];
+  // The last word may be incomplete. Any other word is completed only when the table has no synonyms for it.
+  const mayGoOn = word.length >= MIN_PREFIX && (isLast || synonyms.length === 0);
+  const mayName = isLast && kind !== 'name' && word.length >= MIN_NAMING_PREFIX;
+  const beginning = { phrase: word, weight: PREFIX, prefix: true, names: mayName };
+  return { kind, wordings: mayGoOn ? [...wordings, beginning] : wordings };
+}
+
+function meaning(kind: Concept['kind'], phrases: readonly string[], weight: number): Concept {
+  return { kind, wordings: wordingsOf(phrases, weight) };
+}
+
+function wordingsOf(phrases: readonly string[], weight: number): Wording[] {
+  return phrases.map((phrase) => ({ phrase, weight, prefix: false, names: !isGeneral(phrase) }));
+}
+
+/** Pairs of neighbouring words that have an entry in the table, such as "smart contract". */
+function pairsOf(words: readonly string[]): string[] {
+  return words.slice(1).flatMap((second, at) => {
+    const spellings = [`${words[at]} ${second}`, `${words[at]} ${singular(second)}`];
+    return spellings.filter((pair) => entryOf(pair)).slice(0, 1);
+  });
+}
+
+function entryOf(key: string): readonly string[] | undefined {
+  return ownEntry(SYNONYMS, key);
+}
+
+/** A table's own entry. `hasOwn`, because a query may hold `constructor`. */
+function ownEntry(table: Readonly<Record<string, readonly string[]>>, key: string): readonly string[] | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
+}
+
+function singular(word: string): string {
+  return word
+    .replace(/ies$/, 'y')
+    .replace(/(s|x|ch|sh)es$/, '$1')
+    .replace(/(?<!s)s$/, '');
+}
 
 /** A matching document, by its position in the indexed list. */
-export interface Ranked {
+interface Ranked {
   readonly id: number;
   /** Rounded, so that nearly equal scores are a tie. */
   readonly score: number;

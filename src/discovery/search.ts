@@ -1,9 +1,9 @@
-import type { Entry, Listing, Source } from './entry.ts';
-import { createFilter } from './filters.ts';
-import { readQuestion } from './question.ts';
-import { type RankedPart, rank } from './ranking.ts';
-import type { SearchParams } from './search-params.ts';
-import type { Snapshot } from './snapshot.ts';
+import { z } from 'zod';
+import { integerParam } from '../catalogue/params.ts';
+import { type Decimal, parseDecimal } from '../lib/units.ts';
+import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '../store/sqlite/discovery-index.ts';
+import { type Entry, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
+import { type RankedPart, rank, readQuestion } from './ranking.ts';
 
 /** A search's answer, in the shape that `GET /v1/market/search` promises. */
 export interface SearchResult {
@@ -21,7 +21,7 @@ export interface SearchResult {
 }
 
 /** The values that hold only at the moment of the search. */
-export interface Moment {
+interface Moment {
   readonly network: string;
   readonly catalogueReadAt: number | null;
   isOnline(entry: Listing['entry']): boolean;
@@ -74,4 +74,140 @@ function pick({ listings, index }: Snapshot, { q, limit, offset, ...filters }: S
   if (q.trim() !== '') return rank(index, readQuestion(q), { limit, offset, passes });
   const all = listings.map((_listing, id) => id).filter(passes);
   return { ranked: all.slice(offset, offset + limit).map((id) => ({ id, score: 0 })), total: all.length };
+}
+
+/** Characters of a query, as Unicode code points. */
+const MAX_QUERY = 200;
+const MAX_DECIMAL = 30;
+
+const text = (max: number, message: string) =>
+  z
+    .string()
+    .trim()
+    .min(1, message)
+    .refine((value) => value.length <= max, message);
+
+/** The parameters of a search. Each is checked strictly. Unknown parameters are ignored. */
+export const searchParams = z.object({
+  q: z
+    .string()
+    .refine((value) => [...value].length <= MAX_QUERY, `at most ${MAX_QUERY} characters`)
+    .default(''),
+  maxPriceUsd: z
+    .string()
+    .refine((value) => value.length <= MAX_DECIMAL && parseDecimal(value) !== null, 'a decimal number such as 0.01')
+    .optional(),
+  limit: integerParam({ min: 1, max: 50, default: 10, description: 'How many entries at most' }),
+  offset: integerParam({ min: 0, max: 100_000, default: 0, description: 'How many to leave out first' }),
+  source: z.enum(SOURCES, `one of ${SOURCES.join(', ')}`).optional(),
+  seller: text(253, 'an address (0x and 40 hex digits) or a host name').optional(),
+  category: text(60, 'a category, at most 60 characters').optional(),
+  network: text(80, 'a network such as eip155:5042').optional(),
+});
+
+/** The parsed parameters of a search. */
+export type SearchParams = z.output<typeof searchParams>;
+
+/** Decimals of a comparable price. More than any price has: amounts have 6. */
+const SCALE = 18;
+
+/** A price in 10^-18 USD, rounded up, so that prices compare exactly. Text that is no price counts as higher than every price. */
+function priceUnits(priceUsd: string): bigint {
+  const price = parseDecimal(priceUsd);
+  return price === null ? 10n ** 60n : scaled(price);
+}
+
+function scaled({ digits, scale }: Decimal): bigint {
+  if (scale <= SCALE) return digits * 10n ** BigInt(SCALE - scale);
+  const divisor = 10n ** BigInt(scale - SCALE);
+  return (digits + divisor - 1n) / divisor;
+}
+
+type Filters = Pick<SearchParams, 'maxPriceUsd' | 'source' | 'seller' | 'category' | 'network'>;
+
+/** Makes the filter of a search. A seller is an address or a host, compared without letter case. */
+function createFilter(filters: Filters): (entry: ListedEntry) => boolean {
+  const { source } = filters;
+  const ceiling = filters.maxPriceUsd === undefined ? null : parseDecimal(filters.maxPriceUsd);
+  const seller = filters.seller?.toLowerCase();
+  const category = filters.category?.toLowerCase();
+  const network = filters.network?.toLowerCase();
+  return (entry) =>
+    (source === undefined || entry.source === source) &&
+    (ceiling === null || isWithin(entry.priceUsd, ceiling)) &&
+    (seller === undefined || entry.payTo.toLowerCase() === seller || entry.host.toLowerCase() === seller) &&
+    (category === undefined || entry.category.toLowerCase() === category) &&
+    (network === undefined || entry.networks.some((name) => name.toLowerCase() === network));
+}
+
+function isWithin(priceUsd: string, ceiling: Decimal): boolean {
+  const price = parseDecimal(priceUsd);
+  if (price === null) return false;
+  return price.digits * 10n ** BigInt(ceiling.scale) <= ceiling.digits * 10n ** BigInt(price.scale);
+}
+
+/** Everything that can be found at one moment. It never changes. */
+export interface Snapshot {
+  /** Ordered by price, then by source. Ties and an empty query have this order. */
+  readonly listings: readonly Listing[];
+  /** Its documents are the listings, by position. */
+  readonly index: DiscoveryIndex;
+  readonly counts: Readonly<Record<Source, number>>;
+}
+
+/** The current listings of each source, in any order. */
+type Gathered = Readonly<Record<Source, readonly Listing[]>>;
+
+/** Orders, merges and indexes the listings of all sources. It yields to the event loop in between. */
+export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
+  const merged = merge(gathered);
+  const priced = merged.map((listing) => ({ listing, price: priceUnits(listing.entry.priceUsd) }));
+  priced.sort((a, b) => (a.price === b.price ? byTie(a.listing, b.listing) : a.price < b.price ? -1 : 1));
+  const listings = priced.map(({ listing }) => listing);
+  const count = (source: Source) => listings.filter(({ entry }) => entry.source === source).length;
+  const index = await buildDiscoveryIndex(listings.map(documentOf));
+  return { listings, index, counts: { own: count('own'), market: count('market'), catalogue: count('catalogue') } };
+}
+
+function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
+  const bySource = SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source);
+  // The last key is text, so that the order is the same in every process.
+  return bySource || (a.url < b.url ? -1 : Number(a.url > b.url)) || (a.method < b.method ? -1 : 1);
+}
+
+/**
+ * Makes one list. A better source replaces the others' entries of the same host and path. One source has each method and address once.
+ * Entries of our own host come only from us, because a third party's list may name routes that we do not offer.
+ */
+function merge(gathered: Gathered): Listing[] {
+  const ownHosts = new Set(gathered.own.map(({ entry }) => entry.host));
+  const taken = new Set<string>();
+  const merged: Listing[] = [];
+  for (const source of SOURCES) {
+    const places = new Set<string>();
+    const seen = new Set<string>();
+    for (const listing of gathered[source]) {
+      const { url, method, host } = listing.entry;
+      const place = placeOf(url);
+      const key = `${method} ${place} ${new URL(url).search}`;
+      if (taken.has(place) || seen.has(key) || (source !== 'own' && ownHosts.has(host))) continue;
+      seen.add(key);
+      places.add(place);
+      merged.push(listing);
+    }
+    for (const place of places) taken.add(place);
+  }
+  return merged;
+}
+
+function documentOf({ entry, keywords }: Listing): IndexedDocument {
+  const { name, label, description, params, url, category } = entry;
+  return {
+    name,
+    label,
+    keywords,
+    description,
+    params: params.map((param) => `${param.name} ${param.description}`).join(' '),
+    place: `${placeOf(url)} ${category}`,
+  };
 }

@@ -1,7 +1,7 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { entrySchema, SOURCES } from '../discovery/entry.ts';
-import { type SearchParams, searchParams } from '../discovery/search-params.ts';
+import { type SearchParams, searchParams } from '../discovery/search.ts';
 import { inputSchema, outputSchema } from './listing.ts';
 import { answered, readArguments } from './results.ts';
 import type { Tool } from './tool.ts';

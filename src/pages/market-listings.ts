@@ -1,5 +1,5 @@
-import type { Market } from '../discovery/market/market.ts';
-import { describeListing, type ListingAnswer } from '../discovery/market/market-answer.ts';
+import type { Market } from '../discovery/market.ts';
+import { describeListing, type ListingAnswer } from '../discovery/market-listing.ts';
 import { showLink, showMeasure, showNumber, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 

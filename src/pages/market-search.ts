@@ -1,8 +1,7 @@
 import { parseParams } from '../catalogue/params.ts';
 import { referenceLink } from '../catalogue/paths.ts';
 import { type Entry, SOURCES } from '../discovery/entry.ts';
-import type { SearchPage } from '../discovery/search.ts';
-import { type SearchParams, searchParams } from '../discovery/search-params.ts';
+import { type SearchPage, type SearchParams, searchParams } from '../discovery/search.ts';
 import { BadParameter, type ParameterError } from '../errors.ts';
 import { renderCode } from './code-block.ts';
 import type { ExampleTerms } from './examples.ts';

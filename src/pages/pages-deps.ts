@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Discovery } from '../discovery/discovery.ts';
-import type { Market } from '../discovery/market/market.ts';
+import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';

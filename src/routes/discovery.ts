@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
-import { type SearchParams, searchParams } from '../discovery/search-params.ts';
+import { type SearchParams, searchParams } from '../discovery/search.ts';
 
 /** Mounts the search. It is free. It checks its own parameters strictly and, like every free route, ignores unknown ones. */
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
-import { createCatalogue, NO_CATALOGUE } from '../discovery/catalogue.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
-import { createMarket } from '../discovery/market/market.ts';
-import { createCaller } from '../discovery/market/market-probe.ts';
-import { createMarketSchedule } from '../discovery/market/market-schedule.ts';
+import { createCatalogue, NO_CATALOGUE } from '../discovery/foreign-catalogue.ts';
+import { createMarket } from '../discovery/market.ts';
+import { createCaller } from '../discovery/market-probe.ts';
+import { createMarketSchedule } from '../discovery/market-schedule.ts';
 import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { describeParams } from '../http/openapi/param-docs.ts';

@@ -493,7 +493,7 @@ describe('hourly calls', () => {
 
 test('a copy in another process shows within seconds what this one wrote', async () => {
   await start({ answers: { '/x': challenge() } });
-  const { createMarket } = await import('../../src/discovery/market/market.ts');
+  const { createMarket } = await import('../../src/discovery/market.ts');
   const limits = { probeIntervalMs: HOUR_MS, submitsPerHour: 0, maxListings: 9, maxPerHost: 9 };
   const { store, caller, clock } = open;
   const other = createMarket({ store, caller, network: NETWORK, limits, clock, log: { info() {}, error() {} } });

@@ -1,11 +1,10 @@
 import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { NO_CATALOGUE } from '../../src/discovery/catalogue.ts';
-import { createDiscovery } from '../../src/discovery/discovery.ts';
+import { createDiscovery, NO_LISTINGS } from '../../src/discovery/discovery.ts';
 import { entrySchema } from '../../src/discovery/entry.ts';
-import { NO_LISTINGS } from '../../src/discovery/market/market-port.ts';
-import { searchParams } from '../../src/discovery/search-params.ts';
+import { NO_CATALOGUE } from '../../src/discovery/foreign-catalogue.ts';
+import { searchParams } from '../../src/discovery/search.ts';
 import { installErrorHandlers } from '../../src/http/errors.ts';
 import { guardRequests } from '../../src/http/guard-requests.ts';
 import { createMethodRefusals } from '../../src/http/methods.ts';

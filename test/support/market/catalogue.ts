@@ -1,4 +1,4 @@
-import { createCatalogue } from '../../../src/discovery/catalogue.ts';
+import { createCatalogue } from '../../../src/discovery/foreign-catalogue.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import type { CatalogueCopy, CatalogueStore } from '../../../src/store/ports/catalogue.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';

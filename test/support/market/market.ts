@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createMarket, type MarketLimits } from '../../../src/discovery/market/market.ts';
-import { createCaller } from '../../../src/discovery/market/market-probe.ts';
-import { createMarketSchedule } from '../../../src/discovery/market/market-schedule.ts';
+import { createMarket, type MarketLimits } from '../../../src/discovery/market.ts';
+import { createCaller } from '../../../src/discovery/market-probe.ts';
+import { createMarketSchedule } from '../../../src/discovery/market-schedule.ts';
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';
 import { createManualClock } from '../manual-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readAccepts } from '../../../src/discovery/accepts.ts';
+import { readAccepts } from '../../../src/discovery/challenge.ts';
 import { CHAIN, gateway, PAY_TO, plain } from '../../support/market/catalogue.ts';
 
 const OTHER = 'eip155:8453';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readCatalogueItem } from '../../../src/discovery/catalogue-item.ts';
 import { entrySchema } from '../../../src/discovery/entry.ts';
+import { readCatalogueItem } from '../../../src/discovery/foreign-catalogue.ts';
 import { CHAIN, gateway, item, PAY_TO, plain } from '../../support/market/catalogue.ts';
 
 const read = (one: unknown) => readCatalogueItem(one, CHAIN);

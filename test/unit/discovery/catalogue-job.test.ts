@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { NO_CATALOGUE } from '../../../src/discovery/catalogue.ts';
-import { createCatalogueJob } from '../../../src/discovery/catalogue-job.ts';
+import { createCatalogueJob } from '../../../src/discovery/discovery.ts';
+import { NO_CATALOGUE } from '../../../src/discovery/foreign-catalogue.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const START = 1_800_000_000_000;

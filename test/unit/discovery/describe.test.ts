@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { describeChallenge } from '../../../src/discovery/describe-challenge.ts';
-import { describeOpenApi } from '../../../src/discovery/describe-openapi.ts';
-import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
-import { isComplete, joinDescriptions, NO_DESCRIPTION } from '../../../src/discovery/read-description.ts';
-import type { Challenge } from '../../../src/discovery/read-offer.ts';
+import type { Challenge } from '../../../src/discovery/challenge.ts';
+import {
+  describeChallenge,
+  describeOpenApi,
+  describeWellKnown,
+  isComplete,
+  joinDescriptions,
+  NO_DESCRIPTION,
+} from '../../../src/discovery/description.ts';
 import { acceptV1 } from '../../support/market/market.ts';
 
 const URL_HERE = new URL('https://a.example/v1/weather/%7Bcity%7D');

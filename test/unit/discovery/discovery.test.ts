@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { NO_CATALOGUE } from '../../../src/discovery/catalogue.ts';
 import { createDiscovery, type Discovery } from '../../../src/discovery/discovery.ts';
 import type { Listing } from '../../../src/discovery/entry.ts';
-import { searchParams } from '../../../src/discovery/search-params.ts';
+import { NO_CATALOGUE } from '../../../src/discovery/foreign-catalogue.ts';
+import { searchParams } from '../../../src/discovery/search.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { listing, NETWORK, ownListings } from './world.ts';
 

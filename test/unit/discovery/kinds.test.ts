@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { search } from '../../../src/discovery/search.ts';
-import { searchParams } from '../../../src/discovery/search-params.ts';
-import { type Snapshot, takeSnapshot } from '../../../src/discovery/snapshot.ts';
+import { type Snapshot, search, searchParams, takeSnapshot } from '../../../src/discovery/search.ts';
 import { KINDS, type KindQuestion, NOT_SOLD } from './kinds.ts';
 import { listing, NETWORK, ORIGIN, ownListings } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { placeOf, readListedUrl } from '../../../src/discovery/listed-url.ts';
+import { placeOf, readListedUrl } from '../../../src/discovery/entry.ts';
 
 describe('a listed address', () => {
   test('is kept as it was written, with placeholders', () => {

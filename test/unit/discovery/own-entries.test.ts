@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { entrySchema } from '../../../src/discovery/entry.ts';
-import { OWN_TAGS } from '../../../src/discovery/own-tags.ts';
+import { OWN_TAGS } from '../../../src/discovery/own-entries.ts';
 import { NETWORK, ORIGIN, ownListings, SELLER } from './world.ts';
 
 const listings = ownListings();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readQuestion } from '../../../src/discovery/question.ts';
+import { readQuestion } from '../../../src/discovery/ranking.ts';
 import { STOP_WORDS, SYNONYMS } from '../../../src/discovery/synonyms.ts';
 
 /** The concepts of a query, by their first wording. */

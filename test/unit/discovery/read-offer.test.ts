@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Challenge, readChallenge, readOffer } from '../../../src/discovery/read-offer.ts';
+import { type Challenge, readChallenge, readOffer } from '../../../src/discovery/challenge.ts';
 import { accept, acceptV1, base64, GATEWAY_EXTRA, NETWORK, PAY_TO, USDC } from '../../support/market/market.ts';
 
 const PAYABLE = { network: NETWORK, usdc: USDC };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { searchParams } from '../../../src/discovery/search-params.ts';
+import { searchParams } from '../../../src/discovery/search.ts';
 
 describe('the parameters of a search', () => {
   test('all have defaults', () => {

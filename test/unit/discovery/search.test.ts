@@ -1,8 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { entrySchema, type Listing, type Source } from '../../../src/discovery/entry.ts';
-import { search } from '../../../src/discovery/search.ts';
-import { searchParams } from '../../../src/discovery/search-params.ts';
-import { type Snapshot, takeSnapshot } from '../../../src/discovery/snapshot.ts';
+import { type Snapshot, search, searchParams, takeSnapshot } from '../../../src/discovery/search.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 import { background, listing, NETWORK, ORIGIN, ownListings } from './world.ts';
 

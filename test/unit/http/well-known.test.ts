@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
-import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
+import { describeWellKnown } from '../../../src/discovery/description.ts';
 import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
 import { plainText } from '../../../src/lib/untrusted.ts';

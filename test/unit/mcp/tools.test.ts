@@ -1,8 +1,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import type { SearchResult } from '../../../src/discovery/search.ts';
-import type { SearchParams } from '../../../src/discovery/search-params.ts';
+import type { SearchParams, SearchResult } from '../../../src/discovery/search.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { instructionsFor } from '../../../src/mcp/listing.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { marketDomain } from '../../../../src/discovery/market/market-domain.ts';
+import { marketDomain } from '../../../../src/discovery/market-listing.ts';
 
 test.each([
   ['https://api.seller.example/x', 'seller.example'],

@@ -1,17 +1,23 @@
-import { BadParameter, Unavailable } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
-import { createHostLimit, createLimiter, LimiterFull } from '../../upstream/client/limiter.ts';
-import { requirePublicUrl } from '../../upstream/guard/guard.ts';
-import { placeOf, readListedUrl } from '../listed-url.ts';
-import { completeDescription } from '../read-origin.ts';
-import { createMarketCopy, type KnownListing, type MarketCopy, readStored } from './market-copy.ts';
-import { marketDomain } from './market-domain.ts';
-import { listingOf, relist } from './market-entry.ts';
+import { BadParameter, TooMany, Unavailable } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/windows.ts';
+import type { MarketStore, StoredListing } from '../store/ports/market.ts';
+import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';
+import { requirePublicUrl } from '../upstream/guard/guard.ts';
+import { HOST_FULL, MARKET_FULL } from './challenge.ts';
+import { type Description, describeOpenApi, describeWellKnown, isComplete, joinDescriptions } from './description.ts';
+import { type Entry, placeOf, readListedUrl } from './entry.ts';
+import {
+  afterAnswer,
+  createMarketCopy,
+  type KnownListing,
+  listingOf,
+  type MarketCopy,
+  marketDomain,
+  readStored,
+  relist,
+} from './market-listing.ts';
 import type { Caller } from './market-probe.ts';
-import { HOST_FULL, MARKET_FULL } from './market-refusals.ts';
-import { afterAnswer } from './next-probe.ts';
-import { createSubmitLimit } from './submit-limits.ts';
 
 /** The limits of the market; see the configuration. */
 export interface MarketLimits {
@@ -167,4 +173,47 @@ function addressOf(text: string): string {
   const message =
     'a URL of at most 1000 characters with a host name, and nothing in it that must be escaped but {placeholders}';
   throw new BadParameter([{ path: 'url', message }]);
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Counts a client's submissions per hour; the hour begins with the client's first one. Throws TooMany above the limit, or above four times the limit
+ * for an IPv6 /48.
+ * The limit exists because each submission makes us call another operator's server several times. 0 is off.
+ */
+function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
+  const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');
+  return (client) => {
+    if (perHour === 0) return;
+    const { of, limit, left, resetSeconds } = countClient(perHour, windows, client);
+    if (left >= 0) return;
+    const whose = of === 'site' ? 'One /48 network' : 'One client';
+    throw new TooMany('submit_limited', `${whose} may submit ${limit} addresses an hour.`, resetSeconds);
+  };
+}
+
+/** Large services describe hundreds of routes in one file. */
+const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
+const MAX_WELL_KNOWN_BYTES = 512 * 1024;
+
+/** The options of a request for a document. */
+type Asking = Parameters<Caller['readJson']>[2];
+
+/**
+ * Completes a 402's description from the documents of its origin. Each is read only while something is missing.
+ * The order is the OpenAPI document, then /.well-known/x402. A missing or unusable document counts as one that says nothing.
+ */
+async function completeDescription(
+  challenged: Description,
+  { url, method }: { url: URL; method: Entry['method'] },
+  caller: Pick<Caller, 'readJson'>,
+  asking: Asking,
+): Promise<Description> {
+  // No description has a name before this read, because the protocol has none for a route.
+  const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
+  const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
+  if (isComplete(described)) return described;
+  const wellKnown = await caller.readJson(new URL('/.well-known/x402', url), MAX_WELL_KNOWN_BYTES, asking);
+  return joinDescriptions(described, describeWellKnown(wellKnown, url, method));
 }

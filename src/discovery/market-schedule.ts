@@ -1,11 +1,8 @@
-import { AppError } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
-import { readStored } from './market-copy.ts';
-import { marketDomain } from './market-domain.ts';
-import { relist } from './market-entry.ts';
+import { AppError } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { MarketStore, StoredListing } from '../store/ports/market.ts';
+import { afterAnswer, afterFailure, marketDomain, readStored, relist } from './market-listing.ts';
 import type { Caller, Seen } from './market-probe.ts';
-import { afterAnswer, afterFailure } from './next-probe.ts';
 
 /** The period over which uptime and latency are computed. */
 const KEEP_MS = 7 * 86_400_000;
@@ -31,7 +28,7 @@ interface ScheduleOptions {
 }
 
 /** The hourly calls to all listings: one loop per process. Several processes share the work through the store. */
-export interface MarketSchedule {
+interface MarketSchedule {
   /** Calls every due listing and returns afterwards. Rejects only when the store does. */
   runDue(signal: AbortSignal): Promise<void>;
   /** Returns at once. */

@@ -1,17 +1,14 @@
-import { NotFound } from '../../errors.ts';
+import { NotFound } from '../errors.ts';
 import {
   askThirdParty,
   MAX_REDIRECTS,
   type ThirdPartyAnswer,
   type ThirdPartyOptions,
-} from '../../upstream/guard/follow.ts';
-import { hostOf } from '../../upstream/guard/guard.ts';
-import type { Payable, Terms } from '../accepts.ts';
-import { describeChallenge } from '../describe-challenge.ts';
-import type { Entry } from '../entry.ts';
-import type { Description } from '../read-description.ts';
-import { readChallenge, readOffer } from '../read-offer.ts';
-import { namedFailure, refusal } from './market-refusals.ts';
+} from '../upstream/guard/follow.ts';
+import { hostOf } from '../upstream/guard/guard.ts';
+import { namedFailure, type Payable, readChallenge, readOffer, refusal, type Terms } from './challenge.ts';
+import { type Description, describeChallenge } from './description.ts';
+import type { Entry } from './entry.ts';
 
 /** A seller's answer to an unpaid call. */
 export interface Seen {
