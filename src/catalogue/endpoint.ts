@@ -1,6 +1,5 @@
 import type { z } from 'zod';
 import type { Unavailable } from '../errors.ts';
-import { type Price, priceFromUsd } from './price.ts';
 
 type Json = Record<string, unknown>;
 
@@ -76,4 +75,87 @@ export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
     // The gate and the free routes pass only what `params` itself has parsed.
     run: (params: unknown, sources: S, signal: AbortSignal) => run(params as z.output<P>, sources, signal),
   });
+}
+
+/** USDC's ERC-20 interface has 6 decimals (https://eips.ethereum.org/EIPS/eip-20 `decimals`). The service reads `decimals` again at start. */
+const USDC_DECIMALS = 6;
+
+/** An exact price, in USD and in USDC base units. */
+export interface Price {
+  /** Decimal string in USD, as published. */
+  readonly usd: string;
+  /** The same price in USDC base units (6 decimals): 0.001 USD is 1000n. */
+  readonly units: bigint;
+}
+
+/** Converts a decimal USD string into a Price without floating point. Throws when the value is not exactly representable. */
+export function priceFromUsd(usd: string): Price {
+  const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(usd);
+  if (!match) throw new Error(`not a USD price with at most ${USDC_DECIMALS} decimals: ${usd}`);
+  const units = BigInt(`${match[1]}${(match[2] ?? '').padEnd(USDC_DECIMALS, '0')}`);
+  if (units === 0n) throw new Error('a price must be more than 0');
+  return Object.freeze({ usd, units });
+}
+
+/**
+ * What an entry is asked for by mistake, by its path: it completes "Not for …". Models choose tools by such words. A free entry and its priced twin have
+ * the same.
+ */
+const NOT_FOR: Readonly<Record<string, string>> = {
+  '/network': 'single blocks, or for an address’s balance',
+  '/fees': 'gas prices of Ethereum or of other chains',
+  '/fees/estimate': 'bridge, exchange or card fees, or for sending anything',
+  '/fees/forecast': 'gas prices of Ethereum or of other chains',
+  '/activity': 'the transactions of one address',
+  '/deploys': 'contract source code or audits',
+  '/deploys/history': 'contract source code or audits',
+  '/rpc': 'sending JSON-RPC requests',
+  '/rpc/health': 'sending JSON-RPC requests',
+  '/fx': 'central-bank rates, or for trading',
+  '/fx/execution': 'central-bank rates, or for trading',
+  '/token': 'other tokens than the project’s own',
+  '/selftest': 'sales figures',
+  '/health': 'the health of other services',
+  '/market/prices': 'listed shares, coins of other chains, or trading',
+  '/chain/wallet': 'tokens that are not watched, NFTs or a list of an address’s transactions',
+  '/chain/token': 'prices of tokens that are not watched, lists of holders, or NFTs',
+  '/chain/tx': 'finding transactions: it needs the hash',
+  '/chain/usyc': 'buying or redeeming USYC, or for other funds',
+  '/web/extract': 'pages behind a login, pages that scripts draw, PDFs of scanned pages, or searching the web',
+  '/web/check': 'a page’s text, or for watching an address over time',
+  '/packages/npm': 'old versions, advisories against them, or source code',
+  '/packages/pypi': 'old versions or source code',
+  '/packages/vulns': 'scanning code or lock files, or for whole dependency trees',
+  '/domains/dns': 'owners of a domain, or for records as other resolvers see them',
+  '/domains/whois': 'DNS records, or for a person’s name or e-mail address',
+  '/currency/rates': 'rates within a day, cryptocurrencies, or prices that a bank or card gives',
+  '/currency/convert': 'moving money, cryptocurrencies, or prices that a bank or card gives',
+  '/wiki/search': 'the web at large, or for news',
+  '/wiki/summary': 'finding an article: it needs the title',
+  '/wiki/article': 'finding an article: it needs the title',
+  '/selftest/fail': 'data of any kind: it shows that a failure costs nothing',
+};
+
+/** What the entry is not for, in words that complete "Not for …". Null for an entry that has none. */
+export function notFor({ path }: Pick<Endpoint<never>, 'path'>): string | null {
+  return NOT_FOR[path] ?? null;
+}
+
+/** The first path segments of entries whose answers are of the configured chain. */
+const CHAIN_TOPICS: ReadonlySet<string> = new Set([
+  'activity',
+  'chain',
+  'deploys',
+  'fees',
+  'fx',
+  'health',
+  'market',
+  'network',
+  'rpc',
+  'token',
+]);
+
+/** Whether an entry's answer is of the configured chain, and of no other. Its texts name that chain. */
+export function readsChain({ path }: Pick<Endpoint<never>, 'path'>): boolean {
+  return CHAIN_TOPICS.has(path.split('/')[1] ?? '');
 }

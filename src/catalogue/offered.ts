@@ -1,8 +1,7 @@
 import { editDistance } from '../lib/edit-distance.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, type Price, priceFromUsd } from './endpoint.ts';
 import { PREFIX } from './paths.ts';
-import { type Price, priceFromUsd } from './price.ts';
 
 // How the operator's PRICES and ROUTES_OFF change the catalogue. Every surface gets the result, so none can differ:
 // 1. each entry is read and checked against the declared routes;
@@ -13,7 +12,7 @@ import { type Price, priceFromUsd } from './price.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 /** The changes as the operator gave them. */
-export interface Changes {
+interface Changes {
   /** Each as `chain/wallet=0.004`. */
   readonly prices: readonly string[];
   /** Each as `chain/wallet`. */
@@ -106,7 +105,7 @@ function withPrice<S>(endpoint: Endpoint<S>, price: Price | undefined): Endpoint
   return price ? Object.freeze({ ...endpoint, price }) : endpoint;
 }
 
-/** The priced detail that a free answer names, as `endpoints/paid-detail.ts` makes it. */
+/** The priced detail that a free answer names, as `endpoints/fields.ts` makes it. */
 type Detail = Readonly<Record<string, unknown>> & { readonly path: string };
 
 function withDetail<S>(

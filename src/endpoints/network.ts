@@ -3,9 +3,18 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { asOfBlock, atField, chainSource, hashField } from './chain-fields.ts';
-import { provenance } from './freshness.ts';
-import { liveOrCollected } from './live-or-collected.ts';
+import { DAY_SECONDS } from './fees/fields.ts';
+import { asOfBlock, atField, chainSource, hashField } from './fields.ts';
+import {
+  type Collected,
+  collectedUntil,
+  EXAMPLE_PROVENANCE,
+  freshness,
+  KEEP_MS,
+  liveOrCollected,
+  provenance,
+  untilWritten,
+} from './freshness.ts';
 import type { Sources } from './sources.ts';
 
 /** Header times are whole seconds, and two half-second blocks share one. So the mean needs many blocks: over 200 it errs by at most 0.005 s. */
@@ -15,7 +24,7 @@ const SAMPLE_BLOCKS = 20;
 
 const nothingYet = 'null before the first block is collected';
 
-const result = z.strictObject({
+const networkResult = z.strictObject({
   name: z.string().meta({ description: 'The chain’s name for people' }),
   playMoney: z
     .boolean()
@@ -84,7 +93,7 @@ export const network = defineEndpoint({
   summary:
     'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
   params: z.object({}),
-  result,
+  result: networkResult,
   // One live read serves all callers: at most one request to the chain every five seconds.
   cacheMs: 5000,
   example: {
@@ -189,4 +198,158 @@ function meanBlockTime(first: Header, head: Header): number | null {
 /** Rounds to three decimals, because whole-second header times do not give more. */
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
+}
+
+const count = (description: string) => z.int().nonnegative().meta({ description });
+
+const activityResult = z.strictObject({
+  hours: z
+    .array(
+      z.strictObject({
+        at: atField('Beginning of the hour'),
+        blocks: count('Blocks whose transactions were counted'),
+        transactions: count('Transactions in them'),
+        operations: z
+          .strictObject({
+            deploy: count('Without a recipient'),
+            nativeTransfer: count('Without input'),
+            tokenTransfer: count('Calls of a transfer of ERC-20 or EIP-3009'),
+            contractCall: count('All others'),
+          })
+          .meta({ description: 'The transactions by what they do, as their own fields show it' }),
+        complete: z.boolean().meta({ description: 'true: the hour is over and every block of it was counted' }),
+      }),
+    )
+    .meta({
+      description:
+        'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are left out',
+    }),
+  freshness,
+  source: sourceSchema,
+});
+
+/** What happened on the chain, hour by hour. */
+export const activity = defineEndpoint({
+  path: '/activity',
+  access: 'free',
+  label: 'Activity',
+  summary: 'Blocks, transactions and operations by type for each of the last 24 hours.',
+  params: z.object({}),
+  result: activityResult,
+  cacheMs: KEEP_MS,
+  version: untilWritten,
+  example: {
+    params: {},
+    result: {
+      hours: [
+        {
+          at: 1795194000,
+          blocks: 7186,
+          transactions: 51_240,
+          operations: { deploy: 214, nativeTransfer: 9120, tokenTransfer: 17_406, contractCall: 24_500 },
+          complete: true,
+        },
+      ],
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Collected) {
+    const until = collectedUntil(sources);
+    const hours = sources.reads.hours(until - DAY_SECONDS + 3600, until + 1);
+    return {
+      hours: hours
+        .filter(({ counted }) => counted > 0)
+        .map((hour) => ({
+          at: hour.at,
+          blocks: hour.counted,
+          transactions: hour.transactions,
+          operations: {
+            deploy: hour.deploys,
+            nativeTransfer: hour.nativeTransfers,
+            tokenTransfer: hour.tokenTransfers,
+            contractCall: hour.contractCalls,
+          },
+          complete: hour.complete,
+        })),
+      ...provenance(sources),
+    };
+  },
+});
+
+const seconds = (description: string) => z.int().nonnegative().nullable().meta({ description });
+
+const healthResult = z.strictObject({
+  status: z.enum(['ok', 'stalled', 'lagging']).meta({
+    description:
+      'stalled: no head is known, or it has not moved for longer than the threshold; lagging: nothing is collected yet, or the collector is further behind the head than a threshold; ok: neither. Answered with 503 unless ok',
+  }),
+  thresholds: z.strictObject({
+    stalledSeconds: z.int().positive(),
+    lagBlocks: z.int().nonnegative(),
+    lagSeconds: z.int().nonnegative(),
+  }),
+  readings: z.strictObject({
+    headMovedSecondsAgo: seconds('Since a provider showed a higher block than before; null before the first'),
+    headCheckedSecondsAgo: seconds('Since a provider last answered; null before the first in this run'),
+    lagBlocks: z.int().nullable().meta({ description: 'As in freshness' }),
+    lagSeconds: z.int().nullable().meta({ description: 'As in freshness' }),
+    windowCollectedShare: z.number().meta({
+      description: 'Share of the window of past blocks that is collected, 0 to 1; does not count towards the status',
+    }),
+    windowCollected: z.number().meta({ description: 'The same, under its old name' }),
+  }),
+  freshness,
+  source: sourceSchema,
+});
+
+/** Whether the collected data are current. */
+export const health = defineEndpoint({
+  path: '/health',
+  access: 'free',
+  label: 'Health',
+  summary: 'Service health; 503 with the same body when the collector is stalled or lagging behind the chain head.',
+  params: z.object({}),
+  result: healthResult,
+  reportsFault: ({ status }) => status !== 'ok',
+  example: {
+    params: {},
+    result: {
+      status: 'ok',
+      thresholds: { stalledSeconds: 30, lagBlocks: 60, lagSeconds: 30 },
+      readings: {
+        ...{ headMovedSecondsAgo: 0, headCheckedSecondsAgo: 0, lagBlocks: 0, lagSeconds: 0 },
+        ...{ windowCollectedShare: 1, windowCollected: 1 },
+      },
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Pick<Collected, 'chain' | 'clock' | 'collector' | 'collected'>) {
+    const { clock, collector, collected } = sources;
+    const { headAdvancedMs, headCheckedMs, head, backfill } = collector.status();
+    const current = provenance(sources);
+    const { lagBlocks, lagSeconds } = current.freshness;
+    const since = (ms: number | null) => (ms === null ? null : Math.max(Math.floor((clock.nowMs() - ms) / 1000), 0));
+    const windowCollected = Math.round(backfill.share * 1e4) / 1e4;
+    const readings = {
+      headMovedSecondsAgo: since(headAdvancedMs),
+      headCheckedSecondsAgo: since(headCheckedMs),
+      lagBlocks,
+      lagSeconds,
+      windowCollectedShare: windowCollected,
+      windowCollected,
+    };
+    const status = statusOf(head !== null, readings, collected.health);
+    return { status, thresholds: { ...collected.health }, readings, ...current };
+  },
+});
+
+/** Checks in this order: stalled, lagging, ok. Stalled comes first, because the lag means nothing while no provider reports the head. */
+function statusOf(
+  hasHead: boolean,
+  { headMovedSecondsAgo, lagBlocks, lagSeconds }: z.output<typeof healthResult>['readings'],
+  limits: z.output<typeof healthResult>['thresholds'],
+): z.output<typeof healthResult>['status'] {
+  if (!hasHead || headMovedSecondsAgo === null || headMovedSecondsAgo > limits.stalledSeconds) return 'stalled';
+  if (lagBlocks === null || lagSeconds === null) return 'lagging';
+  return lagBlocks > limits.lagBlocks || lagSeconds > limits.lagSeconds ? 'lagging' : 'ok';
 }

@@ -1,18 +1,194 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
+import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { atField } from './chain-fields.ts';
-import { type Collected, EXAMPLE_PROVENANCE, freshness, KEEP_MS, provenance, untilWritten } from './freshness.ts';
-import { detailField, paidDetail } from './paid-detail.ts';
-import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
-import { rpcHealth } from './rpc-health.ts';
+import { atField, detailField, paidDetail, percentOf, percentOfAllField } from './fields.ts';
+import {
+  type Collected,
+  EXAMPLE_PROVENANCE,
+  freshness,
+  KEEP_MS,
+  nothingYet,
+  provenance,
+  untilWritten,
+} from './freshness.ts';
+
+/** The time span of latencies, lags and error shares, in seconds. */
+const PROBE_WINDOW_SECONDS = 900;
+
+const endpointName = {
+  name: z.string().meta({ description: 'Its host' }),
+  url: z.string().meta({ description: 'Scheme and host only' }),
+};
+
+/** Blocks behind the best head of the same probe round; null when the endpoint reported no head. */
+function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
+  return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const count = z.int().nonnegative();
+
+const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
+
+const error = z.enum(PROBE_ERRORS);
+
+function availability(span: string) {
+  return z
+    .strictObject({
+      availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
+      probes: count.meta({ description: 'How many were made, which is fewer when the service did not run' }),
+    })
+    .meta({ description: `Over the last ${span}; null without any probe` });
+}
+
+const rpcHealthResult = z.strictObject({
+  windowSeconds: count.meta({ description: 'Over which time the figures are taken' }),
+  endpoints: z.array(
+    z.strictObject({
+      ...endpointName,
+      latencyMs: z
+        .strictObject({ p50: z.number().nullable(), p95: z.number().nullable() })
+        .meta({ description: 'Nearest-rank percentiles of the answered probes; null without any' }),
+      headLagBlocks: z
+        .strictObject({ avg: z.number().nullable(), max: z.int().nullable() })
+        .meta({ description: 'Behind the best head of the same round; null without any' }),
+      errorShare: z.number().nullable().meta({ description: 'Failed probes by all, 0 to 1; null without any' }),
+      errorRate: z.number().nullable().meta({ description: 'The same, under its old name' }),
+      errors: z.strictObject({ timeout: count, rateLimited: count, rpcError: count, transport: count }).meta({
+        description: 'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
+      }),
+      probes: count,
+      state: z.enum(STATES).meta({
+        description:
+          'By the last probe. up: answered; lagging: answered, but its head is further behind than `laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
+      }),
+      checkedAt: atField('Time of that probe').nullable(),
+      lastError: z
+        .strictObject({ error, at: atField('Time of that probe') })
+        .nullable()
+        .meta({ description: 'The last failed probe of 24 hours; null: none' }),
+      lastHour: availability('hour'),
+      last24Hours: availability('24 hours'),
+    }),
+  ),
+  laggingAfterBlocks: count.meta({
+    description: 'An endpoint is lagging when its head is more blocks than this behind the best one',
+  }),
+  freshness,
+  source: sourceSchema,
+});
+
+/** The results of the RPC endpoints over the last minutes, hour and day. */
+export const rpcHealth = defineEndpoint({
+  path: '/rpc/health',
+  access: 'paid',
+  priceUsd: '0.0005',
+  label: 'RPC health',
+  summary:
+    'Current state of each RPC provider, latency, head lag and error rates over the last 15 minutes, last error, and availability over 1 and 24 hours.',
+  freeSummary: '/v1/rpc',
+  params: z.object({}),
+  result: rpcHealthResult,
+  example: {
+    params: {},
+    result: {
+      windowSeconds: PROBE_WINDOW_SECONDS,
+      endpoints: [
+        {
+          name: 'rpc.mainnet.arc.io',
+          url: 'https://rpc.mainnet.arc.io',
+          latencyMs: { p50: 41.2, p95: 96.8 },
+          headLagBlocks: { avg: 0.11, max: 2 },
+          errorShare: 0.0167,
+          errorRate: 0.0167,
+          errors: { timeout: 0, rateLimited: 3, rpcError: 0, transport: 0 },
+          probes: 180,
+          state: 'up',
+          checkedAt: 1795199398,
+          lastError: { error: 'rateLimited', at: 1795198701 },
+          lastHour: { availablePercent: '99.5833', probes: 720 },
+          last24Hours: { availablePercent: '99.9769', probes: 17280 },
+        },
+      ],
+      laggingAfterBlocks: 60,
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Collected) {
+    const { reads, clock, collected } = sources;
+    const nowMs = clock.nowMs();
+    const since = nowMs - PROBE_WINDOW_SECONDS * 1000;
+    const probed = collected.endpoints.map(({ name, url }) => ({ name, url, probes: reads.probes(name, since) }));
+    if (probed.every(({ probes }) => probes.length === 0)) throw nothingYet();
+    const { lagBlocks } = collected.health;
+    return {
+      windowSeconds: PROBE_WINDOW_SECONDS,
+      endpoints: probed.map(({ name, url, probes }) => {
+        const day = reads.probeTally(name, nowMs - DAY_MS, nowMs);
+        return {
+          name,
+          url,
+          ...summarise(probes),
+          ...currently(probes.at(-1), lagBlocks),
+          lastError: day.lastFailure && {
+            error: day.lastFailure.error,
+            at: Math.floor(day.lastFailure.atMs / 1000),
+          },
+          lastHour: availabilityOf(reads.probeTally(name, nowMs - HOUR_MS, nowMs)),
+          last24Hours: availabilityOf(day),
+        };
+      }),
+      laggingAfterBlocks: lagBlocks,
+      ...provenance(sources),
+    };
+  },
+});
+
+/** The state by an endpoint's last probe. */
+function currently(last: StoredProbe | undefined, lagBlocks: number) {
+  if (!last) return { state: 'unknown' as const, checkedAt: null };
+  const state = !last.ok ? 'down' : (headLagOf(last) ?? 0) > lagBlocks ? 'lagging' : 'up';
+  return { state, checkedAt: Math.floor(last.atMs / 1000) } as const;
+}
+
+function availabilityOf({ probes, answered }: ProbeTally) {
+  return { availablePercent: probes === 0 ? null : percentOf(BigInt(answered), BigInt(probes)), probes };
+}
+
+function summarise(probes: readonly StoredProbe[]) {
+  const latencies = probes.flatMap(({ latencyMs }) => latencyMs ?? []);
+  const lags = probes.flatMap((probe) => headLagOf(probe) ?? []);
+  const errors: Record<ProbeError, number> = { timeout: 0, rateLimited: 0, rpcError: 0, transport: 0 };
+  for (const { error } of probes) if (error !== null) errors[error] += 1;
+  const failed = probes.filter(({ ok }) => !ok).length;
+  const errorShare = probes.length === 0 ? null : rounded(failed / probes.length);
+  return {
+    latencyMs: { p50: percentileOf(latencies, 50), p95: percentileOf(latencies, 95) },
+    headLagBlocks: {
+      avg: lags.length === 0 ? null : rounded(lags.reduce((sum, lag) => sum + lag, 0) / lags.length),
+      max: lags.length === 0 ? null : Math.max(...lags),
+    },
+    errorShare,
+    errorRate: errorShare,
+    errors,
+    probes: probes.length,
+  };
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
+}
 
 const DETAIL = paidDetail(
   rpcHealth,
   'percentiles of latency, head lag and errors by kind over 15 minutes, the last error, and availability over 1 and 24 hours',
 );
 
-const result = z.strictObject({
+const rpcResult = z.strictObject({
   endpoints: z
     .array(
       z.strictObject({
@@ -39,7 +215,7 @@ export const rpc = defineEndpoint({
   label: 'RPC endpoints',
   summary: 'Latency and head lag of each RPC endpoint that the service polls.',
   params: z.object({}),
-  result,
+  result: rpcResult,
   cacheMs: KEEP_MS,
   version: untilWritten,
   example: {

@@ -6,11 +6,14 @@ import type { NamedChain } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';
 import type { Dns } from '../upstream/domains/dns.ts';
 import type { Rdap } from '../upstream/domains/rdap.ts';
-import type { PackageSources } from '../upstream/packages/packages-sources.ts';
+import type { FindDependents } from '../upstream/packages/dependents.ts';
+import type { Npm } from '../upstream/packages/npm.ts';
+import type { Osv } from '../upstream/packages/osv.ts';
+import type { FindPypiProvenance, Pypi } from '../upstream/packages/pypi.ts';
+import type { FindListing } from '../upstream/packages/registries.ts';
 import type { FixingSource } from '../upstream/rates/fixing.ts';
 import type { Web } from '../upstream/web/web.ts';
 import type { Wiki } from '../upstream/wikipedia.ts';
-import type { CollectedSettings } from './collected-settings.ts';
 
 /** Everything that endpoints may read from. Each `run` takes the members that it needs. */
 export interface Sources {
@@ -22,7 +25,7 @@ export interface Sources {
   readonly collector: CollectorView;
   /** The collected data. */
   readonly reads: ChainReads;
-  /** How collected data are described; see the types in collected-settings.ts. */
+  /** How collected data are described; see the types in sources.ts. */
   readonly collected: CollectedSettings;
   /** Package registries and their advisories. */
   readonly packages: PackageSources;
@@ -46,4 +49,51 @@ export interface Sources {
   readonly explorerUrl: string | null;
   /** The USDC contract of the configured chain. */
   readonly usdc: `0x${string}`;
+}
+
+/** A token whose trades are collected. */
+export interface WatchedToken {
+  readonly symbol: string;
+  /** Lower case. */
+  readonly address: `0x${string}`;
+}
+
+/** An RPC endpoint as answers show it. */
+interface ShownEndpoint {
+  readonly name: string;
+  /** Scheme and host only, because a path may hold an API key. */
+  readonly url: string;
+}
+
+/** The limits within which `/v1/health` reports `ok`. */
+interface HealthLimits {
+  readonly stalledSeconds: number;
+  readonly lagBlocks: number;
+  readonly lagSeconds: number;
+}
+
+/** The part of the configuration that endpoints over collected data need. */
+export interface CollectedSettings {
+  readonly watched: readonly WatchedToken[];
+  readonly endpoints: readonly ShownEndpoint[];
+  readonly health: HealthLimits;
+  /** The chain's lowest base fee; null when the operator did not configure it. */
+  readonly floorWei: bigint | null;
+  /** True when the collector looks for a distributor's payouts. */
+  readonly hasDistributor: boolean;
+}
+
+/** The sources of the package endpoints. */
+export interface PackageSources {
+  readonly npm: Npm;
+  /** Downloads over the last seven counted days; null when npm counts none. */
+  readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
+  readonly pypi: Pypi;
+  /** Who published a file, as PyPI attests. */
+  readonly pypiProvenance: FindPypiProvenance;
+  /** How many packages depend on a version. */
+  readonly dependents: FindDependents;
+  readonly osv: Osv;
+  /** Whether a registry lists a package, in any of the eight ecosystems. */
+  readonly findListing: FindListing;
 }

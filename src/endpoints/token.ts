@@ -4,10 +4,10 @@ import { readTokens } from '../chain/erc20.ts';
 import type { TokenEvent } from '../collector/store/deploys.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatUnits } from '../lib/units.ts';
-import { addressField, atField, decimal, hashField, usdcField } from './chain-fields.ts';
-import { DAY_SECONDS } from './fee-fields.ts';
+import { DAY_SECONDS } from './fees/fields.ts';
+import { addressField, atField, decimal, hashField, usdcField } from './fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
-import { fxUnits, lastTrade, showLast, unitsOf } from './fx-fields.ts';
+import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
 
 /** Payouts are collected in base units of USDC's ERC-20 interface. */

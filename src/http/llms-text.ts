@@ -1,8 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams } from '../catalogue/params.ts';
 import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 import { dearestRequirement } from './dearest-requirement.ts';
-import { describeParams } from './openapi/param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
 
 interface LlmsTextOptions {

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams } from '../catalogue/params.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { NamedChain } from '../lib/service.ts';
-import { describeParams } from './openapi/param-docs.ts';
 import type { Requirement, RequirementOf } from './requirement.ts';
 
 interface PriceListOptions {

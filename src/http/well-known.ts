@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams } from '../catalogue/params.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
-import { describeParams } from './openapi/param-docs.ts';
 import type { Requirement } from './requirement.ts';
 
 interface WellKnownOptions {

@@ -1,10 +1,8 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { z } from 'zod';
-import type { Endpoint } from '../catalogue/endpoint.ts';
-import { notFor } from '../catalogue/not-for.ts';
+import { type Endpoint, notFor, readsChain } from '../catalogue/endpoint.ts';
+import { describeParams, toJsonSchema } from '../catalogue/params.ts';
 import { PREFIX } from '../catalogue/paths.ts';
-import { readsChain } from '../catalogue/reads-chain.ts';
-import { describeParams, toJsonSchema } from '../http/openapi/param-docs.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 import {
   askedRail,

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams } from '../catalogue/params.ts';
 import type { Config } from '../config.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
 import { createCatalogue, NO_CATALOGUE } from '../discovery/foreign-catalogue.ts';
@@ -8,7 +9,6 @@ import { createCaller } from '../discovery/market-probe.ts';
 import { createMarketSchedule } from '../discovery/market-schedule.ts';
 import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
-import { describeParams } from '../http/openapi/param-docs.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import type { createOutgoing } from '../upstream/outgoing.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { packagesNpm } from '../../src/endpoints/packages-npm.ts';
-import { packagesPypi } from '../../src/endpoints/packages-pypi.ts';
-import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
+import { packagesNpm } from '../../src/endpoints/packages/npm.ts';
+import { packagesPypi } from '../../src/endpoints/packages/pypi.ts';
+import { packagesVulns } from '../../src/endpoints/packages/vulns.ts';
 import { AppError } from '../../src/errors.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';

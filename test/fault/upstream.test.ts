@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { webCheck } from '../../src/endpoints/web-check.ts';
-import { webExtract } from '../../src/endpoints/web-extract.ts';
+import { webCheck, webExtract } from '../../src/endpoints/web.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/client.ts';

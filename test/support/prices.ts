@@ -1,6 +1,6 @@
 import { catalogue } from '../../src/catalogue/catalogue.ts';
+import type { Price } from '../../src/catalogue/endpoint.ts';
 import { entriesOn } from '../../src/catalogue/paths.ts';
-import type { Price } from '../../src/catalogue/price.ts';
 
 /**
  * The catalogue's price of a priced route: `/chain/wallet`, also with the prefix of a surface and with a query. Throws for

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { toJsonSchema } from '../../catalogue/params.ts';
 import { pascal } from '../../catalogue/paths.ts';
 import { sourceSchema } from '../../lib/source.ts';
 import type { Json } from './openapi-shapes.ts';
 import { answerName, problemName, reference } from './openapi-shared.ts';
-import { toJsonSchema } from './param-docs.ts';
 
 const PROBLEM_EXAMPLE = {
   type: 'about:blank',

@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { describeParams } from '../../catalogue/params.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import type { NamedChain } from '../../lib/service.ts';
 import { dearestRequirement } from '../dearest-requirement.ts';
@@ -13,7 +14,6 @@ import { componentResponses, describeResponses, UNREAD_RESPONSES } from './opena
 import type { Declared, Json, Operation } from './openapi-shapes.ts';
 import { COMPONENT_HEADERS } from './openapi-shared.ts';
 import { describeService, tagsWith } from './openapi-text.ts';
-import { describeParams } from './param-docs.ts';
 
 /** The interface's own version, as its document states it; not the package's. */
 const INTERFACE_VERSION = '0.1.0';

@@ -1,26 +1,12 @@
 import type { PackagesConfig } from '../../config/packages.ts';
+import type { PackageSources } from '../../endpoints/sources.ts';
 import type { Upstreams } from '../client/client.ts';
-import { createDependents, createDepsDev, type FindDependents } from './dependents.ts';
-import { createNpm, createNpmDownloads, type Npm } from './npm.ts';
+import { createDependents, createDepsDev } from './dependents.ts';
+import { createNpm, createNpmDownloads } from './npm.ts';
 import { registryTransport, registryUrl } from './npm-registry.ts';
-import { createOsv, type Osv } from './osv.ts';
-import { createPypi, createPypiProvenance, type FindPypiProvenance, type Pypi } from './pypi.ts';
-import { createFindListing, type FindListing } from './registries.ts';
-
-/** The sources of the package endpoints. */
-export interface PackageSources {
-  readonly npm: Npm;
-  /** Downloads over the last seven counted days; null when npm counts none. */
-  readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
-  readonly pypi: Pypi;
-  /** Who published a file, as PyPI attests. */
-  readonly pypiProvenance: FindPypiProvenance;
-  /** How many packages depend on a version. */
-  readonly dependents: FindDependents;
-  readonly osv: Osv;
-  /** Whether a registry lists a package, in any of the eight ecosystems. */
-  readonly findListing: FindListing;
-}
+import { createOsv } from './osv.ts';
+import { createPypi, createPypiProvenance } from './pypi.ts';
+import { createFindListing } from './registries.ts';
 
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;

@@ -5,7 +5,7 @@ import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { send } from '../../../src/embedded/contracts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { deployUsyc } from '../../../src/embedded/usyc.ts';
-import { chainUsyc } from '../../../src/endpoints/chain-usyc.ts';
+import { chainUsyc } from '../../../src/endpoints/chain/usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { decimal } from '../../support/chain/recount.ts';

@@ -4,9 +4,10 @@ import { afterEach, beforeEach } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import type { PackagesConfig } from '../../../src/config/packages.ts';
+import type { PackageSources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
-import { createPackageSources, type PackageSources } from '../../../src/upstream/packages/packages-sources.ts';
+import { createPackageSources } from '../../../src/upstream/packages/packages-sources.ts';
 import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';
 

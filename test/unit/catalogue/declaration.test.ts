@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
+import { defineEndpoint, priceFromUsd } from '../../../src/catalogue/endpoint.ts';
 import { listedPath, servedPaths, surfacesOf } from '../../../src/catalogue/paths.ts';
-import { priceFromUsd } from '../../../src/catalogue/price.ts';
 
 const base = {
   path: '/chain/thing' as const,

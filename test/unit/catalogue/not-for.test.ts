@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { notFor } from '../../../src/catalogue/not-for.ts';
+import { notFor } from '../../../src/catalogue/endpoint.ts';
 
 test('every entry says what it is not for, and an unknown one says nothing', () => {
   expect(catalogue.filter((entry) => notFor(entry) === null).map(({ path }) => path)).toEqual([]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { readsChain } from '../../../src/catalogue/reads-chain.ts';
+import { readsChain } from '../../../src/catalogue/endpoint.ts';
 
 test('the entries that are said to read the chain are those whose source is the chain', () => {
   const sourceOf = ({ example }: (typeof catalogue)[number]) =>

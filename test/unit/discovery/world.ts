@@ -1,7 +1,7 @@
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { describeParams } from '../../../src/catalogue/params.ts';
 import type { Listing } from '../../../src/discovery/entry.ts';
 import { createOwnListings } from '../../../src/discovery/own-entries.ts';
-import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { BACKGROUND } from './background.ts';
 
 export const NETWORK = 'eip155:5042';

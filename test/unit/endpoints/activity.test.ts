@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { activity } from '../../../src/endpoints/activity.ts';
-import { deploys } from '../../../src/endpoints/deploys.ts';
-import { deploysHistory } from '../../../src/endpoints/deploys-history.ts';
+import { deploys, deploysHistory } from '../../../src/endpoints/deploys.ts';
+import { activity } from '../../../src/endpoints/network.ts';
 import { account, hash, putBlocks, putCoverage, toHex } from '../../support/chain/chain-rows.ts';
 import { HOUR, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PROXY_SLOTS } from '../../../src/chain/contracts.ts';
 import { createAccountWrites } from '../../../src/collector/store/accounts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import { chainToken } from '../../../src/endpoints/chain-token.ts';
+import { chainToken } from '../../../src/endpoints/chain/token.ts';
 import { NotFound } from '../../../src/errors.ts';
 import {
   account,

@@ -4,7 +4,7 @@ import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
 import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import { chainTx } from '../../../src/endpoints/chain-tx.ts';
+import { chainTx } from '../../../src/endpoints/chain/tx.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';

@@ -2,7 +2,7 @@ import { toFunctionSelector } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { SELECTORS } from '../../../src/chain/abi.ts';
 import { ORACLE_SELECTORS } from '../../../src/chain/oracle.ts';
-import { chainUsyc } from '../../../src/endpoints/chain-usyc.ts';
+import { chainUsyc } from '../../../src/endpoints/chain/usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { address, NOW_SECONDS, number, useFixture } from './fixture.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PROXY_SLOTS } from '../../../src/chain/contracts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
-import { chainWallet } from '../../../src/endpoints/chain-wallet.ts';
+import { chainWallet } from '../../../src/endpoints/chain/wallet.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { emptyChainDatabase, hash, putBlocks, putCoverage } from '../../support/chain/chain-rows.ts';
 import { RpcFault } from '../../support/chain/rpc-server.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseParams } from '../../../src/catalogue/params.ts';
-import { deploysHistory } from '../../../src/endpoints/deploys-history.ts';
+import { deploysHistory } from '../../../src/endpoints/deploys.ts';
 import { BadParameter, NotFound } from '../../../src/errors.ts';
 import { account, hash, putBlocks, putCoverage, toHex } from '../../support/chain/chain-rows.ts';
 import { UNTIL, useCollected } from './collected-fixture.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { listedPath, surfacesOf } from '../../../src/catalogue/paths.ts';
-import { paidDetail } from '../../../src/endpoints/paid-detail.ts';
+import { paidDetail } from '../../../src/endpoints/fields.ts';
 import { putBlocks } from '../../support/chain/chain-rows.ts';
 import { UNTIL, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';

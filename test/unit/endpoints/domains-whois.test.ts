@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { domainsWhois } from '../../../src/endpoints/domains-whois.ts';
+import { domainsWhois } from '../../../src/endpoints/domains.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { UNLISTED_SERVERS } from '../../../src/upstream/domains/rdap.ts';
 import { dnsAnswers, json, NOW } from '../../support/upstream/names.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
+import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees/estimate.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
 import { RpcFault } from '../../support/chain/rpc-server.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createOperationCosts } from '../../../src/collector/store/costs.ts';
-import { feesForecast } from '../../../src/endpoints/fees-forecast.ts';
-import { slopeOf } from '../../../src/endpoints/utilisation-trend.ts';
+import { feesForecast, slopeOf } from '../../../src/endpoints/fees/forecast.ts';
 import { putBlocks } from '../../support/chain/chain-rows.ts';
 import { HOUR, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';

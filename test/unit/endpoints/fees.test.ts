@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createOperationCosts } from '../../../src/collector/store/costs.ts';
-import { fees } from '../../../src/endpoints/fees.ts';
+import { fees } from '../../../src/endpoints/fees/fees.ts';
 import { putBlocks } from '../../support/chain/chain-rows.ts';
 import { HOUR, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';

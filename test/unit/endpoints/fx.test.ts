@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fx } from '../../../src/endpoints/fx.ts';
-import { fxExecution } from '../../../src/endpoints/fx-execution.ts';
+import { fx, fxExecution } from '../../../src/endpoints/fx/fx.ts';
 import { BadParameter } from '../../../src/errors.ts';
 import { account, hash, putTrades, toHex } from '../../support/chain/chain-rows.ts';
 import { PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';

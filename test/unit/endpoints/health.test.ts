@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CollectorStatus } from '../../../src/collector/store/facts.ts';
-import { health } from '../../../src/endpoints/health.ts';
+import { health } from '../../../src/endpoints/network.ts';
 import { collectedStatus, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';
 

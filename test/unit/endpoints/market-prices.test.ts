@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { percentOf } from '../../../src/endpoints/fields.ts';
 import { marketPrices } from '../../../src/endpoints/market-prices.ts';
-import { percentOf } from '../../../src/endpoints/percent-fields.ts';
 import { account, putCoverage, putTrades } from '../../support/chain/chain-rows.ts';
 import { EURC, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run, USDC } from './fixture.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gatherParts } from '../../../src/endpoints/optional-parts.ts';
+import { gatherParts } from '../../../src/endpoints/fields.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 
 const never = new AbortController().signal;

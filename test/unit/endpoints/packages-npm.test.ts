@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { packagesNpm } from '../../../src/endpoints/packages-npm.ts';
+import { packagesNpm } from '../../../src/endpoints/packages/npm.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { registryUrl } from '../../../src/upstream/packages/npm-registry.ts';
 import { fixture, usePackages } from '../../support/upstream/packages.ts';

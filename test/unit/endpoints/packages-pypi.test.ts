@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { packagesPypi } from '../../../src/endpoints/packages-pypi.ts';
+import { packagesPypi } from '../../../src/endpoints/packages/pypi.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { fixture, usePackages } from '../../support/upstream/packages.ts';
 

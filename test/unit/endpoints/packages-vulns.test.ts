@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { packagesVulns } from '../../../src/endpoints/packages-vulns.ts';
+import { packagesVulns } from '../../../src/endpoints/packages/vulns.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { fixture, usePackages } from '../../support/upstream/packages.ts';
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createProbeWrites, type Probe } from '../../../src/collector/store/probes.ts';
-import { rpc } from '../../../src/endpoints/rpc.ts';
-import { rpcHealth } from '../../../src/endpoints/rpc-health.ts';
+import { rpc, rpcHealth } from '../../../src/endpoints/rpc.ts';
 import { PROVENANCE, useCollected } from './collected-fixture.ts';
 import { run } from './fixture.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { selftestFail } from '../../../src/endpoints/selftest-fail.ts';
+import { selftestFail } from '../../../src/endpoints/selftest.ts';
 import { run, useFixture } from './fixture.ts';
 
 const given = useFixture();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Rounds } from '../../../src/chain/oracle.ts';
-import { annualisedGrowth } from '../../../src/endpoints/usyc-growth.ts';
+import { annualisedGrowth } from '../../../src/endpoints/chain/usyc.ts';
 
 const NOW = 1_795_200_000;
 const DAY = 86_400;

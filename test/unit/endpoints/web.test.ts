@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { parseParams } from '../../../src/catalogue/params.ts';
-import { webCheck } from '../../../src/endpoints/web-check.ts';
-import { unreachedMembers } from '../../../src/endpoints/web-check-fields.ts';
-import { webExtract } from '../../../src/endpoints/web-extract.ts';
+import { unreachedMembers, webCheck, webExtract } from '../../../src/endpoints/web.ts';
 import { AppError, NotFound } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ExchangeFailed } from '../../../src/upstream/client/failure.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { describeParams } from '../../../src/catalogue/params.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { describeWellKnown } from '../../../src/discovery/description.ts';
-import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
 import { plainText } from '../../../src/lib/untrusted.ts';
 import { createOffer, type Terms } from '../../../src/wiring/surfaces.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFirstSeen } from '../../../src/lib/first-seen.ts';
+import { createFirstSeen } from '../../../src/endpoints/chain/tx.ts';
 
 test('a key keeps the time of its first call', () => {
   const seen = createFirstSeen(3);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { packagesNpm } from '../../../../src/endpoints/packages-npm.ts';
-import { packagesVulns } from '../../../../src/endpoints/packages-vulns.ts';
+import { packagesNpm } from '../../../../src/endpoints/packages/npm.ts';
+import { packagesVulns } from '../../../../src/endpoints/packages/vulns.ts';
 import { fixture, usePackages } from '../../../support/upstream/packages.ts';
 
 // What one question of packages/vulns costs upstream. Over Lightning anybody may ask it before paying.

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { catalogue } from '../../../../../src/catalogue/catalogue.ts';
+import { describeParams } from '../../../../../src/catalogue/params.ts';
 import { entriesOn, listedPath, pathOn } from '../../../../../src/catalogue/paths.ts';
 import type { RailsConfig } from '../../../../../src/config/rails.ts';
 import { describeChallenge } from '../../../../../src/discovery/description.ts';
-import { describeParams } from '../../../../../src/http/openapi/param-docs.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
 import { quotedChallenge } from '../../../../../src/payment/protocols/x402/http.ts';
 import { createOffer } from '../../../../../src/wiring/surfaces.ts';

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { type Proxy as ChainProxy, knownContract } from '../../chain/contracts.ts';
+import type { AccountActivity } from '../../collector/store/accounts.ts';
+import type { ContractCreation } from '../../collector/store/deploys.ts';
+import { addressField, atField, hashField } from '../fields.ts';
+import type { Sources } from '../sources.ts';
+
+/** A block and its time. */
+export const placeField = (description: string) =>
+  z.strictObject({ block: z.int().nonnegative(), at: atField('Time of the block') }).meta({ description });
+
+/** The ends of the blocks that were searched. */
+export const searchedFields = {
+  since: placeField('The first block that was searched; what is older is not in here'),
+  until: placeField('The last block that was searched'),
+};
+
+/** What an account is called. */
+export const labelField = z.string().nullable().meta({
+  description:
+    'What it is known as: the name of a known contract, else what a contract that was created within the collected blocks seemed to be (not proof of anything); null for any other account',
+});
+
+/** Whose code an account runs. */
+export const proxyField = z
+  .strictObject({
+    standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
+    target: addressField('Whose code it runs')
+      .nullable()
+      .meta({ description: 'null when its beacon names none, or no node could ask it' }),
+    targetLabel: labelField,
+    beacon: addressField('The contract that names the target to all its proxies')
+      .nullable()
+      .meta({ description: 'null without a beacon' }),
+  })
+  .nullable()
+  .meta({
+    description:
+      'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or by a storage slot, into which a contract may write anything. null when it is no such proxy',
+  });
+
+/** By whom and when a contract was created. */
+export const creationField = z
+  .strictObject({
+    creator: addressField('Sender of the transaction'),
+    transaction: hashField('The transaction'),
+    block: z.int().nonnegative(),
+    at: atField('Time of the block'),
+  })
+  .nullable()
+  .meta({ description: 'The transaction that created the contract; null for a wallet, and where it is not collected' });
+
+export const REASONS = {
+  nothingCollected: 'this service has collected nothing yet',
+  notCollectedYet: 'the blocks after `until` up to `asOfBlock` are not collected yet: ask again in a moment',
+  notCreatedHere:
+    'not among the collected creations: it is older than the collected blocks, or another contract’s call created it',
+  noStorage: 'no node gave its storage',
+  noCode: 'no node gave its code',
+};
+
+type Named = Pick<Sources, 'chain' | 'reads'>;
+
+/** A known contract's name, else the label that a collected contract got. */
+export function labelOf({ chain, reads }: Named, address: `0x${string}`): string | null {
+  return knownContract(chain.chainId, address) ?? reads.creationOf(address)?.label ?? null;
+}
+
+export function showProxy(sources: Named, proxy: ChainProxy | null | undefined): z.output<typeof proxyField> {
+  return proxy == null
+    ? null
+    : { ...proxy, targetLabel: proxy.target === null ? null : labelOf(sources, proxy.target) };
+}
+
+export function showCreation(created: ContractCreation | null): z.output<typeof creationField> {
+  if (created === null) return null;
+  const { deployer, transaction, block, at } = created;
+  return { creator: deployer, transaction, block, at };
+}
+
+/** What is not searched up to the block of the answer is not complete: the account may have moved a second ago. */
+export function activityUpTo(block: number, activity: AccountActivity | null): AccountActivity | null {
+  return activity && { ...activity, complete: activity.complete && activity.until.block >= block };
+}

@@ -1,0 +1,359 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { integerParam } from '../catalogue/params.ts';
+import { BadParameter } from '../errors.ts';
+import { daysBefore, isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { divide, formatDecimal, multiply, parseDecimal } from '../lib/units.ts';
+import {
+  crossRate,
+  type DatedFixing,
+  FIRST_FIXING,
+  type Fixing,
+  frankfurtDate,
+  rateChange,
+  roundedRate,
+} from '../upstream/rates/fixing.ts';
+import { decimal, gatherParts, type Missing, missingField, percentField, percentOf } from './fields.ts';
+import type { Sources } from './sources.ts';
+
+const CODE = /^[A-Za-z]{3}$/;
+const CODE_FORM = 'a three-letter currency code such as EUR';
+
+/** A currency code in the query, in any letter case. The endpoint checks later whether the day's rates quote it. */
+function codeParam() {
+  return z
+    .string({ error: `required: ${CODE_FORM}` })
+    .regex(CODE, CODE_FORM)
+    .transform((text) => text.toUpperCase());
+}
+
+/** Comma-separated codes in the query. */
+function codesParam() {
+  const form = 'comma-separated three-letter currency codes';
+  return z
+    .string()
+    .max(300, form)
+    .transform((text) => [...new Set(text.split(',').map((part) => part.trim().toUpperCase()))])
+    .refine((codes) => codes.every((code) => CODE.test(code)), form);
+}
+
+const dateParam = z
+  .string()
+  .refine(isCalendarDate, 'a date that exists, as YYYY-MM-DD')
+  .refine((date) => date >= FIRST_FIXING, `not before ${FIRST_FIXING}, the first fixing`)
+  .optional()
+  .meta({ description: `Day of the rates, from ${FIRST_FIXING} to today; default: the latest`, format: 'date' });
+
+const dateField = z.string().meta({
+  description:
+    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four working days older',
+  format: 'date',
+});
+
+const noteField = z.string().meta({ description: 'What the figures are, and are not' });
+
+/** Part of every answer: these are reference rates, and no trade executes at them. */
+const NOTE =
+  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, not an executed price. Rates between two other currencies are computed from their euro rates.';
+
+/** The fixing that applies to a day. Throws BadParameter for a day that is still in the future in Frankfurt. */
+async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
+  const today = frankfurtDate(clock.nowMs());
+  if (date !== undefined && date > today) {
+    throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
+  }
+  return await currency.at(date ?? null);
+}
+
+/** The ECB pauses two working days at most, at Easter and at Christmas (its calendar of TARGET holidays). */
+const LATE_WEEKDAYS = 4;
+
+/** Says that a fixing is more than four working days older than the day asked for, or than today in Frankfurt where none was asked for. */
+function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: string | undefined): Missing {
+  const day = asked ?? frankfurtDate(clock.nowMs());
+  const weekdays = weekdaysBetween(date, day);
+  if (weekdays <= LATE_WEEKDAYS) return [];
+  const reason = `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may lack later ones`;
+  return [{ field: 'date', reason }];
+}
+
+/** Throws BadParameter that names each currency without a rate on that day, and lists the currencies that have one. */
+function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
+  const list = [...rates.keys()].sort().join(', ');
+  const errors = asked
+    .filter(([, code]) => !rates.has(code))
+    .map(([path, code]) => ({ path, message: `${code} has no reference rate of ${date}; there are ${list}` }));
+  if (errors.length > 0) throw new BadParameter(errors);
+}
+
+/** The `source` member of an answer about rates. */
+function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
+  const licence = 'Reuse is free with the source named (ECB)';
+  return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence };
+}
+
+/** The ECB keeps a file of its last 90 days, so a longer series would need its whole history. */
+const MAX_DAYS = 90;
+/** The longest gap between two fixings is five days, at Easter and Christmas. */
+const LOOK_BACK_DAYS = 14;
+
+const daysParam = integerParam({
+  min: 0,
+  max: MAX_DAYS,
+  default: 0,
+  description: 'Calendar days of the series that ends with the fixing; 0: no series',
+});
+
+const previousDateField = dateField.nullable().meta({
+  description: 'Day of the fixing before that one; null for the first one, and when it cannot be read',
+  format: 'date',
+});
+
+/** A series of the days' fixings, each with `shape` beside its date. */
+function seriesField<T extends z.ZodRawShape>(shape: T) {
+  return z
+    .array(z.strictObject({ date: z.string().meta({ description: 'Day of the fixing', format: 'date' }), ...shape }))
+    .nullable()
+    .meta({
+      description: 'Every fixing of the last `days` days, oldest first; null when none were asked for, or read',
+    });
+}
+
+/** What lies before a fixing. */
+interface History {
+  readonly previous: Fixing | null;
+  /** Oldest first; null when no series was asked for, or it cannot be read. */
+  readonly series: readonly Fixing[] | null;
+  readonly missing: Missing;
+  /** Of the fixing, then of its history. */
+  readonly sources: ReturnType<typeof fixingSource>[];
+}
+
+/** Reads the fixing before a fixing, and the series of `days` days that ends with it: one read of a file that is kept. An answer does not fail for it. */
+async function readHistory(
+  { currency }: Pick<Sources, 'currency'>,
+  read: DatedFixing,
+  days: number,
+  signal: AbortSignal,
+): Promise<History> {
+  const { date } = read.fixing;
+  const from = daysBefore(date, Math.max(days - 1, LOOK_BACK_DAYS));
+  const { parts, missing } = await gatherParts({ history: () => currency.between(from, date) }, signal);
+  const found = parts.history ?? null;
+  const fields = ['previousDate', 'changePercent', ...(days > 0 ? ['series'] : [])];
+  const first = daysBefore(date, days - 1);
+  return {
+    previous: found?.fixings.find((fixing) => fixing.date < date) ?? null,
+    series: days > 0 && found ? found.fixings.filter((fixing) => fixing.date >= first).toReversed() : null,
+    missing: missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
+    sources: [fixingSource(read), ...(found ? [fixingSource(found)] : [])],
+  };
+}
+
+/** A rate's change since the fixing before, in percent; null without one, or where it lacks a currency. */
+function changeSince(previous: Fixing | null, now: Fixing, from: string, to: string): string | null {
+  const change = previous && rateChange(previous, now, from, to);
+  return change && percentOf(change.part, change.whole);
+}
+
+const EXAMPLE_SOURCE = {
+  name: 'European Central Bank',
+  url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
+  retrievedAt: 1795199401,
+  licence: 'Reuse is free with the source named (ECB)',
+};
+
+/** Reference rates of a day against a base. */
+export const currencyRates = defineEndpoint({
+  path: '/currency/rates',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Reference rates',
+  summary:
+    "The European Central Bank's daily reference rates against a base currency, their change against the day before, and a series of up to 90 days; a reference, not an executed price.",
+  params: z.object({
+    base: codeParam().prefault('USD').meta({ description: 'Currency that one unit is taken of', default: 'USD' }),
+    symbols: codesParam().optional().meta({ description: 'Comma-separated currencies to quote; default: all' }),
+    date: dateParam,
+    days: daysParam,
+  }),
+  result: z.strictObject({
+    base: z.string(),
+    date: dateField,
+    rates: z.record(z.string(), decimal('Decimal text')).meta({
+      description:
+        'Units of each currency for one unit of the base: against EUR as published, otherwise with ten significant digits, rounded half up. The base itself is listed only when it is asked for',
+    }),
+    previousDate: previousDateField,
+    changePercent: z
+      .record(z.string(), percentField('Change against the fixing before').nullable())
+      .meta({ description: 'Of each rate; null where the fixing before lacks a currency, or cannot be read' }),
+    series: seriesField({
+      rates: z.record(z.string(), decimal('Decimal text')).meta({
+        description: 'As `rates`; currencies that were not quoted that day are left out',
+      }),
+    }),
+    note: noteField,
+    missing: missingField,
+    source: sourceSchema,
+    sources: z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' }),
+  }),
+  example: {
+    params: { base: 'USD', symbols: 'EUR,JPY', date: '2026-04-12', days: '4' },
+    result: {
+      base: 'USD',
+      date: '2026-04-10',
+      rates: { EUR: '0.8538980446', JPY: '159.1922124' },
+      previousDate: '2026-04-09',
+      changePercent: { EUR: '-0.1281', JPY: '0.0942' },
+      series: [
+        { date: '2026-04-09', rates: { EUR: '0.8549935021', JPY: '159.0424075' } },
+        { date: '2026-04-10', rates: { EUR: '0.8538980446', JPY: '159.1922124' } },
+      ],
+      note: NOTE,
+      missing: [],
+      source: EXAMPLE_SOURCE,
+      sources: [EXAMPLE_SOURCE, EXAMPLE_SOURCE],
+    },
+  },
+  async run({ base, symbols, date, days }, sources: Pick<Sources, 'clock' | 'currency'>, signal) {
+    const read = await readFixing(sources, date);
+    const { fixing } = read;
+    requireQuoted(fixing, [['base', base], ...(symbols ?? []).map((code) => ['symbols', code] as const)]);
+    const quoted = (symbols ?? [...fixing.rates.keys()].filter((code) => code !== base)).sort();
+    const { previous, series, missing, sources: readFrom } = await readHistory(sources, read, days, signal);
+    return {
+      base,
+      date: fixing.date,
+      rates: ratesOf(fixing, base, quoted),
+      previousDate: previous?.date ?? null,
+      changePercent: Object.fromEntries(quoted.map((code) => [code, changeSince(previous, fixing, base, code)])),
+      series: series?.map((one) => ({ date: one.date, rates: ratesOf(one, base, quoted) })) ?? null,
+      note: NOTE,
+      missing: [...lateFixing(sources, fixing, date), ...missing],
+      source: fixingSource(read),
+      sources: readFrom,
+    };
+  },
+});
+
+/** The rates that the day quotes. */
+function ratesOf(fixing: Fixing, base: string, codes: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    codes.flatMap((code) => {
+      const rate = crossRate(fixing, base, code);
+      return rate === null ? [] : [[code, formatDecimal(roundedRate(rate))]];
+    }),
+  );
+}
+
+const AMOUNT_FORM = 'a decimal number with at most 18 digits before and 8 after the point, without sign or exponent';
+
+/** A hundredth of a cent. A small amount of a weak currency keeps six significant digits instead. */
+const RESULT_PRECISION = { decimals: 4, significant: 6 };
+
+const amount = z
+  .string({ error: `required: ${AMOUNT_FORM}` })
+  .regex(/^\d{1,18}(\.\d{1,8})?$/, AMOUNT_FORM)
+  // Normalises the amount: 007.50 becomes 7.5.
+  .transform((text) => formatDecimal(parseDecimal(text) ?? { digits: 0n, scale: 0 }))
+  .meta({ description: 'Amount to convert, as a decimal string' });
+
+const EXAMPLE_CONVERT_SOURCE = {
+  name: 'European Central Bank',
+  url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-daily.xml',
+  retrievedAt: 1795199401,
+  licence: 'Reuse is free with the source named (ECB)',
+};
+
+/** Converts an amount at the reference rate of a day. */
+export const currencyConvert = defineEndpoint({
+  path: '/currency/convert',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Currency conversion',
+  summary:
+    "An amount converted at the European Central Bank's reference rate, the rate's change against the day before, and a series of up to 90 days; a reference, not an executed price.",
+  params: z.object({
+    from: codeParam().meta({ description: 'Currency of the amount' }),
+    to: codeParam().meta({ description: 'Currency of the result' }),
+    amount,
+    date: dateParam,
+    days: daysParam,
+  }),
+  result: z.strictObject({
+    from: z.string(),
+    to: z.string(),
+    amount: decimal('The amount, without needless zeros'),
+    rate: decimal('Units of `to` for one unit of `from`, with ten significant digits, rounded half up'),
+    result: decimal(
+      'The amount times the exact rate (not the rounded one shown), rounded half up to four decimals, or to six significant digits where that is finer',
+    ),
+    date: dateField,
+    previousDate: previousDateField,
+    changePercent: percentField('Change of the rate against the fixing before')
+      .nullable()
+      .describe('null where that fixing lacks a currency, or cannot be read'),
+    series: seriesField({ rate: decimal('As `rate`, on that day') }),
+    note: noteField,
+    missing: missingField,
+    source: sourceSchema,
+    sources: z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' }),
+  }),
+  example: {
+    params: { from: 'EUR', to: 'USD', amount: '99.95' },
+    result: {
+      from: 'EUR',
+      to: 'USD',
+      amount: '99.95',
+      rate: '1.1684',
+      result: '116.7816',
+      date: '2026-04-13',
+      previousDate: '2026-04-10',
+      changePercent: '-0.2305',
+      series: null,
+      note: NOTE,
+      missing: [],
+      source: EXAMPLE_CONVERT_SOURCE,
+      sources: [
+        EXAMPLE_CONVERT_SOURCE,
+        { ...EXAMPLE_CONVERT_SOURCE, url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist-90d.xml' },
+      ],
+    },
+  },
+  async run({ from, to, amount, date, days }, sources: Pick<Sources, 'clock' | 'currency'>, signal) {
+    const read = await readFixing(sources, date);
+    const asked = [
+      ['from', from],
+      ['to', to],
+    ] as const;
+    requireQuoted(read.fixing, asked);
+    const rate = crossRate(read.fixing, from, to);
+    const given = parseDecimal(amount);
+    if (rate === null || given === null) throw new Error(`no rate for ${from} and ${to}, although both are quoted`);
+    const { previous, series, missing, sources: readFrom } = await readHistory(sources, read, days, signal);
+    const result = divide(multiply(given, rate.dividend), rate.divisor, RESULT_PRECISION);
+    return {
+      from,
+      to,
+      amount,
+      rate: formatDecimal(roundedRate(rate)),
+      result: formatDecimal(result),
+      date: read.fixing.date,
+      previousDate: previous?.date ?? null,
+      changePercent: changeSince(previous, read.fixing, from, to),
+      series: series?.flatMap((one) => rateOn(one, from, to)) ?? null,
+      note: NOTE,
+      missing: [...lateFixing(sources, read.fixing, date), ...missing],
+      source: fixingSource(read),
+      sources: readFrom,
+    };
+  },
+});
+
+/** The rate of a day; none where the day lacks a currency. */
+function rateOn(fixing: Fixing, from: string, to: string) {
+  const rate = crossRate(fixing, from, to);
+  return rate === null ? [] : [{ date: fixing.date, rate: formatDecimal(roundedRate(rate)) }];
+}

@@ -1,0 +1,294 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { AppError, BadParameter, NotFound } from '../errors.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
+import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
+import type { RdapAnswer } from '../upstream/domains/rdap.ts';
+import { atField } from './fields.ts';
+import type { Sources } from './sources.ts';
+
+const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
+const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
+
+const ttl = z.int().nonnegative().meta({ description: 'Seconds for which it may still be kept' });
+const name = (description: string) => z.string().meta({ description });
+const seconds = z.int().nonnegative();
+
+const record = {
+  A: z.strictObject({ address: z.ipv4(), ttl }),
+  AAAA: z.strictObject({ address: z.ipv6(), ttl }),
+  CNAME: z.strictObject({ target: name('The name that this one stands for'), ttl }),
+  MX: z.strictObject({
+    preference: z.int().meta({ description: 'Lower is tried first' }),
+    exchange: name('Mail server; "." says that the domain takes no mail'),
+    ttl,
+  }),
+  TXT: z.strictObject({ text: z.string().meta({ description: 'The strings of the record as one text' }), ttl }),
+  NS: z.strictObject({ nameServer: name('Authoritative name server'), ttl }),
+  SOA: z.strictObject({
+    primaryNameServer: name('Where the zone is kept'),
+    hostmaster: name('Mailbox of the zone, its first dot standing for @'),
+    serial: z.int().nonnegative(),
+    refreshSeconds: seconds,
+    retrySeconds: seconds,
+    expireSeconds: seconds,
+    minimumSeconds: seconds.meta({ description: 'How long absence may be kept' }),
+    ttl,
+  }),
+  CAA: z.strictObject({
+    flags: z.int().min(0).max(255).meta({ description: '128: must be understood' }),
+    tag: z.string().meta({ description: 'issue, issuewild, iodef, …' }),
+    value: z.string(),
+    ttl,
+  }),
+} satisfies Record<DnsType, z.ZodType>;
+
+const lists = z.strictObject({
+  A: z.array(record.A),
+  AAAA: z.array(record.AAAA),
+  CNAME: z.array(record.CNAME),
+  MX: z.array(record.MX),
+  TXT: z.array(record.TXT),
+  NS: z.array(record.NS),
+  SOA: z.array(record.SOA),
+  CAA: z.array(record.CAA),
+});
+
+const type = z
+  .string()
+  .max(100)
+  .transform((text, context): DnsType[] => {
+    const asked = [...new Set(text.split(',').map((part) => part.trim().toUpperCase()))];
+    if (asked.every((part): part is DnsType => (KNOWN as string[]).includes(part))) return asked;
+    context.addIssue({ code: 'custom', message: `a comma-separated list of ${KNOWN.join(', ')}` });
+    return z.NEVER;
+  })
+  .prefault(DEFAULT)
+  .meta({ description: `Comma-separated record types out of ${KNOWN.join(', ')}`, default: DEFAULT });
+
+/** The DNS records of a name at this moment. */
+export const domainsDns = defineEndpoint({
+  path: '/domains/dns',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'DNS records',
+  summary: 'Live DNS records of a name with their TTLs, and whether the answers were validated under DNSSEC.',
+  params: z.object({ name: hostNameParam('Host name; IDN is converted', { underscores: true }), type }),
+  result: z.strictObject({
+    name: z.string().meta({ description: 'The name in ASCII, lower case' }),
+    status: z.enum(['NOERROR', 'NXDOMAIN', 'SERVFAIL']).meta({
+      description:
+        'NXDOMAIN: the name, or the end of its aliases, does not exist. SERVFAIL: DNSSEC validation failed (bogus); any other server failure is a 502',
+    }),
+    exists: z.boolean().nullable().meta({ description: 'Whether the name exists; null when validation failed' }),
+    dnssecValidated: z.boolean().meta({
+      description:
+        'Every answer, or proof of absence, was signed and validated; false for unsigned zones and bogus answers',
+    }),
+    records: lists.partial().meta({ description: 'A list for each type asked for, empty where there is none' }),
+    aliases: z
+      .array(z.strictObject({ name: z.string(), target: z.string(), ttl }))
+      .meta({ description: 'The CNAME chain from the name on, in order; the addresses are those of its end' }),
+    source: sourceSchema,
+  }),
+  example: {
+    params: { name: 'www.example.com', type: 'A,MX' },
+    result: {
+      name: 'www.example.com',
+      status: 'NOERROR',
+      exists: true,
+      dnssecValidated: true,
+      records: { A: [{ address: '104.20.23.154', ttl: 274 }], MX: [] },
+      aliases: [],
+      source: { name: 'Cloudflare 1.1.1.1', url: 'https://cloudflare-dns.com/dns-query', retrievedAt: 1795199401 },
+    },
+  },
+  async run({ name, type: types }, { dns }: Pick<Sources, 'dns'>, signal) {
+    const { status, exists, validated, records, aliases, resolver, retrievedAtMs } = await dns.lookup(
+      name,
+      types,
+      signal,
+    );
+    return {
+      name,
+      status,
+      exists,
+      dnssecValidated: validated,
+      records: mutable(records),
+      aliases: [...aliases],
+      source: { ...resolver, retrievedAt: Math.floor(retrievedAtMs / 1000) },
+    };
+  },
+});
+
+/** Copies the records so that they can be changed, and sorts mail servers by preference, the order in which senders try them. */
+function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records']): Partial<z.input<typeof lists>> {
+  const copy = structuredClone(records) as Partial<z.input<typeof lists>>;
+  copy.MX?.sort((a, b) => a.preference - b.preference);
+  return copy;
+}
+
+const text = (description: string) => z.string().nullable().meta({ description });
+const time = (description: string) => atField(description).nullable();
+
+const result = z.strictObject({
+  domain: z.string().meta({ description: 'The registrable domain that was looked up, in ASCII' }),
+  asked: z
+    .string()
+    .meta({ description: 'The name that was asked for; a name below a domain is reduced to the domain' }),
+  registered: z.boolean().nullable().meta({
+    description: 'null when unknown: neither the registry nor the DNS has it, but it may be registered',
+  }),
+  looksAvailable: z.boolean().meta({
+    description:
+      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names look the same',
+  }),
+  registrar: z
+    .strictObject({
+      name: text('null when withheld'),
+      ianaId: text('Number given by IANA, as text; null when it has none'),
+    })
+    .nullable(),
+  createdAt: time('Registration'),
+  updatedAt: time('Last change'),
+  expiresAt: time('Expiry at the registry; some country registries publish none'),
+  status: z.array(z.string()).nullable().meta({ description: 'As in RDAP, for example "client transfer prohibited"' }),
+  nameServers: z.array(z.string()).nullable().meta({ description: 'As the registry knows them' }),
+  dnssecSigned: z.boolean().nullable().meta({ description: 'Whether the registry holds a DS record for it' }),
+  source: sourceSchema,
+});
+
+/** The members that are unknown when the registry has no record. */
+const NO_RECORD = {
+  registrar: null,
+  createdAt: null,
+  updatedAt: null,
+  expiresAt: null,
+  status: null,
+  nameServers: null,
+  dnssecSigned: null,
+};
+
+/** A domain's registration, and whether the name looks available. */
+export const domainsWhois = defineEndpoint({
+  path: '/domains/whois',
+  access: 'paid',
+  priceUsd: '0.003',
+  label: 'Domain registration',
+  summary:
+    "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and whether the name looks available.",
+  params: z.object({
+    domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }),
+  }),
+  result,
+  example: {
+    params: { domain: 'example.com' },
+    result: {
+      domain: 'example.com',
+      asked: 'example.com',
+      registered: true,
+      looksAvailable: false,
+      registrar: { name: 'RESERVED-Internet Assigned Numbers Authority', ianaId: '376' },
+      createdAt: 808372800,
+      updatedAt: 1786867299,
+      expiresAt: 1818302400,
+      status: ['client delete prohibited', 'client transfer prohibited', 'client update prohibited'],
+      nameServers: ['elliott.ns.cloudflare.com', 'hera.ns.cloudflare.com'],
+      dnssecSigned: true,
+      source: {
+        name: 'RDAP of rdap.verisign.com',
+        url: 'https://rdap.verisign.com/com/v1/domain/example.com',
+        retrievedAt: 1795199401,
+      },
+    },
+  },
+  async run({ domain: asked }, { dns, rdap }: Pick<Sources, 'dns' | 'rdap'>, signal) {
+    const domain = registrableDomain(asked);
+    if (domain === null) {
+      throw new BadParameter([
+        { path: 'domain', message: `${asked} is a public suffix: names are registered below it` },
+      ]);
+    }
+    const tld = domain.slice(domain.lastIndexOf('.') + 1);
+    const [answer, exists] = await Promise.all([
+      rdap.domain(domain, signal).catch((error: unknown) => ({ error })),
+      // The list is as old as the library, so the root zone has the last word on a name that is not in it.
+      isListedTld(tld) || existsInRoot(dns, tld, signal),
+    ]);
+    if (!exists)
+      throw new NotFound(`there is no top-level domain .${tld}: the root zone has no such name`, 'no_such_tld');
+    if (answer === null) {
+      throw new NotFound(`the registry of .${tld} publishes no RDAP`, 'no_rdap_for_tld');
+    }
+    if ('error' in answer) throw answer.error;
+    if (answer.registration === null) {
+      return {
+        domain,
+        asked,
+        ...NO_RECORD,
+        ...(await interpretNoRecord(dns, domain, answer, signal)),
+        source: sourceOf(answer, null),
+      };
+    }
+    const { termsUrl, ...registration } = answer.registration;
+    return {
+      domain,
+      asked,
+      registered: true,
+      looksAvailable: false,
+      ...registration,
+      source: sourceOf(answer, termsUrl),
+    };
+  },
+});
+
+/** Whether the root zone has the name. True where the DNS cannot say, because a name is not called missing for a failure. */
+async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSignal): Promise<boolean> {
+  const found = await dns.lookup(tld, ['NS'], signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    if (error instanceof AppError) return null;
+    throw error;
+  });
+  return found?.exists !== false;
+}
+
+/**
+ * Interprets a registry's "no record".
+ * 1. The name has name servers or an alias: it is registered.
+ * 2. Its DNSSEC validation fails: it is signed, so it may be registered.
+ * 3. The registry is not known to be the responsible one: unknown.
+ * 4. Otherwise it looks available.
+ */
+async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
+  const { status, records, aliases } = await dns.lookup(domain, ['NS'], signal);
+  if ((records.NS?.length ?? 0) > 0 || aliases.length > 0) return { registered: true, looksAvailable: false };
+  if (status === 'SERVFAIL' || !vouched) return { registered: null, looksAvailable: false };
+  return { registered: false, looksAvailable: true };
+}
+
+function sourceOf({ registry, url, retrievedAtMs }: RdapAnswer, termsUrl: string | null) {
+  return {
+    name: `RDAP of ${registry}`,
+    url,
+    retrievedAt: Math.floor(retrievedAtMs / 1000),
+    ...(termsUrl !== null && { licence: `Terms of use: ${termsUrl}` }),
+  };
+}
+
+/**
+ * A host name in the query; internationalised names (IDN) are allowed. It is parsed to its ASCII form, so that equal requests have equal parameters.
+ */
+function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
+  return z
+    .string({ error: 'required: a host name such as example.com' })
+    .max(1000, 'longer than 1000 characters')
+    .transform((text, context) => {
+      const parsed = parseHostName(text);
+      if ('name' in parsed && (underscores || !parsed.name.includes('_'))) return parsed.name;
+      const message = 'fault' in parsed ? parsed.fault : 'registrable names have no underscores';
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    })
+    .meta({ description });
+}

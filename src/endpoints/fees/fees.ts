@@ -1,0 +1,177 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../catalogue/endpoint.ts';
+import type { LatestFee } from '../../collector/store/fees.ts';
+import { percentilesIn } from '../../lib/percentile.ts';
+import { sourceSchema } from '../../lib/source.ts';
+import { formatGwei } from '../../lib/units.ts';
+import { atField, decimal, detailField, paidDetail, percentField, percentOf, usdcField } from '../fields.ts';
+import {
+  type Collected,
+  collectedUntil,
+  EXAMPLE_PROVENANCE,
+  freshness,
+  KEEP_MS,
+  nothingYet,
+  provenance,
+  untilWritten,
+} from '../freshness.ts';
+import {
+  baseFee,
+  costOfGas,
+  DAY_SECONDS,
+  EXAMPLE_SUGGESTED,
+  floorOf,
+  nextBaseFee,
+  nextFeeOf,
+  showBaseFee,
+  showNextBaseFee,
+  showUtilisation,
+  suggestedFees,
+  suggestFees,
+  tipsOf,
+  utilisation,
+} from './fields.ts';
+import { feesForecast } from './forecast.ts';
+
+/** Gas of a plain value transfer by the EVM's rule (Ethereum yellow paper, appendix G: Gtransaction). */
+const NATIVE_GAS = 21_000;
+/** Gas of a USDC transfer on Arc, used until one was measured (`arc.md` of the project's facts, 1.9). */
+const ERC20_GAS = 51_000;
+
+const DETAIL = paidDetail(
+  feesForecast,
+  'the band of 24 hours, the utilisation trend, an outlook to one hour by the chain’s own fee rule, and the cost of each type of operation',
+);
+
+const result = z.strictObject({
+  baseFee,
+  nextBaseFee,
+  floorGwei: decimal('In gwei').nullable().meta({
+    description: "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
+  }),
+  aboveFloorGwei: decimal('In gwei')
+    .nullable()
+    .meta({ description: 'How far the base fee lies above the floor, in gwei; 0: at the floor' }),
+  aboveFloorPercent: percentField('The same of the floor').nullable(),
+  suggested: suggestedFees,
+  transferCostUsdc: z
+    .strictObject({
+      native: usdcField('A native transfer, without a tip'),
+      erc20: usdcField('A token transfer, without a tip'),
+      nativeWithTip: usdcField('A native transfer with the tip').nullable(),
+      erc20WithTip: usdcField('A token transfer with the tip').nullable(),
+    })
+    .meta({
+      description:
+        'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and with the normal one of `suggested` (null without one)',
+    }),
+  transferGas: z
+    .strictObject({
+      native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
+      erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
+      erc20Measured: z.boolean().meta({
+        description:
+          'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
+      }),
+    })
+    .meta({ description: 'The gas behind those costs' }),
+  hours: z
+    .array(
+      z.strictObject({
+        at: atField('Beginning of the hour'),
+        minGwei: decimal('Lowest base fee in gwei'),
+        avgGwei: decimal('Mean over the blocks in gwei'),
+        maxGwei: decimal('Highest base fee in gwei'),
+        ...utilisation('Mean share of the gas limit that blocks used'),
+      }),
+    )
+    .meta({
+      description:
+        'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
+    }),
+  detail: detailField,
+  freshness,
+  source: sourceSchema,
+});
+
+/** Base fees now and over the last day. */
+export const fees = defineEndpoint({
+  path: '/fees',
+  access: 'free',
+  label: 'Fees',
+  summary: 'Base fee now, in the next block and over the last hours, the floor, and what a transfer costs.',
+  params: z.object({}),
+  result,
+  cacheMs: KEEP_MS,
+  version: untilWritten,
+  example: {
+    params: {},
+    result: {
+      baseFee: { wei: '20130000000', gwei: '20.13', block: 32250000 },
+      nextBaseFee: { wei: '20080000000', gwei: '20.08', exact: true },
+      floorGwei: '20',
+      aboveFloorGwei: '0.13',
+      aboveFloorPercent: '0.65',
+      suggested: EXAMPLE_SUGGESTED,
+      transferCostUsdc: {
+        native: '0.000423',
+        erc20: '0.001027',
+        nativeWithTip: '0.000423',
+        erc20WithTip: '0.001028',
+      },
+      transferGas: { native: 21_000, erc20: 51_000, erc20Measured: true },
+      hours: [
+        {
+          at: 1795197600,
+          minGwei: '20',
+          avgGwei: '20.013',
+          maxGwei: '21.4',
+          utilisationShare: 0.067,
+          utilisation: 0.067,
+        },
+      ],
+      detail: DETAIL,
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Collected) {
+    const { reads } = sources;
+    const until = collectedUntil(sources);
+    const latest = reads.latestFee();
+    if (latest === null) throw nothingYet();
+    const [median] = percentilesIn(reads.costs('tokenTransfer', 'gas', until - DAY_SECONDS), [50]) ?? [];
+    const erc20 = Number(median ?? ERC20_GAS);
+    const floor = floorOf(sources, until);
+    const tips = tipsOf(reads, until);
+    return {
+      baseFee: showBaseFee(latest),
+      nextBaseFee: showNextBaseFee(latest, floor),
+      floorGwei: floor === null ? null : formatGwei(floor),
+      ...aboveFloor(latest, floor),
+      suggested: suggestFees(tips, nextFeeOf(latest, floor)),
+      transferCostUsdc: {
+        native: costOfGas(NATIVE_GAS, latest.baseFee),
+        erc20: costOfGas(erc20, latest.baseFee),
+        nativeWithTip: tips && costOfGas(NATIVE_GAS, latest.baseFee + tips.normal),
+        erc20WithTip: tips && costOfGas(erc20, latest.baseFee + tips.normal),
+      },
+      transferGas: { native: NATIVE_GAS, erc20, erc20Measured: median !== undefined },
+      hours: reads.hours(until - DAY_SECONDS + 3600, until + 1).map((hour) => ({
+        at: hour.at,
+        minGwei: formatGwei(hour.minBaseFee),
+        avgGwei: formatGwei(hour.avgBaseFee),
+        maxGwei: formatGwei(hour.maxBaseFee),
+        ...showUtilisation(hour.utilisation),
+      })),
+      detail: DETAIL,
+      ...provenance(sources),
+    };
+  },
+});
+
+/** The distance from the floor to the base fee, which never lies below it. */
+function aboveFloor(latest: LatestFee, floor: bigint | null) {
+  if (floor === null) return { aboveFloorGwei: null, aboveFloorPercent: null };
+  const above = latest.baseFee - floor;
+  return { aboveFloorGwei: formatGwei(above), aboveFloorPercent: floor === 0n ? null : percentOf(above, floor) };
+}

@@ -1,0 +1,163 @@
+import { z } from 'zod';
+import { type NextBaseFee, nextByEip1559, toGas } from '../../chain/fees.ts';
+import type { CostReads } from '../../collector/store/costs.ts';
+import type { LatestFee } from '../../collector/store/fees.ts';
+import { countOf, percentilesIn } from '../../lib/percentile.ts';
+import { formatCost, formatGwei } from '../../lib/units.ts';
+import { bigInteger, decimal, perGasField, showPerGas } from '../fields.ts';
+import type { Collected } from '../freshness.ts';
+
+export const DAY_SECONDS = 86_400;
+
+/** The base fee of the newest block. */
+export const baseFee = z
+  .strictObject({
+    wei: bigInteger('In wei'),
+    gwei: decimal('In gwei, exact'),
+    block: z.int().nonnegative().meta({ description: 'The block that has it' }),
+  })
+  .meta({ description: 'Base fee of the newest collected block' });
+
+/** The base fee of the block after the newest one. */
+export const nextBaseFee = z
+  .strictObject({
+    wei: bigInteger('In wei'),
+    gwei: decimal('In gwei'),
+    exact: z.boolean().meta({ description: "true: the block announces it (as Arc's do); false: EIP-1559's rule" }),
+  })
+  .nullable()
+  .meta({ description: 'Base fee of the block after that one; null while unknown' });
+
+export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
+  return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
+}
+
+export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
+  const next = nextFeeOf(latest, floor);
+  return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
+}
+
+/** The base fee of the block after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
+export function nextFeeOf(
+  { baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee,
+  floor: bigint | null,
+): NextBaseFee | null {
+  if (announced !== null) return { wei: announced, exact: true };
+  if (gasLimit === null) return null;
+  return notBelow({ wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false }, floor);
+}
+
+/** Lifts an estimate to the floor: EIP-1559's rule knows no floor, and a chain has its own. An announced fee is the chain's word. */
+export function notBelow(next: NextBaseFee, floor: bigint | null): NextBaseFee {
+  return next.exact || floor === null || next.wei >= floor ? next : { wei: floor, exact: false };
+}
+
+/**
+ * The chain's lowest base fee: the configured one, else the lowest of the last day. The newest block's fees are never below it: when the chain goes below
+ * what was configured or seen, the floor goes with it.
+ */
+export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collected'>, until: number): bigint | null {
+  const configured = collected.floorWei === null ? null : [collected.floorWei];
+  const known = configured ?? reads.hours(until - DAY_SECONDS, until + 1).map((hour) => hour.minBaseFee);
+  const latest = reads.latestFee();
+  const fees = [...known, ...(latest ? [latest.baseFee, latest.nextBaseFee ?? latest.baseFee] : [])];
+  return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
+}
+
+/** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
+export function costOfGas(gas: number, weiPerGas: bigint): string {
+  return formatCost(BigInt(gas) * weiPerGas);
+}
+
+const HOUR_SECONDS = 3600;
+/**
+ * For each speed: the percentile of the tips paid, and how many hundredths of the next base fee the maximum holds. On Arc, where the fee rises by at most
+ * 2 % a block, that is enough for at least 11, 20 and 35 full blocks (1.02^11 < 1.25, 1.02^20 < 1.5, 1.02^35 < 2).
+ */
+const SPEEDS = {
+  slow: { percentile: 10, headroom: 125n },
+  normal: { percentile: 50, headroom: 150n },
+  fast: { percentile: 90, headroom: 200n },
+} as const;
+
+const speed = (name: string, { percentile, headroom }: (typeof SPEEDS)[keyof typeof SPEEDS]) =>
+  z
+    .strictObject({
+      maxFeePerGas: perGasField(
+        `${Number(headroom) / 100} times the next base fee, and the tip; what is not needed is not paid`,
+      ),
+      maxPriorityFeePerGas: perGasField(`The tip: ${percentile} % of the transactions paid no more`),
+    })
+    .meta({ description: `For a ${name} transaction` });
+
+/** What a wallet writes into a transaction of type 2. */
+export const suggestedFees = z
+  .strictObject({
+    slow: speed('slow', SPEEDS.slow),
+    normal: speed('normal', SPEEDS.normal),
+    fast: speed('fast', SPEEDS.fast),
+    transactions: z.int().positive().meta({ description: 'Whose tips were measured: this hour and the one before it' }),
+  })
+  .nullable()
+  .meta({
+    description:
+      'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no tip was measured',
+  });
+
+/** The tips of this hour of the clock and of the one before it: percentiles in wei a gas; null without a transaction. */
+export function tipsOf(reads: CostReads, until: number) {
+  const paid = reads.tips(until - HOUR_SECONDS);
+  const [slow, normal, fast] =
+    percentilesIn(
+      paid,
+      Object.values(SPEEDS).map(({ percentile }) => percentile),
+    ) ?? [];
+  if (slow === undefined || normal === undefined || fast === undefined) return null;
+  return { slow, normal, fast, transactions: countOf(paid) };
+}
+
+export function suggestFees(
+  tips: ReturnType<typeof tipsOf>,
+  next: { readonly wei: bigint } | null,
+): z.output<typeof suggestedFees> {
+  if (tips === null || next === null) return null;
+  const of = (name: keyof typeof SPEEDS) => ({
+    maxFeePerGas: showPerGas((next.wei * SPEEDS[name].headroom) / 100n + tips[name]),
+    maxPriorityFeePerGas: showPerGas(tips[name]),
+  });
+  return { slow: of('slow'), normal: of('normal'), fast: of('fast'), transactions: tips.transactions };
+}
+
+export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
+  slow: {
+    maxFeePerGas: { wei: '25100000000', gwei: '25.1' },
+    maxPriorityFeePerGas: { wei: '0', gwei: '0' },
+  },
+  normal: {
+    maxFeePerGas: { wei: '30130000000', gwei: '30.13' },
+    maxPriorityFeePerGas: { wei: '10000000', gwei: '0.01' },
+  },
+  fast: {
+    maxFeePerGas: { wei: '41160000000', gwei: '41.16' },
+    maxPriorityFeePerGas: { wei: '1000000000', gwei: '1' },
+  },
+  transactions: 51_240,
+};
+
+/** A use of gas as a share, under its name and under the one that it was released with. */
+export function utilisation(description: string) {
+  return {
+    utilisationShare: z.number().meta({ description: `${description}, 0 to 1` }),
+    utilisation: z.number().meta({ description: 'The same, under its old name' }),
+  };
+}
+
+/** Six decimals: a millionth of a block's gas limit is less gas than any transaction uses. */
+export function showUtilisation(value: number) {
+  const share = roundedShare(value);
+  return { utilisationShare: share, utilisation: share };
+}
+
+export function roundedShare(value: number): number {
+  return Math.round(value * 1e6) / 1e6;
+}

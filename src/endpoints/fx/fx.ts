@@ -1,0 +1,214 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../catalogue/endpoint.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
+import { sourceSchema } from '../../lib/source.ts';
+import { addressField, detailField, paidDetail, usdcField } from '../fields.ts';
+import {
+  type Collected,
+  collectedUntil,
+  EXAMPLE_PROVENANCE,
+  freshness,
+  KEEP_MS,
+  provenance,
+  soldUntil,
+  untilWritten,
+} from '../freshness.ts';
+import {
+  EXAMPLE_FX,
+  EXAMPLE_POOL,
+  fxParams,
+  fxUnits,
+  lastTrade,
+  poolsField,
+  rate,
+  rateOf,
+  shareOf,
+  showCost,
+  showLast,
+  showPool,
+  showUsdc,
+  showWindow,
+  sideCosts,
+  unitsOf,
+  watchedToken,
+  windowField,
+  windowOf,
+} from './fields.ts';
+
+const E9 = 1_000_000_000n;
+/** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
+const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
+
+const deviation = z.number().nullable().meta({
+  description:
+    "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the window",
+});
+
+const result = z.strictObject({
+  symbol: z.string(),
+  ...fxUnits,
+  last: lastTrade,
+  window: windowField,
+  sizes: z
+    .array(
+      z.strictObject({
+        fromUsdc: usdcField('Trades of at least so much USDC'),
+        toUsdc: usdcField('and of less than this')
+          .nullable()
+          .meta({ description: 'and of less than this; null: no bound' }),
+        trades: z.int().nonnegative(),
+        vwap: rate.nullable().meta({ description: 'Volume-weighted rate of these trades; null without any' }),
+        ...sideCosts,
+        deviationFromVwapBps: deviation,
+        slippageBps: deviation.meta({
+          description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
+        }),
+      }),
+    )
+    .meta({ description: 'Rate and cost by the size of the trade' }),
+  venues: z
+    .array(
+      z.strictObject({
+        name: z.string().meta({ description: 'The place of trade' }),
+        address: addressField(
+          'The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools',
+        ),
+        trades: z.int().positive(),
+        volumeUsdc: usdcField('In USDC'),
+        volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
+        share: z.number().meta({ description: 'The same, under its old name' }),
+      }),
+    )
+    .meta({ description: 'Where the volume was traded, largest first' }),
+  pools: poolsField,
+  freshness,
+  source: sourceSchema,
+});
+
+/** The execution quality of a watched token's trades. */
+export const fxExecution = defineEndpoint({
+  path: '/fx/execution',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Execution quality',
+  summary:
+    'Volume-weighted rate and range, what buys and sells of each size cost against their pool’s price, and the venues and pools where a watched token traded against USDC.',
+  freeSummary: '/v1/fx',
+  params: fxParams,
+  result,
+  example: {
+    params: { window: '60', symbol: 'EURC' },
+    result: {
+      ...EXAMPLE_FX,
+      sizes: [
+        {
+          ...{ fromUsdc: '0', toUsdc: '100', trades: 1211, vwap: '1.1651' },
+          ...{ buys: { trades: 640, costBps: 5.02 }, sells: { trades: 571, costBps: 5.01 } },
+          ...{ deviationFromVwapBps: 4.21, slippageBps: 4.21 },
+        },
+        {
+          ...{ fromUsdc: '100000', toUsdc: null, trades: 0, vwap: null },
+          ...{ buys: { trades: 0, costBps: null }, sells: { trades: 0, costBps: null } },
+          ...{ deviationFromVwapBps: null, slippageBps: null },
+        },
+      ],
+      venues: [
+        {
+          name: 'Uniswap v4',
+          address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
+          trades: 1702,
+          volumeUsdc: '451022.917731',
+          volumeShare: 0.9379,
+          share: 0.9379,
+        },
+      ],
+      pools: [EXAMPLE_POOL],
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  checkParams({ symbol }, { collected }: Pick<Collected, 'collected'>) {
+    watchedToken(collected, symbol);
+  },
+  async run({ window, symbol }, sources: Collected) {
+    const { reads } = sources;
+    const token = watchedToken(sources.collected, symbol);
+    const asked = windowOf(token, window, soldUntil(sources));
+    const totals = reads.tradesIn(asked);
+    const vwap = totals.baseE9 === 0n ? 0 : Number(totals.usdcE9) / Number(totals.baseE9);
+    const sizes = reads.tradesBySize(asked, BOUNDS, vwap);
+    const costs = reads.tradeCosts(asked, BOUNDS);
+    return {
+      symbol: token.symbol,
+      ...unitsOf(token.symbol),
+      last: showLast(reads.lastTrade(token.address)),
+      window: showWindow(window, totals),
+      sizes: sizes.map((size, at) => ({
+        ...showSize([BOUNDS[at - 1] ?? 0n, BOUNDS[at] ?? null], size, vwap),
+        buys: showCost(costs, at, 'buy'),
+        sells: showCost(costs, at, 'sell'),
+      })),
+      venues: reads.tradesByVenue(asked).map((venue) => showVenue(venue, totals)),
+      pools: reads.tradesByPool(asked).map((pool) => showPool(pool, totals.usdcE9)),
+      ...provenance(sources),
+    };
+  },
+});
+
+function showSize([fromE9, toE9]: readonly [bigint, bigint | null], size: SizeTotals, vwap: number) {
+  const fair = Number(size.baseE9) * vwap;
+  const deviationBps = fair > 0 ? Math.round((size.distanceE9 / fair) * 1e6) / 100 : null;
+  return {
+    fromUsdc: showUsdc(fromE9),
+    toUsdc: toE9 === null ? null : showUsdc(toE9),
+    trades: size.trades,
+    vwap: rateOf(size),
+    deviationFromVwapBps: deviationBps,
+    slippageBps: deviationBps,
+  };
+}
+
+function showVenue({ name, address, trades, usdcE9 }: VenueTotals, totals: WindowTotals) {
+  const share = shareOf(usdcE9, totals.usdcE9);
+  return { name, address, trades, volumeUsdc: showUsdc(usdcE9), volumeShare: share, share };
+}
+
+const DETAIL = paidDetail(
+  fxExecution,
+  'what buys and sells of each size cost against their pool’s price, the venues, and how deep each pool is',
+);
+
+/** The rate at which a watched token was traded. */
+export const fx = defineEndpoint({
+  path: '/fx',
+  access: 'free',
+  label: 'Executed rate',
+  summary: 'Last executed rate of a watched token against USDC, and a summary of the window.',
+  params: fxParams,
+  result: z.strictObject({
+    symbol: z.string(),
+    ...fxUnits,
+    last: lastTrade,
+    window: windowField,
+    detail: detailField,
+    freshness,
+    source: sourceSchema,
+  }),
+  cacheMs: KEEP_MS,
+  version: untilWritten,
+  example: {
+    params: { window: '60', symbol: 'EURC' },
+    result: { ...EXAMPLE_FX, detail: DETAIL, ...EXAMPLE_PROVENANCE },
+  },
+  async run({ window, symbol }, sources: Collected) {
+    const token = watchedToken(sources.collected, symbol);
+    const asked = windowOf(token, window, collectedUntil(sources));
+    return {
+      symbol: token.symbol,
+      ...unitsOf(token.symbol),
+      last: showLast(sources.reads.lastTrade(token.address)),
+      window: showWindow(window, sources.reads.tradesIn(asked)),
+      detail: DETAIL,
+      ...provenance(sources),
+    };
+  },
+});

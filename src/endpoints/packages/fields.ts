@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { type Source, sourceSchema } from '../../lib/source.ts';
+import type { Dependents } from '../../upstream/packages/dependents.ts';
+import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
+import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
+
+/** A package name in the query. It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
+export function packageNameParam(ecosystem: EcosystemName, description: string) {
+  const { nameForm, name } = ECOSYSTEMS[ecosystem];
+  return z
+    .string({ error: `required: ${nameForm}` })
+    .transform((text, context) => {
+      const normal = name(text);
+      if (normal !== null) return normal;
+      context.addIssue(nameForm);
+      return z.NEVER;
+    })
+    .meta({ description });
+}
+
+/** Version ranges by package name. */
+export function rangesField(description: string) {
+  return z.record(z.string(), z.string()).meta({ description });
+}
+
+/** Free text that a package's author wrote. It proves nothing. */
+export function authorText(description: string) {
+  return z.string().nullable().meta({ description });
+}
+
+/** The URL as answers show it, without the credentials and query of a configured base URL. */
+function shownUrl(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+export const projectUrlsField = z
+  .array(z.strictObject({ label: z.string(), url: z.string() }))
+  .meta({ description: 'Web pages that its author names, at most 20' });
+
+const count = z.int().nonnegative();
+
+export const dependentsField = z
+  .strictObject({
+    direct: count.meta({ description: 'That name it themselves' }),
+    indirect: count.meta({ description: 'That need it through another package' }),
+    total: count,
+  })
+  .nullable()
+  .meta({
+    description:
+      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not this version yet, or see `missing`',
+  });
+
+/** The same as an answer shows it. */
+export function shownDependents(found: Dependents | null) {
+  return found && { direct: found.direct, indirect: found.indirect, total: found.total };
+}
+
+/** More than any release of use has. */
+const MAX_ADVISORIES = 100;
+
+export const advisoryCountField = count.nullable().meta({
+  description: `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
+});
+
+/** OSV's advisories against one release, newest first, as an answer shows them. */
+export function shownAdvisories({ advisories }: OsvAnswer) {
+  return advisories.slice(0, MAX_ADVISORIES).map(({ id, aliases, summary, severity, fixedIn, malicious }) => {
+    return { id, aliases, summary, severity, fixedIn, malicious, url: advisoryUrl(id) };
+  });
+}
+
+export const sourcesField = z
+  .array(sourceSchema)
+  .meta({ description: 'Everything that was read for this answer: `source` first, then those of its parts' });
+
+/** The sources of the optional parts that were read. */
+export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
+  return [
+    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...whereRead(osv) }] : []),
+    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...whereRead(dependents) }] : []),
+  ];
+}
+
+/** Where and when it was read, as a member of a source. */
+export function whereRead({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+  return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
+}
+
+/** OSV's page of one advisory, with its text and references. */
+const PAGE = 'https://osv.dev/vulnerability/';
+
+/** Licence of OSV's records, by their home databases. */
+export const OSV_LICENCE = 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)';
+
+/** Members that all advisories share. */
+export const advisoryNames = {
+  id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
+  aliases: z.array(z.string()).meta({
+    description: 'All other ids of the same vulnerability, which is listed once even when several databases have it',
+  }),
+  summary: z.string().nullable().meta({ description: 'null when no database gives one' }),
+};
+
+/** How bad a vulnerability is. */
+export const severityField = z.strictObject({
+  label: z.enum(SEVERITY_LABELS).nullable().meta({
+    description: "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
+  }),
+  score: z.number().min(0).max(10).nullable().meta({
+    description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
+  }),
+  vector: z.string().nullable().meta({ description: 'CVSS v4 where there is one, else v3' }),
+});
+
+export const maliciousField = z
+  .boolean()
+  .meta({ description: 'The package was made to harm: remove it; no version of it is safe' });
+
+export const advisoryUrlField = z.string().meta({ description: 'Page with text and references' });
+
+/** An advisory against the one release that an answer is about. */
+export const releaseAdvisory = z.strictObject({
+  ...advisoryNames,
+  severity: severityField,
+  fixedIn: z.array(z.string()).meta({ description: 'Ascending; empty: no fixed version is known' }),
+  malicious: maliciousField,
+  url: advisoryUrlField,
+});
+
+/** The page of an advisory. */
+export function advisoryUrl(id: string): string {
+  return `${PAGE}${encodeURIComponent(id)}`;
+}

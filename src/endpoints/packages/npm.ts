@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../catalogue/endpoint.ts';
+import { NotFound } from '../../errors.ts';
+import { sourceSchema } from '../../lib/source.ts';
+import { atField, gatherParts, missingField } from '../fields.ts';
+import type { Sources } from '../sources.ts';
+import {
+  advisoryCountField,
+  authorText,
+  dependentsField,
+  OSV_LICENCE,
+  packageNameParam,
+  partSources,
+  projectUrlsField,
+  rangesField,
+  releaseAdvisory,
+  shownAdvisories,
+  shownDependents,
+  sourcesField,
+  whereRead,
+} from './fields.ts';
+
+const result = z.strictObject({
+  name: z.string(),
+  version: z.string().meta({ description: "What the registry's `latest` tag points at; may be a prerelease" }),
+  publishedAt: atField('When that version was published').nullable(),
+  licence: z.string().nullable().meta({
+    description: 'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
+  }),
+  weeklyDownloads: z.int().nonnegative().nullable().meta({
+    description:
+      'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
+  }),
+  dependencies: rangesField('What it needs at run time'),
+  peerDependencies: rangesField('What it expects its user to install'),
+  engines: rangesField('Versions of node and others that it states')
+    .nullable()
+    .meta({ description: 'null: it states none' }),
+  deprecated: authorText('The message with which the version was deprecated; null: it is not'),
+  description: authorText('One line of the author'),
+  homepage: authorText('As the author wrote it'),
+  repository: authorText('Address of the source code, as the author wrote it'),
+  projectUrls: projectUrlsField,
+  unpackedSizeBytes: z.int().nonnegative().nullable().meta({ description: 'Of all its files; null: not measured' }),
+  fileCount: z.int().nonnegative().nullable(),
+  integrity: z.string().nullable().meta({ description: 'Subresource Integrity of the tarball' }),
+  provenance: z
+    .strictObject({
+      predicateType: z.string().meta({ description: 'What is attested, for example SLSA provenance' }),
+      url: z.string().meta({ description: 'The attestation, for a verifier' }),
+    })
+    .nullable()
+    .meta({
+      description: "The registry's attestation of how this version was built, not verified here; null: it has none",
+    }),
+  advisories: z.array(releaseAdvisory).nullable().meta({
+    description: 'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
+  }),
+  advisoryCount: advisoryCountField,
+  dependents: dependentsField,
+  missing: missingField,
+  source: sourceSchema,
+  sources: sourcesField,
+});
+
+const EXAMPLE_SOURCE = { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 };
+
+/** The current state of one npm package. */
+export const packagesNpm = defineEndpoint({
+  path: '/packages/npm',
+  access: 'paid',
+  priceUsd: '0.002',
+  label: 'npm package',
+  summary:
+    'Latest version of an npm package: date, licence, downloads, dependencies, deprecation, advisories with severity, dependents, size and provenance.',
+  params: z.object({ name: packageNameParam('npm', 'The package, scoped or not; letter case matters') }),
+  result,
+  example: {
+    params: { name: 'express' },
+    result: {
+      name: 'express',
+      version: '5.1.0',
+      publishedAt: 1743454800,
+      licence: 'MIT',
+      weeklyDownloads: 161638384,
+      dependencies: { accepts: '^2.0.0', 'body-parser': '^2.2.0' },
+      peerDependencies: {},
+      engines: { node: '>= 18' },
+      deprecated: null,
+      description: 'Fast, unopinionated, minimalist web framework',
+      homepage: 'https://expressjs.com/',
+      repository: 'https://github.com/expressjs/express.git',
+      projectUrls: [
+        { label: 'homepage', url: 'https://expressjs.com/' },
+        { label: 'repository', url: 'https://github.com/expressjs/express' },
+      ],
+      unpackedSizeBytes: 197056,
+      fileCount: 11,
+      integrity: 'sha512-DT9ck5YIRU+8GYzzU5kT3eHGA5iL+1Zd0EutOmTE9Dtk+Tvuzd23VBU+ec7HPNSTxXYO55gPV/hq4pSBJDjFpA==',
+      provenance: null,
+      advisories: [],
+      advisoryCount: 0,
+      dependents: { direct: 48211, indirect: 29690, total: 77901 },
+      missing: [],
+      source: EXAMPLE_SOURCE,
+      sources: [
+        EXAMPLE_SOURCE,
+        {
+          name: 'OSV.dev',
+          licence: OSV_LICENCE,
+          url: 'https://api.osv.dev/v1/query',
+          retrievedAt: 1795199401,
+        },
+      ],
+    },
+  },
+  async run({ name }, { packages }: Pick<Sources, 'packages'>, signal) {
+    const found = await packages.npm.latest(name, signal);
+    // Nothing else is asked about a name that does not exist, so that asking costs one request.
+    if (!found) throw new NotFound(`npm has no package ${name}`);
+    const { url, retrievedAtMs, ...release } = found;
+    const { version } = release;
+    const { parts, missing } = await gatherParts(
+      {
+        weeklyDownloads: (within) => packages.npmDownloads(name, within),
+        advisories: (within) => packages.osv.advisories({ ecosystem: 'npm', name, version }, within),
+        dependents: (within) => packages.dependents('npm', name, version, within),
+      },
+      signal,
+    );
+    const source = { name: 'npm registry', ...whereRead({ url, retrievedAtMs }) };
+    return {
+      ...release,
+      projectUrls: [...release.projectUrls],
+      weeklyDownloads: parts.weeklyDownloads,
+      advisories: parts.advisories && shownAdvisories(parts.advisories),
+      advisoryCount: parts.advisories?.advisories.length ?? null,
+      dependents: shownDependents(parts.dependents),
+      missing,
+      source,
+      sources: [source, ...partSources(parts.advisories, parts.dependents)],
+    };
+  },
+});

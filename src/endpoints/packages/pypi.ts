@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../catalogue/endpoint.ts';
+import { NotFound } from '../../errors.ts';
+import { sourceSchema } from '../../lib/source.ts';
+import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
+import type { OsvAnswer } from '../../upstream/packages/osv.ts';
+import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';
+import { atField, gatherParts, missingField } from '../fields.ts';
+import type { Sources } from '../sources.ts';
+import {
+  advisoryUrl,
+  authorText,
+  dependentsField,
+  packageNameParam,
+  partSources,
+  projectUrlsField,
+  releaseAdvisory,
+  shownAdvisories,
+  shownDependents,
+  sourcesField,
+  whereRead,
+} from './fields.ts';
+
+const count = z.int().nonnegative();
+
+/** One requirement (PEP 508) in its parts. */
+const dependencyField = z.strictObject({
+  name: z.string(),
+  extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
+  specifier: z.string().nullable().meta({ description: 'PEP 440 version specifier; null: any version' }),
+  extra: z
+    .string()
+    .nullable()
+    .meta({ description: 'Needed only when this extra of the package is asked for; null: always' }),
+  marker: z.string().nullable().meta({ description: 'PEP 508 condition beside the extra; null: none' }),
+});
+
+/** What a release consists of. */
+const fileFields = {
+  files: z
+    .array(
+      z.strictObject({
+        filename: z.string(),
+        kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
+        sizeBytes: count,
+        sha256: z.string().nullable(),
+      }),
+    )
+    .meta({ description: `Files of this release, the source distribution first, at most ${MAX_FILES}` }),
+  fileCount: count,
+  totalSizeBytes: count.meta({ description: 'Of all its files together' }),
+};
+
+/** Who published the first file. */
+const provenanceField = z
+  .strictObject({
+    filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
+    publishers: z
+      .array(
+        z.strictObject({
+          kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
+          repository: z.string().nullable(),
+          workflow: z.string().nullable(),
+        }),
+      )
+      .meta({ description: 'Trusted publishers that PyPI attests' }),
+    url: z.string().meta({ description: 'The attestation, for a verifier' }),
+  })
+  .nullable()
+  .meta({
+    description:
+      "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
+  });
+
+const result = z.strictObject({
+  name: z.string().meta({ description: 'As the project spells it' }),
+  version: z.string().meta({ description: "PyPI's latest: a prerelease or yanked one only where there is no other" }),
+  publishedAt: atField('When its first file was uploaded')
+    .nullable()
+    .meta({ description: 'null when it has no files' }),
+  requiresPython: z.string().nullable().meta({ description: 'PEP 440 specifier; null: not stated' }),
+  licence: z.string().nullable().meta({
+    description: 'SPDX expression where given (PEP 639), else the short licence text, else the classifiers',
+  }),
+  dependencies: z.array(dependencyField).nullable().meta({
+    description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
+  }),
+  yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
+  advisories: z.array(releaseAdvisory).meta({
+    description:
+      'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. Withdrawn ones are left out',
+  }),
+  advisoryCount: z.int().nonnegative().meta({ description: 'How many there are' }),
+  summary: authorText('One line of the author'),
+  homepage: authorText('As the author wrote it'),
+  projectUrls: projectUrlsField,
+  ...fileFields,
+  provenance: provenanceField,
+  dependents: dependentsField,
+  missing: missingField,
+  source: sourceSchema,
+  sources: sourcesField,
+});
+
+const LICENCE = 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev';
+
+const EXAMPLE_SOURCE = {
+  name: 'PyPI',
+  url: 'https://pypi.org/pypi/jinja2/json',
+  retrievedAt: 1795199401,
+  licence: LICENCE,
+};
+
+/** The current state of one PyPI project. */
+export const packagesPypi = defineEndpoint({
+  path: '/packages/pypi',
+  access: 'paid',
+  priceUsd: '0.002',
+  label: 'PyPI package',
+  summary:
+    'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, dependents, files and provenance.',
+  params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
+  result,
+  example: {
+    params: { name: 'jinja2' },
+    result: {
+      name: 'Jinja2',
+      version: '3.1.5',
+      publishedAt: 1734797504,
+      requiresPython: '>=3.7',
+      licence: 'BSD License',
+      dependencies: [
+        { name: 'MarkupSafe', extras: [], specifier: '>=2.0', extra: null, marker: null },
+        { name: 'Babel', extras: [], specifier: '>=2.7', extra: 'i18n', marker: null },
+      ],
+      yanked: false,
+      advisories: [
+        {
+          id: 'GHSA-cpwx-vrp4-4pq7',
+          aliases: ['CVE-2025-27516', 'PYSEC-2026-1471'],
+          summary: 'Jinja2 vulnerable to sandbox breakout through attr filter selecting format method',
+          severity: {
+            label: 'medium',
+            score: 5.4,
+            vector: 'CVSS:4.0/AV:L/AC:L/AT:P/PR:L/UI:P/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N',
+          },
+          fixedIn: ['3.1.6'],
+          malicious: false,
+          url: 'https://osv.dev/vulnerability/GHSA-cpwx-vrp4-4pq7',
+        },
+      ],
+      advisoryCount: 1,
+      summary: 'A very fast and expressive template engine.',
+      homepage: null,
+      projectUrls: [{ label: 'Source', url: 'https://github.com/pallets/jinja/' }],
+      files: [
+        {
+          filename: 'jinja2-3.1.5.tar.gz',
+          kind: 'sdist',
+          sizeBytes: 244674,
+          sha256: '8fefff8dc3034e27bb80d67c671eb8a9bc424c0ef4c0826edbff304cceff43bb',
+        },
+        {
+          filename: 'jinja2-3.1.5-py3-none-any.whl',
+          kind: 'bdist_wheel',
+          sizeBytes: 134596,
+          sha256: 'aba0f4dc9ed8013c424088f68a5c226f7d6097ed89b246d7749c2ec4175c6adb',
+        },
+      ],
+      fileCount: 2,
+      totalSizeBytes: 379270,
+      provenance: {
+        filename: 'jinja2-3.1.5.tar.gz',
+        publishers: [{ kind: 'GitHub', repository: 'pallets/jinja', workflow: 'publish.yaml' }],
+        url: 'https://pypi.org/integrity/jinja2/3.1.5/jinja2-3.1.5.tar.gz/provenance',
+      },
+      dependents: { direct: 9120, indirect: 31877, total: 40997 },
+      missing: [],
+      source: EXAMPLE_SOURCE,
+      sources: [EXAMPLE_SOURCE],
+    },
+  },
+  async run({ name: asked }, { packages }: Pick<Sources, 'packages'>, signal) {
+    const found = await packages.pypi.latest(asked, signal);
+    if (!found) throw new NotFound(`PyPI has no project ${asked}`);
+    const { url, retrievedAtMs, ...release } = found;
+    const { version } = release;
+    const [file] = release.files;
+    const name = normalisePypiName(asked) ?? asked;
+    const { parts, missing } = await gatherParts(
+      {
+        'advisories[].severity': (within) => packages.osv.advisories({ ecosystem: 'pypi', name, version }, within),
+        dependents: (within) => packages.dependents('pypi', name, version, within),
+        provenance: async (within) => (file ? packages.pypiProvenance(name, version, file.filename, within) : null),
+      },
+      signal,
+    );
+    const osv = parts['advisories[].severity'];
+    const advisories = withSeverity(release.advisories, osv);
+    const source = { name: 'PyPI', ...whereRead({ url, retrievedAtMs }), licence: LICENCE };
+    return {
+      ...release,
+      projectUrls: [...release.projectUrls],
+      advisories,
+      advisoryCount: advisories.length,
+      provenance: parts.provenance && { ...parts.provenance, publishers: [...parts.provenance.publishers] },
+      dependents: shownDependents(parts.dependents),
+      missing,
+      source,
+      sources: [source, ...partSources(osv, parts.dependents)],
+    };
+  },
+});
+
+type Shown = z.output<typeof releaseAdvisory>;
+
+const UNKNOWN = { label: null, score: null, vector: null };
+
+/**
+ * PyPI's advisories with the severity that OSV has for them, then those that OSV alone has. PyPI copies its list from OSV, so one may be ahead of the
+ * other. Without OSV's answer every severity is unknown.
+ */
+function withSeverity(listed: readonly PypiAdvisory[], osv: OsvAnswer | null): Shown[] {
+  const known = osv ? shownAdvisories(osv) : [];
+  const matched = new Set<Shown>();
+  const shown = listed.map((advisory) => {
+    const names = new Set([advisory.id, ...advisory.aliases]);
+    const same = known.find((one) => [one.id, ...one.aliases].some((name) => names.has(name)));
+    if (same) matched.add(same);
+    return {
+      ...advisory,
+      summary: advisory.summary ?? same?.summary ?? null,
+      severity: same?.severity ?? UNKNOWN,
+      malicious: same?.malicious ?? advisory.id.startsWith('MAL-'),
+      url: advisoryUrl(advisory.id),
+    };
+  });
+  return [...shown, ...known.filter((one) => !matched.has(one))];
+}

@@ -1,0 +1,360 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { integerParam } from '../catalogue/params.ts';
+import { BadParameter, NotFound } from '../errors.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { clipText } from '../lib/untrusted.ts';
+import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
+import { atField, gatherParts, missingField } from './fields.ts';
+import type { Sources } from './sources.ts';
+
+/** The licence of Wikipedia's text; images have their own. */
+const LICENCE = 'CC BY-SA 4.0' as const;
+const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
+
+/** MediaWiki's limit on titles, in bytes. */
+const MAX_TITLE_BYTES = 255;
+
+const langParam = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .refine((code) => WIKI_EDITIONS.has(code), 'no language edition of Wikipedia; for example en, de, zh-yue, simple')
+  .prefault('en')
+  .meta({ description: 'Language edition, by its subdomain', default: 'en' });
+
+/** An article's title in the query, as plain text. An underscore counts as a space. */
+const titleParam = z
+  .string({ error: "required: an article's title" })
+  .transform((text, context) => {
+    const title = text
+      .replace(/[\s_]+/g, ' ')
+      .trim()
+      .normalize('NFC');
+    const fault = titleFault(title);
+    if (fault === null) return title;
+    context.addIssue({ code: 'custom', message: fault });
+    return z.NEVER;
+  })
+  .meta({ description: 'Title of the article, in any letter case that the edition accepts; redirects are followed' });
+
+/** Checks MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because the title becomes part of a path. */
+function titleFault(title: string): string | null {
+  if (title === '') return "an article's title";
+  if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
+  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'contains characters that titles cannot have';
+  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends in a way that titles cannot';
+  return null;
+}
+
+const licenceFields = {
+  licence: z.literal(LICENCE).meta({ description: 'Of the text; an image has its own' }),
+  attribution: z.string().meta({ description: 'To be given along with the text' }),
+};
+
+const langField = z.string().meta({ description: 'Language edition' });
+const articleUrlField = z.string().meta({ description: 'The article, for people' });
+
+const descriptionField = z
+  .string()
+  .nullable()
+  .meta({ description: 'What it is, in a few words; null when the page has none' });
+
+const thumbnailField = z
+  .strictObject({
+    url: z.string().meta({ description: 'The image, at a small width' }),
+    width: z.int().nullable().meta({ description: 'In pixels' }),
+    height: z.int().nullable().meta({ description: 'In pixels' }),
+  })
+  .nullable()
+  .meta({ description: 'Its licence is its own: see its page on Wikipedia' });
+
+const disambiguationField = z
+  .boolean()
+  .meta({ description: 'true: the page lists articles of that name; see `meanings`' });
+
+const meaningsField = z
+  .array(z.strictObject({ title: z.string(), description: descriptionField, url: articleUrlField }))
+  .nullable()
+  .meta({
+    description: `Of a disambiguation page the articles that it links to, by title, at most ${MAX_MEANINGS}; null for any other page, and when they cannot be read`,
+  });
+
+/** The meanings of a disambiguation page. Any other page has none, and costs no request. */
+function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
+  const tasks = {
+    meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
+  };
+  return gatherParts(tasks, signal);
+}
+
+/** The attribution that the licence requires beside the text. */
+function attributionOf(title: string, url: string): string {
+  return `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly shortened`;
+}
+
+/** The attribution of answers that quote many articles. */
+const SEARCH_ATTRIBUTION = `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to plain text and shortened`;
+
+/** The 404 of every wiki route. */
+function noArticle(lang: string, title: string): NotFound {
+  return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
+}
+
+/** The `source` member of an answer from Wikipedia. */
+function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
+  return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
+}
+
+/** CirrusSearch refuses longer queries. */
+const MAX_QUERY = 300;
+
+/** The articles that match a search best. */
+export const wikiSearch = defineEndpoint({
+  path: '/wiki/search',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Encyclopedia search',
+  summary: 'Matching Wikipedia articles with excerpts and images; CC BY-SA 4.0.',
+  params: z.object({
+    q: z
+      .string({ error: 'required: what to search for' })
+      .transform((text) => text.trim())
+      .refine((text) => text.length >= 1 && text.length <= MAX_QUERY, `1 to ${MAX_QUERY} characters`)
+      .meta({ description: "What to search for; Wikipedia's search operators work" }),
+    limit: integerParam({ min: 1, max: 20, default: 5, description: 'How many articles at most' }),
+    lang: langParam,
+  }),
+  result: z.strictObject({
+    query: z.string(),
+    lang: langField,
+    results: z
+      .array(
+        z.strictObject({
+          title: z.string(),
+          description: z.string().nullable().meta({ description: 'A few words on what it is; null when it has none' }),
+          excerpt: z.string().nullable().meta({ description: 'Plain text around the match' }),
+          thumbnail: thumbnailField,
+          url: articleUrlField,
+        }),
+      )
+      .meta({ description: 'Best first; empty when nothing fits' }),
+    ...licenceFields,
+    source: sourceSchema,
+  }),
+  example: {
+    params: { q: 'jupiter', limit: '1' },
+    result: {
+      query: 'jupiter',
+      lang: 'en',
+      results: [
+        {
+          title: 'Jupiter',
+          description: 'Fifth planet from the Sun',
+          excerpt: 'Jupiter is the fifth planet from the Sun and the largest in the Solar System. It is a gas giant',
+          thumbnail: null,
+          url: 'https://en.wikipedia.org/wiki/Jupiter',
+        },
+      ],
+      licence: LICENCE,
+      attribution: SEARCH_ATTRIBUTION,
+      source: {
+        name: 'Wikipedia (en)',
+        url: 'https://en.wikipedia.org/w/rest.php/v1/search/page?q=jupiter&limit=1',
+        retrievedAt: 1795199401,
+        licence: LICENCE,
+      },
+    },
+  },
+  async run({ q, limit, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+    const found = await wiki.search(lang, q, limit, signal);
+    return {
+      query: q,
+      lang,
+      results: [...found.data],
+      licence: LICENCE,
+      attribution: SEARCH_ATTRIBUTION,
+      source: wikiSource(lang, found),
+    };
+  },
+});
+
+const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Dart_(programming_language)';
+
+/** The summary of an article, in a few sentences. */
+export const wikiSummary = defineEndpoint({
+  path: '/wiki/summary',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Encyclopedia summary',
+  summary:
+    'A short plain-text summary of a Wikipedia article, its description, image and last update; of a disambiguation page the articles it leads to; CC BY-SA 4.0.',
+  params: z.object({ title: titleParam, lang: langParam }),
+  result: z.strictObject({
+    title: z.string().meta({ description: 'Title of the article, after redirects' }),
+    lang: langField,
+    summary: z.string().nullable().meta({ description: 'Plain text; null when the page has none' }),
+    image: z
+      .strictObject({
+        url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
+        width: z.int().meta({ description: 'In pixels' }),
+        height: z.int().meta({ description: 'In pixels' }),
+        originalUrl: z.string().nullable().meta({ description: 'In full size' }),
+      })
+      .nullable()
+      .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
+    updatedAt: atField('Newest edit').nullable(),
+    disambiguation: disambiguationField,
+    description: descriptionField,
+    thumbnail: thumbnailField,
+    meanings: meaningsField,
+    missing: missingField,
+    url: articleUrlField,
+    ...licenceFields,
+    source: sourceSchema,
+  }),
+  example: {
+    params: { title: 'Dart (programming language)' },
+    result: {
+      title: 'Dart (programming language)',
+      lang: 'en',
+      summary: 'Dart is a programming language designed by Lars Bak and Kasper Lund and developed by Google.',
+      image: null,
+      updatedAt: 1774722247,
+      disambiguation: false,
+      description: 'Programming language',
+      thumbnail: null,
+      meanings: null,
+      missing: [],
+      url: EXAMPLE_URL,
+      licence: LICENCE,
+      attribution: attributionOf('Dart (programming language)', EXAMPLE_URL),
+      source: {
+        name: 'Wikipedia (en)',
+        url: 'https://en.wikipedia.org/api/rest_v1/page/summary/Dart_(programming_language)',
+        retrievedAt: 1795199401,
+        licence: LICENCE,
+      },
+    },
+  },
+  async run({ title, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+    const found = await wiki.summary(lang, title, signal);
+    if (found === null) throw noArticle(lang, title);
+    const { data } = found;
+    const { parts, missing } = await readMeanings(wiki, lang, data, signal);
+    return {
+      ...data,
+      lang,
+      meanings: parts.meanings,
+      missing,
+      licence: LICENCE,
+      attribution: attributionOf(data.title, data.url),
+      source: wikiSource(lang, found),
+    };
+  },
+});
+
+/** The route promises at most this much text. */
+const MAX_CHARACTERS = 20_000;
+
+/** More characters than any article has: the longest pages have two million bytes. */
+const MAX_OFFSET = 5_000_000;
+
+const count = z.int().nonnegative();
+
+const offsetParam = integerParam({
+  min: 0,
+  max: MAX_OFFSET,
+  default: 0,
+  description: 'Characters of the article to skip: `nextOffset` of the answer before',
+});
+
+const EXAMPLE_ARTICLE_URL = 'https://en.wikipedia.org/wiki/Python_(programming_language)';
+
+/** An article's text. */
+export const wikiArticle = defineEndpoint({
+  path: '/wiki/article',
+  access: 'paid',
+  priceUsd: '0.003',
+  label: 'Encyclopedia article',
+  summary:
+    'The plain text of a Wikipedia article, up to 20,000 characters from any offset, with description and image; CC BY-SA 4.0.',
+  params: z.object({ title: titleParam, lang: langParam, offset: offsetParam }),
+  result: z.strictObject({
+    title: z.string().meta({ description: 'Title of the article, after redirects' }),
+    lang: langField,
+    text: z.string().meta({
+      description: `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and references are not in it`,
+    }),
+    characters: z.int().nonnegative().meta({ description: 'How many characters `text` has' }),
+    truncated: z.boolean().meta({ description: 'true when the article goes on' }),
+    offset: count.meta({ description: 'How many characters of the article come before `text`' }),
+    nextOffset: count.nullable().meta({ description: 'The `offset` with which the article goes on; null at its end' }),
+    totalCharacters: count.meta({ description: 'How many characters the article has' }),
+    updatedAt: atField('Newest edit').nullable(),
+    disambiguation: disambiguationField,
+    description: descriptionField,
+    thumbnail: thumbnailField,
+    meanings: meaningsField,
+    missing: missingField,
+    url: articleUrlField,
+    ...licenceFields,
+    source: sourceSchema,
+  }),
+  example: {
+    params: { title: 'Python (programming language)' },
+    result: {
+      title: 'Python (programming language)',
+      lang: 'en',
+      text: 'Python is a high-level, general-purpose programming language.',
+      characters: 61,
+      truncated: false,
+      offset: 0,
+      nextOffset: null,
+      totalCharacters: 61,
+      updatedAt: 1774722247,
+      disambiguation: false,
+      description: 'General-purpose programming language',
+      thumbnail: null,
+      meanings: null,
+      missing: [],
+      url: EXAMPLE_ARTICLE_URL,
+      licence: LICENCE,
+      attribution: attributionOf('Python (programming language)', EXAMPLE_ARTICLE_URL),
+      source: {
+        name: 'Wikipedia (en)',
+        url: 'https://en.wikipedia.org/w/api.php?action=query&format=json&titles=Python+%28programming+language%29',
+        retrievedAt: 1795199401,
+        licence: LICENCE,
+      },
+    },
+  },
+  async run({ title, lang, offset }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+    const found = await wiki.article(lang, title, signal);
+    if (found === null || found.data.text === '') throw noArticle(lang, title);
+    const { text, ...article } = found.data;
+    const part = partFrom(text, offset);
+    const { parts, missing } = await readMeanings(wiki, lang, article, signal);
+    return {
+      ...article,
+      lang,
+      ...part,
+      meanings: parts.meanings,
+      missing,
+      licence: LICENCE,
+      attribution: attributionOf(article.title, article.url),
+      source: wikiSource(lang, found),
+    };
+  },
+});
+
+/** The part of a text from `offset` on, both counted in code points. Throws BadParameter for an offset at which the text is over. */
+function partFrom(text: string, offset: number) {
+  const skipped = clipText(text, offset);
+  const rest = text.slice(skipped.text.length);
+  const part = clipText(rest, MAX_CHARACTERS);
+  const totalCharacters = skipped.characters + clipText(rest, Number.POSITIVE_INFINITY).characters;
+  if (offset > 0 && rest === '') {
+    throw new BadParameter([{ path: 'offset', message: `the article has ${totalCharacters} characters` }]);
+  }
+  return { ...part, offset, nextOffset: part.truncated ? offset + part.characters : null, totalCharacters };
+}
