@@ -1,9 +1,7 @@
 import { parseArgs } from 'node:util';
-import { createAccount } from '../src/embedded/accounts.ts';
-import { showCollecting } from '../src/embedded/collector-progress.ts';
 import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
-import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serve.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
+import { type EmbeddedService, showCollecting, startEmbeddedService } from '../src/embedded/serve.ts';
 import { buyByChannel } from './lib/demo/buy-by-channel.ts';
 import { buyOneCall } from './lib/demo/buy-one-call.ts';
 import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAccount } from '../../src/embedded/accounts.ts';
-import type { EmbeddedNetwork } from '../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../src/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { channelBuyer, channelEntry } from '../../test/support/channels/channel-buyer.ts';
 import type { Requirement } from '../../test/support/usdc/payments.ts';

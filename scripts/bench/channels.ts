@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { createAccount } from '../../src/embedded/accounts.ts';
-import { freePort } from '../../src/embedded/free-port.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { freePort } from '../../src/embedded/child.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type ChannelMeasure, measureChannels, openBuyers } from './channel-load.ts';

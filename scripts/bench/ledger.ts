@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { freePort } from '../../src/embedded/free-port.ts';
+import { freePort } from '../../src/embedded/child.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { addressOf } from '../../src/lib/secp256k1.ts';

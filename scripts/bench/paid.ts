@@ -1,5 +1,4 @@
-import { createAccount } from '../../src/embedded/accounts.ts';
-import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { createAccount, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { median, startService, startSubject } from './lib.ts';
 import { benchPaidBefore } from './paid-before.ts';

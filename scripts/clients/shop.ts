@@ -1,9 +1,8 @@
-import { type Account, createAccount } from '../../src/embedded/accounts.ts';
-import { freePort } from '../../src/embedded/free-port.ts';
+import { freePort } from '../../src/embedded/child.ts';
 import type { EmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Account, createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { startEmbeddedService } from '../../src/embedded/serve.ts';
-import { balanceOf } from '../../src/embedded/usdc-reads.ts';
+import { balanceOf } from '../../src/embedded/tokens.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
 import { untilChannelsOffered } from '../lib/pay/channels-offered.ts';

@@ -1,9 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { encodeAbiParameters, encodeDeployData, type Hex, keccak256, pad, toHex } from 'viem';
-import { MIN_BASE_FEE } from './base-fee.ts';
-import { type ArtifactName, artifacts } from './contracts/artifacts.ts';
-import type { Miner } from './miner.ts';
-import { type Rpc, toQuantity } from './rpc.ts';
+import { type Abi, encodeAbiParameters, encodeDeployData, type Hex, keccak256, pad, toHex } from 'viem';
+import { MIN_BASE_FEE, type Miner, type Rpc, toQuantity } from './miner.ts';
 
 /** Arc's addresses of the USDC contract, the system log and Multicall3. */
 export const USDC: Hex = '0x3600000000000000000000000000000000000000';
@@ -108,3 +106,31 @@ export async function sendAndWait(rpc: Rpc, miner: Miner, transaction: SentTrans
   }
   throw new Error(`the transaction ${hash} was not mined within ${MINED_WITHIN_MS / 1000} s`);
 }
+
+/** A compiled contract: `bytecode` creates it, `runtime` is the code on the chain afterwards. */
+export interface Artifact {
+  readonly abi: Abi;
+  readonly bytecode: Hex;
+  readonly runtime: Hex;
+}
+
+/** The contracts of this directory. */
+export type ArtifactName =
+  | 'BatchSettlement'
+  | 'DepositCollector'
+  | 'LegacyToken'
+  | 'Multicall3'
+  | 'Oracle'
+  | 'PayerReader'
+  | 'SmartWallet'
+  | 'StoppedUsdc'
+  | 'SystemLog'
+  | 'Token'
+  | 'Trader'
+  | 'Usdc';
+
+/** Committed, so that nothing is compiled to run; `npm run contracts` writes it. */
+export const ARTIFACTS_FILE = new URL('./artifacts.json', import.meta.url);
+
+/** The compiled contracts by name, read once. */
+export const artifacts: Readonly<Record<ArtifactName, Artifact>> = JSON.parse(readFileSync(ARTIFACTS_FILE, 'utf8'));

@@ -1,17 +1,28 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
-import { type Account, createAccount } from './accounts.ts';
-import { startAnnouncingProxy } from './announcing-proxy.ts';
-import { type Anvil, startAnvil } from './anvil.ts';
-import { MIN_BASE_FEE } from './base-fee.ts';
-import type { ArtifactName } from './contracts/artifacts.ts';
-import { deployment, fundNative, fundUsdc, MULTICALL3, placeContracts, sendAndWait, USDC } from './contracts.ts';
+import { privateKeyToAccount } from 'viem/accounts';
+import { type GuardedChild, startGuarded } from './child.ts';
+import {
+  type ArtifactName,
+  deployment,
+  fundNative,
+  fundUsdc,
+  MULTICALL3,
+  placeContracts,
+  sendAndWait,
+  USDC,
+} from './contracts.ts';
 import { type Dex, deployDex, EURC, PROJECT_TOKEN, placeToken } from './dex.ts';
 import type { EmbeddedLightning, EmbeddedLightningOptions } from './lightning/lightning.ts';
-import { createMiner, type Miner } from './miner.ts';
-import { createRpc, type Rpc } from './rpc.ts';
+import { createMiner, createRpc, MIN_BASE_FEE, type Miner, type Rpc } from './miner.ts';
 import { startTraffic } from './traffic.ts';
 
 export interface EmbeddedNetworkOptions {
@@ -211,4 +222,155 @@ async function checkNode(rpc: Rpc, chainId: number): Promise<void> {
   if (answered !== chainId) throw new Error(`the embedded network's node is on chain ${answered}, not ${chainId}`);
   // Otherwise the node would write a line for every call.
   await rpc('anvil_setLoggingEnabled', [false]);
+}
+
+/** An account of the embedded network. */
+export interface Account {
+  readonly address: Hex;
+  readonly privateKey: Hex;
+}
+
+/**
+ * A fresh random account. Well-known test keys are not used, because bots empty their accounts within seconds, and Arc blocks one of them from genesis.
+ */
+export function createAccount(): Account {
+  const privateKey: Hex = `0x${randomBytes(32).toString('hex')}`;
+  return { address: privateKeyToAccount(privateKey).address, privateKey };
+}
+
+/** The architecture's name in the node's npm packages. */
+const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = { x64: 'amd64', arm64: 'arm64' };
+
+/**
+ * The real binary inside the platform's npm package.
+ * The package's own launcher is not used: it is a Node process in between, and a kill would end it instead of the node.
+ */
+function anvilBinary(): string {
+  const platform = `${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
+  const name = `@foundry-rs/anvil-${platform}`;
+  try {
+    const launcher = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json');
+    const manifest = createRequire(launcher).resolve(`${name}/package.json`);
+    JSON.parse(readFileSync(manifest, 'utf8'));
+    return join(dirname(manifest), 'bin', process.platform === 'win32' ? 'anvil.exe' : 'anvil');
+  } catch (cause) {
+    throw new Error(`the embedded network needs the package ${name}, which is not installed: run npm ci`, { cause });
+  }
+}
+
+/** Time-out of a node's start, which takes about 0.1 s on an idle machine. */
+const START_MS = 20_000;
+
+/** Blocks whose state is kept in memory: four minutes of half-second blocks. Without the limit a long demo would fill the disk. */
+const STATES_KEPT = 500;
+
+/** A started node. */
+interface Anvil {
+  readonly process: GuardedChild;
+  readonly port: number;
+}
+
+/**
+ * Starts the node on loopback, without accounts and without mining (the miner makes the blocks).
+ * With port 0 the system chooses a port and the node reports it, so that two nodes that start at once do not collide.
+ */
+async function startAnvil(options: { chainId: number; port: number; baseFeeWei: bigint }): Promise<Anvil> {
+  let output = '';
+  const args = ['--host', '127.0.0.1', '--port', String(options.port), '--chain-id', String(options.chainId)];
+  args.push('--accounts', '0', '--no-mining', '--hardfork', 'osaka', '--gas-limit', '30000000');
+  args.push('--base-fee', String(options.baseFeeWei), '--prune-history', String(STATES_KEPT), '--color', 'never');
+  const child = await startGuarded(anvilBinary(), args, {
+    onOutput: (text) => {
+      if (output.length < 16_384) output += text;
+    },
+  });
+  const deadline = Date.now() + START_MS;
+  while (Date.now() < deadline) {
+    const port = /Listening on 127\.0\.0\.1:(\d+)/.exec(output)?.[1];
+    if (port !== undefined) return { process: child, port: Number(port) };
+    if (child.ended() !== null) break;
+    await delay(20);
+  }
+  const how = child.ended() ?? `silent for ${START_MS / 1000} s`;
+  await child.stop(0);
+  throw new Error(`the embedded network's node did not start (${how}):\n${child.tail()}`);
+}
+
+/** Blocks as JSON-RPC shows them, as far as they are changed here. */
+interface ShownBlock {
+  readonly number: `0x${string}` | null;
+  extraData: string;
+}
+
+interface Reply {
+  readonly result?: ShownBlock | null;
+}
+
+/** The address that the service reads the chain from. */
+interface AnnouncingProxy {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** The calls whose results are blocks. */
+const GIVES_BLOCKS = /"eth_getBlockBy(Number|Hash)"/;
+
+/**
+ * Passes JSON-RPC over HTTP on to the node, and writes the next block's base fee into the `extraData` of every block, as Arc does: eight bytes,
+ * big-endian. The node cannot do that itself. The blocks' hashes are the node's, so they do not match the changed headers; no part of the service computes them again.
+ * `announced` resolves with the fee in wei that the block's child has, or null for a block from before the miner's first.
+ */
+async function startAnnouncingProxy(
+  nodeUrl: string,
+  announced: (block: number) => Promise<bigint | null>,
+): Promise<AnnouncingProxy> {
+  const agent = new Agent({ keepAlive: true });
+  const server = createServer((incoming, outgoing) => {
+    void pass(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+
+  async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const asked = await readAll(incoming);
+    const { status, body } = await ask(nodeUrl, agent, asked);
+    const answer = GIVES_BLOCKS.test(asked.toString('utf8')) ? await announceIn(body, announced) : body;
+    outgoing.writeHead(status, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer);
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        agent.destroy();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function announceIn(body: Buffer, announced: (block: number) => Promise<bigint | null>): Promise<Buffer> {
+  const replies = JSON.parse(body.toString('utf8')) as Reply | Reply[];
+  for (const { result } of Array.isArray(replies) ? replies : [replies]) {
+    if (typeof result?.extraData !== 'string' || result.number === null) continue;
+    const fee = await announced(Number(result.number));
+    if (fee !== null) result.extraData = `0x${fee.toString(16).padStart(16, '0')}`;
+  }
+  return Buffer.from(JSON.stringify(replies));
+}
+
+function ask(url: string, agent: Agent, body: Buffer): Promise<{ status: number; body: Buffer }> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': body.length };
+    request(url, { method: 'POST', agent, headers }, (response) => {
+      readAll(response).then((answer) => resolve({ status: response.statusCode ?? 502, body: answer }), reject);
+    })
+      .on('error', reject)
+      .end(body);
+  });
+}
+
+async function readAll(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
 }

@@ -1,12 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, type Hex, keccak256, stringToHex } from 'viem';
-import { artifacts } from './contracts/artifacts.ts';
-import { deployment, fundNative, fundUsdc, type SentTransaction, send, sendAndWait, USDC } from './contracts.ts';
-import { type Dex, DISTRIBUTOR, PROJECT_TOKEN } from './dex.ts';
-import type { Miner } from './miner.ts';
-import { createRandom, type Random } from './random.ts';
-import type { Rpc } from './rpc.ts';
-import { createSwaps } from './swaps.ts';
+import {
+  artifacts,
+  deployment,
+  fundNative,
+  fundUsdc,
+  type SentTransaction,
+  send,
+  sendAndWait,
+  USDC,
+} from './contracts.ts';
+import { DEPTHS, type Dex, DISTRIBUTOR, eurcWorth, PROJECT_TOKEN, projectWorth } from './dex.ts';
+import { type Miner, type Rpc, toQuantity } from './miner.ts';
 
 interface TrafficParts {
   readonly rpc: Rpc;
@@ -130,4 +135,100 @@ function nextOperation(random: Random, accounts: readonly Hex[], token: Hex): Se
 
 function transferData(to: Hex, value: bigint): Hex {
   return encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'transfer', args: [to, value] });
+}
+
+type PoolName = keyof typeof DEPTHS;
+
+interface Units {
+  /** Base units of either side for an amount of USDC (6 decimals), at the price with which the pools start. */
+  readonly token: (micro: bigint) => bigint;
+  readonly usdc: (micro: bigint) => bigint;
+  readonly tokenFirst: boolean;
+}
+
+const EURC_UNITS: Units = { token: eurcWorth, usdc: (micro) => micro, tokenFirst: false };
+const PROJECT_UNITS: Units = { token: projectWorth, usdc: (micro) => micro, tokenFirst: true };
+const UNITS: Record<PoolName, Units> = {
+  v2: EURC_UNITS,
+  v3: EURC_UNITS,
+  v4: EURC_UNITS,
+  v4Native: { ...EURC_UNITS, usdc: (micro) => micro * 10n ** 12n },
+  projectV2: PROJECT_UNITS,
+  projectV3: PROJECT_UNITS,
+};
+
+/** v4 has most of the trades, as on Arc. */
+const PICKS: readonly PoolName[] = ['v4', 'v4', 'v4', 'v4', 'v4Native', 'v3', 'v3', 'v2', 'projectV2', 'projectV3'];
+
+/** Far more gas than any of the swaps uses. It is fixed, because an estimate would run each swap once more. */
+const SWAP_GAS = toQuantity(500_000);
+
+/**
+ * Makes swaps of every venue, in both directions, for an exact amount in or (v3, v4) out.
+ * Sizes are spread evenly over magnitudes, from dust to a fiftieth of the pool's depth. A pool whose price has moved far is traded back, so that prices
+ * vary within bounds. The same random numbers give the same swaps.
+ */
+export function createSwaps(dex: Dex): (random: Random, from: Hex) => SentTransaction {
+  const net: Record<string, bigint> = {};
+  return (random, from) => {
+    const name = random.pick(PICKS);
+    const depth = DEPTHS[name];
+    const micro = ((depth / 50n / (1n << BigInt(random.below(17)))) * BigInt(500 + random.below(500))) / 1000n;
+    const exactOut = random.below(4) === 0;
+    const drift = net[name] ?? 0n;
+    const limit = depth / 50n;
+    const coin = random.below(2) === 0;
+    const sellToken = drift > limit || (drift >= -limit && coin);
+    net[name] = sellToken ? drift - micro : drift + micro;
+    return { from, to: dex.trader, gas: SWAP_GAS, data: swapData(dex, name, { sellToken, micro, exactOut }) };
+  };
+}
+
+interface Swap {
+  readonly sellToken: boolean;
+  /** Size in USDC's base units. */
+  readonly micro: bigint;
+  readonly exactOut: boolean;
+}
+
+function swapData(dex: Dex, name: PoolName, { sellToken, micro, exactOut }: Swap): Hex {
+  const { token, usdc, tokenFirst } = UNITS[name];
+  const zeroForOne = sellToken === tokenFirst;
+  const amountIn = sellToken ? token(micro) : usdc(micro);
+  const amountOut = sellToken ? usdc(micro) : token(micro);
+  const exact = exactOut ? -amountOut : amountIn;
+  const { abi } = artifacts.Trader;
+  if (name === 'v2' || name === 'projectV2') {
+    return encodeFunctionData({ abi, functionName: 'swapV2', args: [dex[name], zeroForOne, amountIn] });
+  }
+  if (name === 'v3' || name === 'projectV3') {
+    return encodeFunctionData({ abi, functionName: 'swapV3', args: [dex[name], zeroForOne, exact] });
+  }
+  const key = name === 'v4' ? dex.v4Key : dex.v4NativeKey;
+  return encodeFunctionData({ abi, functionName: 'swapV4', args: [dex.poolManager, key, zeroForOne, exact] });
+}
+
+/** Pseudo-random numbers from a seed, so that a run can be repeated. */
+interface Random {
+  /** A whole number from 0 up to, and without, `limit`. */
+  below(limit: number): number;
+  pick<T>(items: readonly T[]): T;
+}
+
+/** A small generator (mulberry32) for varying traffic. Not for secrets. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return {
+    below: (limit) => Math.floor(next() * limit),
+    pick: <T>(items: readonly T[]): T => {
+      if (items.length === 0) throw new Error('nothing to pick from');
+      return items[Math.floor(next() * items.length)] as T;
+    },
+  };
 }

@@ -3,7 +3,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import type { Hex } from 'viem';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { balanceOf, transfersIn } from '../../../src/embedded/usdc-reads.ts';
+import { balanceOf, transfersIn } from '../../../src/embedded/tokens.ts';
 import { challengeErrorOf } from '../pay/challenge.ts';
 import { readOffer } from '../pay/offer.ts';
 import { createStockClient } from '../pay/stock-client.ts';

@@ -1,6 +1,5 @@
 import { encodeEventTopics, type Hex, type Log, parseEventLogs } from 'viem';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
-import { BATCH_SETTLEMENT } from '../../../src/embedded/contracts.ts';
+import { artifacts, BATCH_SETTLEMENT } from '../../../src/embedded/contracts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 
 const { abi } = artifacts.BatchSettlement;

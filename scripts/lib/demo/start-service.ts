@@ -1,4 +1,4 @@
-import { freePort, nextFreePort } from '../../../src/embedded/free-port.ts';
+import { freePort, nextFreePort } from '../../../src/embedded/child.ts';
 import type { EmbeddedService } from '../../../src/embedded/serve.ts';
 
 /** The service's default port. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { LoopbackServer } from '../loopback.ts';
-import { type JsonAnswer, type JsonRequest, startJsonServer } from './json-server.ts';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Received } from './node.ts';
 
 /** The node behind the REST interface. */
@@ -16,7 +17,7 @@ interface LndRestOptions {
 }
 
 /** LND's REST interface of a node, with its only macaroon. */
-export interface LndRest extends LoopbackServer {
+interface LndRest extends LoopbackServer {
   /** As hex digits. It permits creating and reading invoices and reading the node's id. It does not permit spending. */
   readonly macaroon: string;
 }
@@ -106,4 +107,84 @@ function permitted(asked: unknown): boolean {
 /** An error as LND sends it: a gRPC status as JSON. */
 function failure(status: number, code: number, message: string): JsonAnswer {
   return { status, body: { code, message, details: [] } };
+}
+
+/** A request to a small JSON service. */
+export interface JsonRequest {
+  /** Method and path: `POST /v1/invoices`. */
+  readonly line: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The body; an empty object when there was none. */
+  readonly body: Record<string, unknown>;
+}
+
+export interface JsonAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+const MAX_BYTES = 65_536;
+
+/** Serves on a free port of 127.0.0.1. An error of the handler is answered 500 with its message, because only this process's tests and demos call it. */
+export async function startJsonServer(handle: (request: JsonRequest) => Promise<JsonAnswer>): Promise<LoopbackServer> {
+  const server = createServer(async (request, response) => {
+    let answer: JsonAnswer;
+    try {
+      const body = await readObject(request);
+      const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+      const line = `${request.method} ${path}`;
+      answer = body
+        ? await handle({ line, headers: request.headers, body })
+        : refusal(400, 'the body is no JSON object');
+    } catch (error) {
+      answer = refusal(500, error instanceof Error ? error.message : String(error));
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+  });
+  return listenOnLoopback(server);
+}
+
+/** An answer that says what is wrong. */
+export function refusal(status: number, error: string): JsonAnswer {
+  return { status, body: { error } };
+}
+
+async function readObject(request: IncomingMessage): Promise<Record<string, unknown> | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) return null;
+    chunks.push(chunk);
+  }
+  if (bytes === 0) return {};
+  try {
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A small service on loopback, until it is stopped. */
+export interface LoopbackServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Listens on a free port of 127.0.0.1. `stop` closes every connection, and returns when the server is closed. */
+export async function listenOnLoopback(server: Server): Promise<LoopbackServer> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }

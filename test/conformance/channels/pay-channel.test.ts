@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { startJsonServer } from '../../../src/embedded/lightning/lnd-rest.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';

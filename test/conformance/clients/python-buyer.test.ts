@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../../src/embedded/free-port.ts';
+import { freePort } from '../../../src/embedded/child.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { pythonWith } from '../../support/python.ts';
 import { type Service, startService } from '../../support/service/service.ts';

@@ -11,13 +11,11 @@ import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import { createTokenEventScanner } from '../../../src/collector/tokens.ts';
 import { createTradeScanner } from '../../../src/collector/trades.ts';
 import { loadConfig } from '../../../src/config.ts';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
-import { send } from '../../../src/embedded/contracts.ts';
+import { artifacts, send } from '../../../src/embedded/contracts.ts';
 import { type Dex, DISTRIBUTOR } from '../../../src/embedded/dex.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { createRandom } from '../../../src/embedded/random.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
-import { createSwaps } from '../../../src/embedded/swaps.ts';
+import { createRandom, createSwaps } from '../../../src/embedded/traffic.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 

@@ -2,12 +2,10 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createAccount } from '../../../src/embedded/accounts.ts';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
-import { send } from '../../../src/embedded/contracts.ts';
+import { freePort } from '../../../src/embedded/child.ts';
+import { artifacts, send } from '../../../src/embedded/contracts.ts';
 import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
-import { freePort } from '../../../src/embedded/free-port.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 
 interface Block {
   number: Hex;

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAccount } from '../../../src/embedded/accounts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';

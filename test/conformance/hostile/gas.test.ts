@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keccak256, toBytes } from 'viem';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
+import { artifacts } from '../../../src/embedded/contracts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { z } from 'zod';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
-import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { startJsonServer } from '../../../src/embedded/lightning/lnd-rest.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';

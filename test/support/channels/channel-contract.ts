@@ -11,10 +11,8 @@ import {
   parseEventLogs,
 } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { createAccount } from '../../../src/embedded/accounts.ts';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
-import { BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../src/embedded/contracts.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts, BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../src/embedded/contracts.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { arcWithRoom } from '../chain/arc-with-room.ts';
 
 export const settlementAbi = artifacts.BatchSettlement.abi as Abi;

@@ -3,7 +3,7 @@ import { type Abi, decodeFunctionData, encodeEventTopics, encodeFunctionResult, 
 import { encodeAbiParameters } from 'viem/utils';
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import { RpcError, type RpcOptions, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
-import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
+import { artifacts } from '../../../src/embedded/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import type { MinedTransaction, Operation, OperationOutcome } from '../../../src/payment/settler.ts';

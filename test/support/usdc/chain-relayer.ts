@@ -1,7 +1,6 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createHeads } from '../../../src/chain/rpc/heads.ts';
-import { createAccount } from '../../../src/embedded/accounts.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { MinedCost } from '../../../src/payment/relayer/gas.ts';
 import { createRelayer } from '../../../src/payment/relayer/relayer.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { freePort, nextFreePort } from '../../../src/embedded/free-port.ts';
+import { freePort, nextFreePort } from '../../../src/embedded/child.ts';
 import { besideOperators } from '../../../src/embedded/serve.ts';
 
 describe('the environment of a service on an embedded network', () => {

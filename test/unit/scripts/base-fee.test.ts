@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MIN_BASE_FEE, nextFeeState } from '../../../src/embedded/base-fee.ts';
-import { createRandom } from '../../../src/embedded/random.ts';
+import { MIN_BASE_FEE, nextFeeState } from '../../../src/embedded/miner.ts';
+import { createRandom } from '../../../src/embedded/traffic.ts';
 
 const GWEI = 1_000_000_000n;
 const LIMIT = 30_000_000n;

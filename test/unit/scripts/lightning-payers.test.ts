@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { NotPaid } from '../../../scripts/lib/lightning/lightning-not-paid.ts';
 import type { LightningPayer } from '../../../scripts/lib/lightning/lightning-payer.ts';
 import { payerFrom } from '../../../scripts/lib/lightning/payer-from-env.ts';
-import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../src/embedded/lightning/lnd-rest.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type NostrRelay, startNostrRelay } from '../../support/lightning/nostr-relay.ts';
 

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
 import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
 import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
-import { createAccount } from '../../../src/embedded/accounts.ts';
+import { createAccount } from '../../../src/embedded/network.ts';
 import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 // What a seller that answers with a 402 of its own making can do to a buyer's channels.
