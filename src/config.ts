@@ -1,43 +1,87 @@
 import { z } from 'zod';
-import { assembleCollected, type CollectedConfig, collectedEnvironment } from './config/collected.ts';
 import {
+  assembleCollected,
   assembleCollector,
+  assembleNetwork,
+  assembleWatch,
+  type CollectedConfig,
   type CollectorConfig,
+  collectedEnvironment,
   collectorEnvironment,
   collectorProblems,
-} from './config/collector.ts';
-import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
-import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
+  type NetworkConfig,
+  networkEnvironment,
+  networkProblems,
+  type WatchConfig,
+  watchEnvironment,
+} from './config/chain.ts';
 import {
-  assembleFailures,
-  assembleUnknown,
-  type FailureLimits,
-  failuresEnvironment,
-  type UnknownLimits,
-} from './config/failures.ts';
-import { address, httpUrl, list, whole, wholeNumber } from './config/fields.ts';
-import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
-import {
+  assembleFacilitator,
   assembleLightning,
+  assembleMarkets,
+  assembleProtocols,
+  type FacilitatorConfig,
+  facilitatorEnvironment,
   type LightningConfig,
   lightningEnvironment,
   lightningProblems,
+  type MarketsConfig,
+  marketsEnvironment,
+  type ProtocolsConfig,
+  protocolsEnvironment,
 } from './config/lightning.ts';
-import { assembleMarket, type MarketConfig, marketEnvironment } from './config/market.ts';
-import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
-import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
-import { assembleNetwork, type NetworkConfig, networkEnvironment, networkProblems } from './config/network.ts';
-import { assembleOffers, type OffersConfig, offersEnvironment } from './config/offers.ts';
-import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
-import { assembleProtocols, type ProtocolsConfig, protocolsEnvironment } from './config/protocols.ts';
-import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
-import { assembleRelayer, type RelayerConfig, relayerEnvironment } from './config/relayer.ts';
-import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestProblems } from './config/selftest.ts';
-import { originProblems, sellerProblems } from './config/seller.ts';
-import { assembleSite, type SiteConfig, siteEnvironment, siteProblems } from './config/site.ts';
-import { type UnreadKey, unreadKeys } from './config/unread-keys.ts';
-import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
-import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
+import {
+  assembleFailures,
+  assembleOffers,
+  assembleRails,
+  assembleRelayer,
+  assembleUnknown,
+  type FailureLimits,
+  failuresEnvironment,
+  type OffersConfig,
+  offersEnvironment,
+  originProblems,
+  type RailsConfig,
+  type RelayerConfig,
+  railsEnvironment,
+  railsProblems,
+  relayerEnvironment,
+  sellerProblems,
+  type UnknownLimits,
+} from './config/payment.ts';
+import {
+  assembleLedger,
+  assembleSelfTest,
+  type LedgerConfig,
+  ledgerEnvironment,
+  ledgerProblems,
+  type SelfTestConfig,
+  selfTestEnvironment,
+  selfTestProblems,
+} from './config/service.ts';
+import {
+  assembleDiscovery,
+  assembleMarket,
+  assembleNames,
+  assemblePackages,
+  assembleSite,
+  assembleWeb,
+  type DiscoveryConfig,
+  discoveryEnvironment,
+  type MarketConfig,
+  marketEnvironment,
+  type NamesConfig,
+  namesEnvironment,
+  type PackagesConfig,
+  packagesEnvironment,
+  type SiteConfig,
+  siteEnvironment,
+  siteProblems,
+  type WebConfig,
+  webEnvironment,
+} from './config/sources.ts';
+import { address, httpUrl, list, whole, wholeNumber } from './config/table.ts';
+import { editDistance } from './lib/edit-distance.ts';
 
 /** Carries every problem of the environment, so that an operator can correct all of them at once. */
 export class ConfigError extends Error {
@@ -256,4 +300,97 @@ function assemble(env: z.output<typeof environment>): Config {
     reconcileIntervalMs: env.RECONCILE_INTERVAL_MS,
     metricsToken: env.METRICS_TOKEN ?? null,
   };
+}
+
+/** A key of the environment that looks like one of ours, and the real key that is nearest to it. Never its value. */
+export interface UnreadKey {
+  readonly key: string;
+  readonly nearest: string;
+}
+
+/**
+ * The first words of our keys that mean nothing to other programs. Words such as HOST, LOG, NODE, PUBLIC or WEB are
+ * left out, because ordinary environments have keys that begin with them.
+ */
+export const OWN_WORDS = [
+  'RELAYER',
+  'SETTLER',
+  'SELLER',
+  'CHANNELS',
+  'GATEWAY',
+  'FACILITATOR',
+  'LIGHTNING',
+  'LEDGER',
+  'COLLECTOR',
+  'SELFTEST',
+  'PAYER',
+  'REDELIVERY',
+  'RPC',
+  'USDC',
+  'USYC',
+  'MPP',
+  'LND',
+  'CLN',
+  'NWC',
+  'PHOENIXD',
+  'UPSTREAM',
+];
+
+/** Keys that begin like ours and are read by our commands: the buyer's (docs/paying.md). */
+const READ_BY_COMMANDS = [
+  'RPC_URL',
+  'PAYER_URL',
+  'NWC_PAYER',
+  'LND_PAYER_URL',
+  'LND_PAYER_TLS_CERT',
+  'LND_PAYER_MACAROON',
+];
+
+/** What a cluster sets in each container for a service named like one of our words: `LEDGER_PORT_5432_TCP`. */
+const OF_A_CLUSTER = /_(SERVICE_(HOST|PORT)(_.*)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)$/;
+/** Shorter words and keys are near to too many others. */
+const LEAST_WORD = 6;
+const LEAST_KEY = 8;
+/** Letters that a mistyped key may differ in from a real one whose first word is no word of ours. */
+const MISTYPED = 2;
+
+/**
+ * Returns the keys with a value that begin like ours, or are mistyped by up to two letters, and that are no key of
+ * `known`. A setting that nobody reads would go unnoticed: the service runs on without it. No value is shown,
+ * because it may be a private key.
+ */
+export function unreadKeys(
+  env: Readonly<Record<string, string | undefined>>,
+  known: readonly string[],
+): readonly UnreadKey[] {
+  const read = new Set([...known, ...READ_BY_COMMANDS]);
+  return Object.entries(env).flatMap(([key, value]) => {
+    if (!value || read.has(key) || !/^[A-Z][A-Z0-9_]*$/.test(key) || OF_A_CLUSTER.test(key)) return [];
+    const { name, distance } = nearestOf(key, known);
+    if (key.includes('_') && key.length >= LEAST_KEY && distance <= MISTYPED) return [{ key, nearest: name }];
+    const own = ownWordOf(key);
+    const alike = known.filter((one) => firstWord(one) === own);
+    return own === undefined ? [] : [{ key, nearest: nearestOf(key, alike).name }];
+  });
+}
+
+const firstWord = (key: string): string => key.split('_', 1)[0] ?? '';
+
+/** Our word that a key begins with, also with one letter mistyped; undefined without one. */
+function ownWordOf(key: string): string | undefined {
+  const word = firstWord(key);
+  return (
+    OWN_WORDS.find((own) => own === word) ??
+    OWN_WORDS.find((own) => own.length >= LEAST_WORD && editDistance(word, own, 1) <= 1)
+  );
+}
+
+function nearestOf(key: string, known: readonly string[]): { name: string; distance: number } {
+  let nearest = { name: '', distance: Number.POSITIVE_INFINITY };
+  for (const name of known) {
+    const most = Math.min(nearest.distance - 1, key.length + name.length);
+    const distance = editDistance(key, name, most);
+    if (distance <= most) nearest = { name, distance };
+  }
+  return nearest;
 }

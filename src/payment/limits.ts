@@ -1,4 +1,4 @@
-import type { FailureLimits, UnknownLimits } from '../config/failures.ts';
+import type { FailureLimits, UnknownLimits } from '../config/payment.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client.ts';

@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import type { RailsConfig } from '../config/rails.ts';
+import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';

@@ -1,4 +1,4 @@
-import type { WebConfig } from '../config/web.ts';
+import type { WebConfig } from '../config/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SERVICE_VERSION } from '../lib/service.ts';
 import { createUpstreams, type UpstreamLog } from './client/client.ts';

@@ -103,7 +103,7 @@ export function createMounts(parts: MountsParts) {
   };
 }
 
-/** The buyer of a demo. Its key exists only where money is of no worth (`config/site.ts`), so its signer is loaded with its first payment. */
+/** The buyer of a demo. Its key exists only where money is of no worth (`config/sources.ts`), so its signer is loaded with its first payment. */
 function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock) {
   const { demoBuyerKey: privateKey } = site;
   if (privateKey === null) return null;

@@ -1,5 +1,5 @@
 import { type ChainClient, ranked } from '../chain/rpc/client.ts';
-import type { RailsConfig } from '../config/rails.ts';
+import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';

@@ -4,7 +4,7 @@ import { entriesOn } from '../catalogue/paths.ts';
 import type { ProviderStatus } from '../chain/rpc/agreed-head.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { parseAnswer, quantity } from '../chain/rpc/wire.ts';
-import type { RailsConfig } from '../config/rails.ts';
+import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import { type Clock, daysBefore, utcDay } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import type { ProtocolsConfig } from '../config/protocols.ts';
-import type { RailsConfig } from '../config/rails.ts';
+import type { ProtocolsConfig } from '../config/lightning.ts';
+import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Counter } from '../payment/call.ts';

@@ -1,4 +1,4 @@
-import type { ChannelsConfig } from '../../config/rails.ts';
+import type { ChannelsConfig } from '../../config/payment.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
-import type { DailyGas } from '../../config/relayer.ts';
+import type { DailyGas } from '../../config/payment.ts';
 import { type Clock, isoDate } from '../../lib/clock.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/spending.ts';

@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { RemoteFacilitatorConfig } from '../../config/rails.ts';
+import type { RemoteFacilitatorConfig } from '../../config/payment.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';

@@ -1,4 +1,4 @@
-import type { NamesConfig } from '../../config/names.ts';
+import type { NamesConfig } from '../../config/sources.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Upstreams } from '../client/client.ts';
 import { firstToAnswer } from '../client/failure.ts';

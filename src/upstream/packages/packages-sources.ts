@@ -1,4 +1,4 @@
-import type { PackagesConfig } from '../../config/packages.ts';
+import type { PackagesConfig } from '../../config/sources.ts';
 import type { PackageSources } from '../../endpoints/sources.ts';
 import type { Upstreams } from '../client/client.ts';
 import { createDependents, createDepsDev } from './dependents.ts';

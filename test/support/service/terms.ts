@@ -1,4 +1,4 @@
-import type { RailsConfig } from '../../../src/config/rails.ts';
+import type { RailsConfig } from '../../../src/config/payment.ts';
 import type { Terms } from '../../../src/wiring/surfaces.ts';
 
 /** The plain rail alone, settled by our relayer. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
-import type { NamesConfig } from '../../../src/config/names.ts';
+import type { NamesConfig } from '../../../src/config/sources.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
 import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
 import { PATIENT_MS, type SourceOptions } from './patience.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
-import type { PackagesConfig } from '../../../src/config/packages.ts';
+import type { PackagesConfig } from '../../../src/config/sources.ts';
 import type { PackageSources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { railsProblems } from '../../../src/config/rails.ts';
+import { railsProblems } from '../../../src/config/payment.ts';
 
 const KEY = `0x${'11'.repeat(32)}`;
 const problems = (env: Record<string, string>) =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { assembleRelayer, relayerEnvironment } from '../../../src/config/relayer.ts';
+import { assembleRelayer, relayerEnvironment } from '../../../src/config/payment.ts';
 
 const assembled = (env: Record<string, string>) => assembleRelayer(z.object(relayerEnvironment).parse(env));
 

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { OWN_WORDS } from '../../../src/config/unread-keys.ts';
-import { findUnreadKeys } from '../../../src/config.ts';
+import { findUnreadKeys, OWN_WORDS } from '../../../src/config.ts';
 
 const example = readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8');
 const REAL = [...example.matchAll(/^([A-Z][A-Z0-9_]*)=/gm)].map((match) => match[1] ?? '');

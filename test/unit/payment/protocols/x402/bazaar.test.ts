@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { catalogue } from '../../../../../src/catalogue/catalogue.ts';
 import { describeParams } from '../../../../../src/catalogue/params.ts';
 import { entriesOn, listedPath, pathOn } from '../../../../../src/catalogue/paths.ts';
-import type { RailsConfig } from '../../../../../src/config/rails.ts';
+import type { RailsConfig } from '../../../../../src/config/payment.ts';
 import { describeChallenge } from '../../../../../src/discovery/description.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
 import { quotedChallenge } from '../../../../../src/payment/protocols/x402/http.ts';

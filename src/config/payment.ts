@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { address, baseUrl, usdc, whole } from './fields.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import { isLoopback } from '../lib/limits/client.ts';
+import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
+import { usdcOf } from './chain.ts';
+import { address, baseUrl, list, usdc, whole } from './table.ts';
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
@@ -179,4 +183,177 @@ function channelsOf(env: Environment): ChannelsConfig {
     claimFrom: env.CHANNELS_CLAIM_FROM_USDC,
     claimAfterSeconds: env.CHANNELS_CLAIM_AFTER_SECONDS,
   };
+}
+
+/** What may be spent on gas in a UTC day. */
+export interface DailyGas {
+  /** In wei of native USDC. */
+  readonly wei: bigint;
+  /** Whether what the day's payments over the relayer brought may be spent too. */
+  readonly plusIncome: boolean;
+}
+
+/** The settings of our own relayer. */
+export interface RelayerConfig {
+  /** The batch window: while a transaction is in flight, payments wait at most this long to share the next one. */
+  readonly batchWindowMs: number;
+  /** The share of a block's gas that one transaction may use. */
+  readonly blockSharePercent: number;
+  /** The gas budget of a UTC day; null is no limit. */
+  readonly dailyGas: DailyGas | null;
+  /** The budget of a UTC day for transactions that settle nothing, in wei of native USDC; null is no limit. When it is used up, accounts with code cannot buy. */
+  readonly dailyFailuresWei: bigint | null;
+}
+
+const USDC_AMOUNT = /^\d{1,9}(\.\d{1,6})?$/;
+/** What a day of sales that bring nothing may cost. It is the gas of about 2,000 lone settlements at 20 gwei. */
+const DEFAULT_DAILY_GAS = '5';
+
+/** The environment's keys of the relayer. */
+export const relayerEnvironment = {
+  RELAYER_GATHER_MS: whole(100, 0, 5000),
+  RELAYER_BLOCK_SHARE: whole(60, 1, 100),
+  RELAYER_DAILY_GAS_USDC: z
+    .string()
+    .refine((text) => text === 'off' || USDC_AMOUNT.test(text), 'a decimal number of USDC, or off')
+    .optional(),
+  RELAYER_DAILY_FAILURES_USDC: z.string().regex(USDC_AMOUNT, 'a decimal number of USDC').default('1'),
+};
+
+/** Builds the relayer's settings. */
+export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
+  return {
+    batchWindowMs: env.RELAYER_GATHER_MS,
+    blockSharePercent: env.RELAYER_BLOCK_SHARE,
+    dailyGas: dailyGasOf(env.RELAYER_DAILY_GAS_USDC),
+    // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it forbids any spending.
+    dailyFailuresWei: weiOf(env.RELAYER_DAILY_FAILURES_USDC) || null,
+  };
+}
+
+function dailyGasOf(given: string | undefined): DailyGas | null {
+  if (given === 'off') return null;
+  return { wei: weiOf(given ?? DEFAULT_DAILY_GAS), plusIncome: given === undefined };
+}
+
+/** Native USDC has 18 decimals. */
+function weiOf(usdc: string): bigint {
+  const [whole = '', fraction = ''] = usdc.split('.');
+  return BigInt(whole + fraction.padEnd(18, '0'));
+}
+
+/** Uncharged failures after which a payer or a client has to wait; 0 is off. */
+export interface FailureLimits {
+  /** Failures a minute of one payer. */
+  readonly payer: number;
+  /** Failures a minute of one client. */
+  readonly client: number;
+  /** Failed settlements a day of one client, and of one payer. A failed settlement was sent and moved no money. */
+  readonly clientSettlements: number;
+}
+
+/** Payments with an unknown outcome at which a payer or a client must wait with new purchases; 0 is off. */
+export interface UnknownLimits {
+  readonly payer: number;
+  readonly client: number;
+}
+
+/** The environment keys of these limits. */
+export const failuresEnvironment = {
+  PAYER_FAILURES_PER_MINUTE: whole(20),
+  CLIENT_FAILURES_PER_MINUTE: whole(60),
+  CLIENT_FAILED_SETTLEMENTS_PER_DAY: whole(3),
+  PAYER_MAX_UNKNOWN: whole(4),
+  CLIENT_MAX_UNKNOWN: whole(12),
+};
+
+/** Brings the parsed keys into the configuration's shape. */
+export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnvironment>>): FailureLimits {
+  return {
+    payer: env.PAYER_FAILURES_PER_MINUTE,
+    client: env.CLIENT_FAILURES_PER_MINUTE,
+    clientSettlements: env.CLIENT_FAILED_SETTLEMENTS_PER_DAY,
+  };
+}
+
+/** The same for the limits on payments with an unknown outcome. */
+export function assembleUnknown(env: z.output<z.ZodObject<typeof failuresEnvironment>>): UnknownLimits {
+  return { payer: env.PAYER_MAX_UNKNOWN, client: env.CLIENT_MAX_UNKNOWN };
+}
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+const ZERO = `0x${'0'.repeat(40)}`;
+/** Whose address the seller's must not be, by the key that belongs to it. */
+const OWN_KEYS = [
+  ['RELAYER_PRIVATE_KEY', 'the relayer’s own address', 'its key pays gas on this machine and must not hold the sales'],
+  ['SELFTEST_PRIVATE_KEY', 'the self-test’s own address', 'it would pay itself, and its key would hold the sales'],
+] as const;
+
+/**
+ * Why SELLER_ADDRESS cannot be the address that is paid, in at most one line. What is paid to a wrong address is lost,
+ * so a mistyped digit and each address that the service itself knows are refused before the first sale. An address in
+ * one letter case has no checksum and passes.
+ */
+export function sellerProblems(given: Given): string[] {
+  const seller = given.SELLER_ADDRESS ?? '';
+  if (!/^0x[0-9a-fA-F]{40}$/.test(seller)) return [];
+  const lower = seller.toLowerCase();
+  if (!hasFittingCase(seller))
+    return ['SELLER_ADDRESS: its letter case is not its EIP-55 checksum, so a character is mistyped (copy it again)'];
+  if (lower === ZERO) return ['SELLER_ADDRESS is the zero address (nobody has its key; what is paid to it is lost)'];
+  if (lower === usdcOf(given)) return ['SELLER_ADDRESS is the USDC contract (what is paid to it is lost)'];
+  const own = OWN_KEYS.find(([key]) => addressBy(given[key]) === lower);
+  return own ? [`SELLER_ADDRESS is ${own[1]} (${own[0]}): ${own[2]}`] : [];
+}
+
+/**
+ * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended to it and requests are bound to it, so
+ * it is a scheme, a host and a port alone. In production it is https, except on this machine and for play money.
+ */
+export function originProblems(given: Given): string[] {
+  const origin = given.PUBLIC_ORIGIN ?? '';
+  if (!URL.canParse(origin)) return [];
+  const url = new URL(origin);
+  const problems: string[] = [];
+  if (!/^https?:\/\/[^/?#@\\]+\/?$/i.test(origin))
+    problems.push('PUBLIC_ORIGIN: a scheme, a host and a port alone (no path, query, fragment or user)');
+  const isPlain = url.protocol === 'http:' && given.NODE_ENV === 'production';
+  if (isPlain && given.PLAY_MONEY !== 'on' && !isOnThisMachine(url.hostname))
+    problems.push('PUBLIC_ORIGIN: https in production (http is for loopback hosts, and for PLAY_MONEY=on)');
+  return problems;
+}
+
+/** The address of a key in lower case; null without one, and for text that is no key. `describe` names that fault. */
+function addressBy(key: string | undefined): string | null {
+  if (key === undefined || !/^0x[0-9a-fA-F]{64}$/.test(key)) return null;
+  try {
+    return addressOf(hexToBytes(key as `0x${string}`));
+  } catch {
+    return null;
+  }
+}
+
+function isOnThisMachine(hostname: string): boolean {
+  const bare = hostname.replace(/^\[|\]$/g, '');
+  return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
+}
+
+/** What an operator changes in the catalogue, as it was given. `catalogue/offered.ts` checks it. */
+export interface OffersConfig {
+  /** Entries of PRICES, such as `chain/wallet=0.004`. */
+  readonly prices: readonly string[];
+  /** Entries of ROUTES_OFF, such as `web/check`. */
+  readonly routesOff: readonly string[];
+}
+
+/** The environment's keys of the offers. */
+export const offersEnvironment = {
+  PRICES: list.default([]),
+  ROUTES_OFF: list.default([]),
+};
+
+/** Builds the settings. */
+export function assembleOffers(env: z.output<z.ZodObject<typeof offersEnvironment>>): OffersConfig {
+  return { prices: env.PRICES, routesOff: env.ROUTES_OFF };
 }

@@ -1,0 +1,230 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { baseUrl, httpUrl, whole } from './table.ts';
+
+/** Settings for fetching and reading third parties' pages, and for the User-Agent of outgoing requests. */
+export interface WebConfig {
+  /** The contact in the User-Agent, for the operators of the servers that we ask; null: the public origin. */
+  readonly contactUrl: string | null;
+  /** Time-out of fetching one page, all redirects included. */
+  readonly timeoutMs: number;
+  /** Requests a minute to one host, for all payers together; 0 is off. */
+  readonly hostPerMinute: number;
+  /** Threads that read pages. */
+  readonly pageWorkers: number;
+  /** Host names with an address and a port that replace DNS. Empty in production. */
+  readonly testHosts: ReadonlyMap<string, { readonly address: string; readonly port: number }>;
+}
+
+const FORM = 'comma-separated name=address:port, each name with a dot in it';
+
+const testHosts = z
+  .string()
+  .default('')
+  .transform((text, context) => {
+    const hosts = new Map<string, { address: string; port: number }>();
+    for (const entry of text.split(',').filter((part) => part.trim() !== '')) {
+      const [, name, address, port] = /^([a-z0-9.-]+\.[a-z0-9-]+)=([\d.]+):(\d{1,5})$/.exec(entry.trim()) ?? [];
+      if (name === undefined || address === undefined || isIP(address) === 0) {
+        context.addIssue({ code: 'custom', message: FORM });
+        return z.NEVER;
+      }
+      hosts.set(name, { address, port: Number(port) });
+    }
+    return hosts;
+  });
+
+/** The environment's keys of these settings. */
+export const webEnvironment = {
+  CONTACT_URL: z.url({ protocol: /^(https?|mailto)$/, error: 'an http, https or mailto URL' }).optional(),
+  // The endpoint's own time-out is 15 s.
+  WEB_TIMEOUT_MS: whole(12_000, 100, 60_000),
+  WEB_HOST_PER_MINUTE: whole(60, 0, 100_000),
+  WEB_PAGE_WORKERS: whole(1, 1, 16),
+  ALLOW_TEST_HOSTS: testHosts,
+};
+
+/** Builds the settings. */
+export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): WebConfig {
+  return {
+    contactUrl: env.CONTACT_URL ?? null,
+    timeoutMs: env.WEB_TIMEOUT_MS,
+    hostPerMinute: env.WEB_HOST_PER_MINUTE,
+    pageWorkers: env.WEB_PAGE_WORKERS,
+    testHosts: env.ALLOW_TEST_HOSTS,
+  };
+}
+
+/** What the pages for people link to, and the buyer of a demo. */
+export interface SiteConfig {
+  /** Where the source code is; null: no link. */
+  readonly sourceUrl: string | null;
+  /** The operator's terms; null: the service's own page. */
+  readonly termsUrl: string | null;
+  /** The key of a buyer of play money, for whom the pages may pay; null: there is none. */
+  readonly demoBuyerKey: `0x${string}` | null;
+}
+
+/** The environment's keys of the pages. */
+export const siteEnvironment = {
+  SOURCE_URL: httpUrl.optional(),
+  TERMS_URL: httpUrl.optional(),
+  DEMO_BUYER_PRIVATE_KEY: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
+    .optional(),
+};
+
+/** Faults of the settings as they were given. A key that pages pay with must never be one of money. */
+export function siteProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  if (given.DEMO_BUYER_PRIVATE_KEY === undefined) return [];
+  const isDemo = given.NETWORK === 'custom' && given.PLAY_MONEY === 'on' && given.NODE_ENV !== 'production';
+  return isDemo
+    ? []
+    : ['DEMO_BUYER_PRIVATE_KEY is for play money alone (it needs NETWORK=custom and PLAY_MONEY=on, not in production)'];
+}
+
+/** Builds the settings. */
+export function assembleSite(env: z.output<z.ZodObject<typeof siteEnvironment>>): SiteConfig {
+  return {
+    sourceUrl: env.SOURCE_URL ?? null,
+    termsUrl: env.TERMS_URL ?? null,
+    demoBuyerKey: (env.DEMO_BUYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
+  };
+}
+
+/** The sources of package data: base URLs without a trailing slash. */
+export interface PackagesConfig {
+  /** null: the default of npm's own client. */
+  readonly npmUrl: string | null;
+  readonly npmDownloadsUrl: string;
+  readonly depsDevUrl: string;
+  readonly pypiUrl: string;
+  readonly osvUrl: string;
+  readonly nugetUrl: string;
+  readonly packagistUrl: string;
+}
+
+const mirrorUrl = z
+  .url({ protocol: /^https?$/, error: 'an http or https URL' })
+  .transform((url) => url.replace(/\/+$/, ''));
+
+/** The keys of the environment, for the schema in config.ts. */
+export const packagesEnvironment = {
+  UPSTREAM_NPM_URL: mirrorUrl.optional(),
+  UPSTREAM_NPM_DOWNLOADS_URL: mirrorUrl.default('https://api.npmjs.org'),
+  UPSTREAM_DEPS_DEV_URL: mirrorUrl.default('https://api.deps.dev'),
+  UPSTREAM_PYPI_URL: mirrorUrl.default('https://pypi.org'),
+  UPSTREAM_OSV_URL: mirrorUrl.default('https://api.osv.dev'),
+  UPSTREAM_NUGET_URL: mirrorUrl.default('https://api.nuget.org'),
+  UPSTREAM_PACKAGIST_URL: mirrorUrl.default('https://repo.packagist.org'),
+};
+
+/** Builds the sources. */
+export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnvironment>>): PackagesConfig {
+  return {
+    npmUrl: env.UPSTREAM_NPM_URL ?? null,
+    npmDownloadsUrl: env.UPSTREAM_NPM_DOWNLOADS_URL,
+    depsDevUrl: env.UPSTREAM_DEPS_DEV_URL,
+    pypiUrl: env.UPSTREAM_PYPI_URL,
+    osvUrl: env.UPSTREAM_OSV_URL,
+    nugetUrl: env.UPSTREAM_NUGET_URL,
+    packagistUrl: env.UPSTREAM_PACKAGIST_URL,
+  };
+}
+
+/** The sources of domains, currencies and encyclopedias. A mirror or a test server can replace each. */
+export interface NamesConfig {
+  /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
+  readonly dns: string;
+  readonly dnsFallback: string;
+  /** IANA's file of RDAP servers. */
+  readonly rdapBootstrap: string;
+  /** The folder of the ECB's files. */
+  readonly ecb: string;
+  /** Asked when the ECB fails; ends with the version. */
+  readonly frankfurter: string;
+  /** `{lang}` stands for the language edition. */
+  readonly wikipedia: string;
+}
+
+/** The environment's keys of these sources. */
+export const namesEnvironment = {
+  UPSTREAM_DNS_URL: baseUrl.default('https://cloudflare-dns.com/dns-query'),
+  UPSTREAM_DNS_FALLBACK_URL: baseUrl.default('https://dns.google/resolve'),
+  UPSTREAM_RDAP_BOOTSTRAP_URL: baseUrl.default('https://data.iana.org/rdap/dns.json'),
+  UPSTREAM_ECB_URL: baseUrl.default('https://www.ecb.europa.eu/stats/eurofxref'),
+  UPSTREAM_FRANKFURTER_URL: baseUrl.default('https://api.frankfurter.dev/v1'),
+  UPSTREAM_WIKIPEDIA_URL: baseUrl.default('https://{lang}.wikipedia.org'),
+};
+
+/** Builds the sources. */
+export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>>): NamesConfig {
+  return {
+    dns: env.UPSTREAM_DNS_URL,
+    dnsFallback: env.UPSTREAM_DNS_FALLBACK_URL,
+    rdapBootstrap: env.UPSTREAM_RDAP_BOOTSTRAP_URL,
+    ecb: env.UPSTREAM_ECB_URL,
+    frankfurter: env.UPSTREAM_FRANKFURTER_URL,
+    wikipedia: env.UPSTREAM_WIKIPEDIA_URL,
+  };
+}
+
+/** The settings of the market of other sellers' routes. */
+export interface MarketConfig {
+  /** The time between two calls to one listing. */
+  readonly probeIntervalMs: number;
+  /** Submissions an hour of one client; 0 is off. */
+  readonly submitsPerHour: number;
+  readonly maxListings: number;
+  /** Listings of one host, counted with all hosts of the same registered domain. */
+  readonly maxPerHost: number;
+  /** Time-out of one call to a seller. */
+  readonly timeoutMs: number;
+}
+
+/** The environment's keys of these settings. */
+export const marketEnvironment = {
+  MARKET_PROBE_INTERVAL_SECONDS: whole(3600, 60, 86_400),
+  MARKET_SUBMITS_PER_HOUR: whole(20),
+  MARKET_MAX_LISTINGS: whole(1000, 1, 10_000),
+  MARKET_MAX_PER_HOST: whole(30, 1, 10_000),
+  MARKET_TIMEOUT_MS: whole(8000, 100, 60_000),
+};
+
+/** Builds the settings. */
+export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironment>>): MarketConfig {
+  return {
+    probeIntervalMs: env.MARKET_PROBE_INTERVAL_SECONDS * 1000,
+    submitsPerHour: env.MARKET_SUBMITS_PER_HOUR,
+    maxListings: env.MARKET_MAX_LISTINGS,
+    maxPerHost: env.MARKET_MAX_PER_HOST,
+    timeoutMs: env.MARKET_TIMEOUT_MS,
+  };
+}
+
+/** The source of third parties' entries. */
+export interface DiscoveryConfig {
+  /** The third-party catalogue's list; null: none is read. */
+  readonly catalogueUrl: string | null;
+}
+
+/** Circle's Agent Marketplace (developers.circle.com/agent-stack/agent-marketplace/discovery-api): it lists entries on Arc. */
+const CIRCLE = 'https://api.circle.com/v2/x402/discovery/resources';
+const BY_NETWORK: Record<string, string> = { arc: CIRCLE, 'arc-testnet': CIRCLE };
+
+/** The environment's keys of discovery. */
+export const discoveryEnvironment = {
+  UPSTREAM_CATALOGUE_URL: z
+    .union([z.literal('off'), z.url({ protocol: /^https?$/ })], 'an http or https URL, or off')
+    .optional(),
+};
+
+/** Builds the settings. On a custom chain no catalogue is read by default, because none lists entries there. */
+export function assembleDiscovery(
+  env: z.output<z.ZodObject<typeof discoveryEnvironment>>,
+  network: string,
+): DiscoveryConfig {
+  const asked = env.UPSTREAM_CATALOGUE_URL ?? BY_NETWORK[network] ?? 'off';
+  return { catalogueUrl: asked === 'off' ? null : asked };
+}
