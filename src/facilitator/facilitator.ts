@@ -2,11 +2,10 @@ import type { Logger } from 'pino';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/limits/windows.ts';
-import type { LightningStore } from '../store/ports/proofs.ts';
-import { createCounts } from './counts.ts';
-import { describeFacilitator } from './descriptor.ts';
-import { createLimits, type FacilitatorLimits } from './limits.ts';
-import { createSettle, networkOf, type SettleAnswer } from './settle.ts';
+import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
+import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts';
+import { createCounts, createLimits, type FacilitatorLimits } from './limits.ts';
+import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './settle.ts';
 
 interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
@@ -56,3 +55,43 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
     },
   };
 }
+
+const NOTE = [
+  'Settle, then serve: there is no verify step, and no registration.',
+  "The proof is checked in the specification's order, and a refusal carries the specification's error string.",
+  "Each network:payment_hash is claimed once, in a durable store shared with this service's own Lightning routes.",
+  "Nothing moves at settlement: the sats reached the seller's node before the buyer held the preimage.",
+  'No payer is returned; no preimage is kept or logged.',
+  'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; one payee may have a twentieth.',
+  'Half of the day is open to every payee.',
+  `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
+].join(' ');
+
+/** The facilitator's public description: its address, what it accepts, its limits, and how much it has settled by now, from the ledger. */
+export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
+  const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
+  const { total, today, nodes, own } = counts;
+  return {
+    url: `${publicOrigin}/facilitator`,
+    scheme: 'exact',
+    networks: LIGHTNING_NETWORKS.map(({ id }) => id),
+    spec: LNBTC_SPEC_URL,
+    registration: 'none',
+    routes: { supported: 'GET /facilitator/supported', settle: 'POST /facilitator/settle' },
+    limits: { maxTimeoutSeconds, perMinute, dailyCap, settledToday: today },
+    settled: { total, today, nodes, forOurOwnNode: own },
+    note: NOTE,
+  };
+}
+
+/** x402's list of what the facilitator settles: one kind per network, with the method and the flow that a requirement's `extra` must name. */
+export const SUPPORTED = {
+  kinds: LIGHTNING_NETWORKS.map(({ id }) => ({
+    x402Version: 2,
+    scheme: 'exact',
+    network: id,
+    extra: { assetTransferMethod: 'bolt11', paymentFlow: 'upfront' },
+  })),
+  extensions: [] as string[],
+  signers: {} as Record<string, string[]>,
+};

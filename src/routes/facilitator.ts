@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AppError } from '../errors.ts';
-import type { Facilitator } from '../facilitator/facilitator.ts';
+import { type Facilitator, SUPPORTED } from '../facilitator/facilitator.ts';
 import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
-import { SUPPORTED } from '../facilitator/supported.ts';
 import { createAnswer, sendAnswer } from '../http/cache.ts';
 import { asAppError } from '../http/framework-errors.ts';
 import { clientKey } from '../lib/limits/client.ts';

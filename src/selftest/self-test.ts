@@ -1,11 +1,12 @@
+import { Counter, type Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { SelfTestStore } from '../store/ports/selftest.ts';
-import { createRun, type PricedCall } from './one-run.ts';
-import { createSchedule } from './schedule.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import type { SelfTestRun, SelfTestStore } from '../store/ports/selftest.ts';
+import type { StockBuyer, WalletReads } from './buyer.ts';
 
 interface SelfTestOptions {
   readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'selfTest'>;
@@ -22,7 +23,7 @@ interface SelfTestOptions {
 }
 
 /** The running self-test. */
-export interface SelfTest {
+interface SelfTest {
   /** Does one run and stores its result, unless the signal aborted it; never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Returns at once; the first run follows in some seconds. Call it when the service listens. */
@@ -56,8 +57,8 @@ export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest
     url: publicOrigin + path,
     units: listedUnits(catalogue, path, network.segment),
   });
-  const { createStockBuyer } = await import('./stock-buyer.ts');
-  const { createWalletReads } = await import('./wallet-reads.ts');
+  const { createStockBuyer } = await import('./buyer.ts');
+  const { createWalletReads } = await import('./buyer.ts');
   const buyer = createStockBuyer({
     privateKey: selfTest.privateKey,
     network: network.caip2,
@@ -100,4 +101,172 @@ function listedUnits(catalogue: readonly Endpoint<never>[], path: string, segmen
   const entry = entriesOn(catalogue, 'paid').find((endpoint) => servedPaths(endpoint, 'paid', segment).includes(asked));
   if (!entry?.price) throw new Error(`the self-test cannot buy ${asked}: it is not sold for USDC`);
   return entry.price.units;
+}
+
+/** A call and its listed price in USDC base units. */
+interface PricedCall {
+  readonly url: string;
+  readonly units: bigint;
+}
+
+interface RunOptions {
+  readonly buyer: StockBuyer;
+  readonly reads: WalletReads;
+  /** The call that is bought. */
+  readonly paid: PricedCall;
+  /** The call that answers 500 after its payment was verified, and that must not be charged. */
+  readonly failing: PricedCall;
+  /** The time limit of a whole run. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Blocks to wait after the failing call's answer. A settlement that the service sent in spite of the failure would be mined by then. */
+const WATCH_BLOCKS = 3;
+
+type Findings = { -readonly [K in 'latencyMs' | 'transaction' | 'notCharged']: SelfTestRun[K] };
+
+/**
+ * Makes the function that does one run and returns its result. Null when the signal ended the run, because such a run says nothing of the service.
+ */
+export function createRun(options: RunOptions) {
+  const { timeoutMs, clock, log } = options;
+
+  return async (signal: AbortSignal): Promise<SelfTestRun | null> => {
+    const at = clock.nowMs();
+    const late = new AbortController();
+    const done = new AbortController();
+    // Not awaited. The promise ends when the time is up or when the run cancels it.
+    clock.sleep(timeoutMs, done.signal).then(
+      () => late.abort(),
+      () => undefined,
+    );
+    const findings: Findings = { latencyMs: null, transaction: null, notCharged: null };
+    try {
+      await attempt(options, findings, AbortSignal.any([signal, late.signal]));
+      return { at, ok: true, ...findings, reason: null };
+    } catch (error) {
+      if (signal.aborted) return null;
+      const failed = (reason: string): SelfTestRun => ({ at, ok: false, ...findings, reason });
+      if (error instanceof SelfTestFault) return failed(error.reason);
+      // An interrupted call throws its own error, so the time limit is checked first.
+      if (late.signal.aborted) return failed('timed_out');
+      log.warn({ err: error }, 'a run of the self-test could not continue');
+      return failed('internal_error');
+    } finally {
+      done.abort();
+    }
+  };
+}
+
+/**
+ * 1. Checks that the wallet can afford both calls. Otherwise a refusal would say nothing of the service.
+ * 2. Buys the call: 200, with a receipt.
+ * 3. Checks that the receipt's transaction is on the chain and moved exactly the price from the wallet to the seller by this authorization.
+ * 4. Presents another payment to the failing call. The next checks run whatever it answers.
+ * 5. Checks some blocks later that this authorization is unused, and that the wallet lost exactly the price of the first call.
+ * 6. Requires the answer 500. Another answer means that the call did not reach its handler.
+ * Throws SelfTestFault at the first failed check. `findings` keeps the results up to there.
+ */
+async function attempt({ buyer, reads, paid, failing }: RunOptions, findings: Findings, signal: AbortSignal) {
+  const before = await reads.at(await reads.head(signal), [], signal);
+  if (before.balance < paid.units + failing.units) throw new SelfTestFault('wallet_short_of_funds');
+
+  const purchase = await buyer.buy(paid.url, paid.units, signal);
+  const { nonce, transaction } = purchase;
+  if (purchase.fault !== null) throw new SelfTestFault(`purchase_${purchase.fault}`);
+  if (purchase.status !== 200 || nonce === null) throw new SelfTestFault(`purchase_answered_${purchase.status}`);
+  findings.latencyMs = purchase.latencyMs;
+  if (transaction === null) throw new SelfTestFault('purchase_without_receipt');
+  findings.transaction = hexToBytes(transaction);
+  const payment = await reads.payment(transaction, nonce, paid.units, signal);
+  if (!payment.holds) throw new SelfTestFault('transaction_is_no_payment');
+
+  const failure = await buyer.buy(failing.url, failing.units, signal);
+  const seen = Math.max(await reads.head(signal), payment.block) + WATCH_BLOCKS;
+  await reads.untilBlock(seen, signal);
+  const after = await reads.at(seen, failure.nonce === null ? [] : [failure.nonce], signal);
+  const isUsed = after.used.includes(true);
+  if (isUsed || before.balance - after.balance !== paid.units) {
+    findings.notCharged = false;
+    throw new SelfTestFault(isUsed ? 'failing_call_used_its_payment' : 'balance_differs');
+  }
+  if (failure.fault !== null) throw new SelfTestFault(`failing_call_${failure.fault}`);
+  if (failure.status !== 500 || failure.nonce === null) {
+    throw new SelfTestFault(`failing_call_answered_${failure.status}`);
+  }
+  findings.notCharged = true;
+}
+
+/** Ends a run early. `reason` is a short code of ours. It is stored and published, so it never quotes a third party. */
+class SelfTestFault extends Error {
+  readonly reason: string;
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'SelfTestFault';
+    this.reason = reason;
+  }
+}
+
+interface ScheduleOptions {
+  /** Must not reject. Must return soon after the signal aborts. */
+  readonly task: (signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
+  /** Time from the start to the first run. */
+  readonly firstMs: number;
+  /** Mean time between the beginnings of two runs. */
+  readonly intervalMs: number;
+  /** A random number from 0 to 1. */
+  readonly random: () => number;
+}
+
+/** The greatest difference between an interval and the configured one, in both directions. */
+const JITTER = 0.05;
+
+/**
+ * Runs a task shortly after the start and then at every interval, one run at a time. When a run takes longer than the interval, the next follows at
+ * once.
+ * Intervals vary by 5 %, so that runs do not stay on the full hour, when most timers fire.
+ */
+export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
+  const ended = new AbortController();
+  let running: Promise<void> | null = null;
+  const sleep = (ms: number) => clock.sleep(Math.max(ms, 0), ended.signal).catch(() => undefined);
+
+  async function loop(): Promise<void> {
+    await sleep(firstMs);
+    while (!ended.signal.aborted) {
+      const next = clock.nowMs() + intervalMs * (1 + JITTER * (2 * random() - 1));
+      await task(ended.signal);
+      await sleep(next - clock.nowMs());
+    }
+  }
+
+  return {
+    /** Returns at once. A second call changes nothing. */
+    start(): void {
+      running ??= loop();
+    },
+    /** Aborts the current run and returns when none runs any more. Safe to call at any time and more than once. */
+    async stop(): Promise<void> {
+      ended.abort(new Error('the self-test stops'));
+      await running;
+    },
+  };
+}
+
+/**
+ * Counts how the self-test's runs ended, for an alert: `selftest_runs_total{ok}`. Both counts begin at 0, because
+ * Prometheus sees no increase in a sample that has none before it.
+ */
+export function countSelfTests(registry: Registry): (isOk: boolean) => void {
+  const runs = new Counter({
+    name: 'selftest_runs_total',
+    help: 'Runs of the self-test, by whether all was well',
+    labelNames: ['ok'],
+    registers: [registry],
+  });
+  for (const ok of ['true', 'false']) runs.inc({ ok }, 0);
+  return (isOk) => runs.inc({ ok: String(isOk) });
 }

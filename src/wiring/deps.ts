@@ -17,8 +17,7 @@ import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts'
 import { createLookup } from '../payment/receipt.ts';
 import { createRelayerMetrics } from '../payment/relayer/metrics.ts';
 import { sharersOf } from '../payment/settling.ts';
-import { createSelfTest } from '../selftest/self-test.ts';
-import { countSelfTests } from '../selftest/self-test-metrics.ts';
+import { countSelfTests, createSelfTest } from '../selftest/self-test.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import { closeFolder } from '../store/private-folder.ts';
 import { holdLedger } from '../store/sqlite/ledger-lock.ts';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { NotFound, UpstreamFailed } from '../../../src/errors.ts';
-import { MESSAGES } from '../../../src/facilitator/messages.ts';
+import { MESSAGES } from '../../../src/facilitator/settle.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';

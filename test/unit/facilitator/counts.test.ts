@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
+import { type Counts, createCounts } from '../../../src/facilitator/limits.ts';
 import { type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 
 const NOON = Date.parse('2026-03-01T12:00:00Z');

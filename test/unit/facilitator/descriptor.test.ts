@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
+import { describeFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { LIMITS } from '../../support/lightning/facilitator.ts';
 
 it('the descriptor has the promised members, each with its configured figure', () => {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
-import { createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
+import { type Counts, createCounts, createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
 import { createMinuteWindows } from '../../../src/lib/limits/windows.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { createManualClock } from '../../support/manual-clock.ts';

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
-import { MESSAGES, usedUp } from '../../../src/facilitator/messages.ts';
-import { refusal, type SettleAnswer } from '../../../src/facilitator/settle.ts';
+import { MESSAGES, refusal, type SettleAnswer, usedUp } from '../../../src/facilitator/settle.ts';
 import { createLogger } from '../../../src/lib/common.ts';
 import type { ReachedCap } from '../../../src/store/ports/proofs.ts';
 import { captureLog } from '../../http/harness.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SUPPORTED } from '../../../src/facilitator/supported.ts';
+import { SUPPORTED } from '../../../src/facilitator/facilitator.ts';
 
 it('supports the scheme on both networks, paid by BOLT11 and up front', () => {
   const kind = { x402Version: 2, scheme: 'exact', extra: { assetTransferMethod: 'bolt11', paymentFlow: 'upfront' } };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readReport, reportText } from '../../../src/instances/report-text.ts';
+import { readReport, reportText } from '../../../src/instances/leader-link.ts';
 
 const PAYER = `0x${'07'.repeat(20)}`;
 /** The report of a leader of the previous version, byte for byte. */

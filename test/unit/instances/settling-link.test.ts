@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { reportText } from '../../../src/instances/report-text.ts';
-import { createSettlingLink } from '../../../src/instances/settling-link.ts';
+import { createSettlingLink, reportText } from '../../../src/instances/leader-link.ts';
 import type { SettlingReport } from '../../../src/payment/settling.ts';
 import type { Notifications } from '../../../src/store/ports/instances.ts';
 

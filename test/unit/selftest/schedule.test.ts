@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createSchedule } from '../../../src/selftest/schedule.ts';
+import { createSchedule } from '../../../src/selftest/self-test.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { countSelfTests } from '../../../src/selftest/self-test-metrics.ts';
+import { countSelfTests } from '../../../src/selftest/self-test.ts';
 
 // `increase(...) > 0` misses the first event of a counter that begins at 1.
 test('runs of the self-test are exported as 0 from the start, the failed ones too', async () => {

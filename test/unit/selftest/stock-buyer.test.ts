@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { createStockBuyer } from '../../../src/selftest/stock-buyer.ts';
+import { createStockBuyer } from '../../../src/selftest/buyer.ts';
 import { newKey, USDC } from '../../support/usdc/payments.ts';
 import {
   receipt,
