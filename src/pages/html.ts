@@ -37,3 +37,90 @@ export function markupOf(value: HtmlValue): string {
   }
   return String(value).replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
 }
+
+const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+
+/** Shown for a value that is not known, in place of a misleading zero. */
+export const UNKNOWN = html`<span class="unknown">not known</span>`;
+
+/** A count or a measure for people, with thousands separators and at most two decimals. */
+export function showNumber(value: number): string {
+  return NUMBER.format(value);
+}
+
+/** A decimal string, rounded for display. The API returns all digits. */
+export function showDecimal(text: string, places: number): string {
+  return Number(text).toLocaleString('en', { maximumFractionDigits: places });
+}
+
+/** A number with its unit, or "not known". */
+export function showMeasure(value: number | null | undefined, unit: string): Html {
+  return value === null || value === undefined ? UNKNOWN : html`${showNumber(value)} ${unit}`;
+}
+
+/** A moment in UTC, so that the page is the same for all readers. Unix seconds. */
+export function showTime(at: number): Html {
+  const iso = new Date(at * 1000).toISOString();
+  return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
+}
+
+/** The time of day alone. */
+export function showTimeOfDay(at: number): Html {
+  const iso = new Date(at * 1000).toISOString();
+  return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(11, 19)}</time>`;
+}
+
+/** A shortened hash for tables. The link or its title has the whole hash. */
+export function shortHash(hash: string): string {
+  return hash.length <= 14 ? hash : `${hash.slice(0, 8)}…${hash.slice(-4)}`;
+}
+
+/** A third party's URL as a link when its scheme is safe for a browser; otherwise its text alone. */
+export function showLink(url: string, text: string): Html {
+  const { protocol } = URL.parse(url) ?? {};
+  if (protocol !== 'https:' && protocol !== 'http:') return html`${text}`;
+  return html`<a href="${url}" rel="noopener noreferrer nofollow ugc">${text}</a>`;
+}
+
+/** Matches quoted text and keywords of the languages that pages show. Everything else stays plain. */
+const TOKENS =
+  /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
+
+/** Marks strings and keywords in code. Screen readers read the code unchanged. */
+export function highlight(code: string): Html {
+  const parts: Html[] = [];
+  let end = 0;
+  for (const { index, 0: token, groups } of code.matchAll(TOKENS)) {
+    parts.push(html`${code.slice(end, index)}<span class="${groups?.text ? 'text' : 'word'}">${token}</span>`);
+    end = index + token.length;
+  }
+  return html`${parts}${code.slice(end)}`;
+}
+
+interface CodeBlock {
+  /** Unique on the page. */
+  readonly id: string;
+  readonly title: string;
+  /** A few words about what the code does. */
+  readonly note: string;
+  readonly code: string;
+  /** The level of the heading on its page. */
+  readonly level?: 3 | 5;
+}
+
+/** Renders code with a copy button. A long line scrolls inside the block, by keyboard too, and does not widen the page. */
+export function renderCode({ id, title, note, code, level = 3 }: CodeBlock): Html {
+  const heading = level === 3 ? html`<h3 id="${id}-title">${title}</h3>` : html`<h5 id="${id}-title">${title}</h5>`;
+  return html`<section class="code" aria-labelledby="${id}-title">
+<header class="code-head">${heading}<p>${note}</p><button type="button" class="quiet" data-copy="${id}" hidden>Copy</button></header>
+<pre tabindex="0" role="region" aria-labelledby="${id}-title"><code id="${id}">${highlight(code)}</code></pre>
+</section>`;
+}
+
+/** Renders the document's own texts: what stands between backticks is code. Everything else stays plain text. */
+export function inlineCode(text: string): Html {
+  const parts = text.split('`');
+  // An odd backtick at the end belongs to the text.
+  if (parts.length % 2 === 0) return html`${text}`;
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))}`;
+}

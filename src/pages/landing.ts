@@ -1,9 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { entriesOn } from '../catalogue/paths.ts';
-import type { Answers } from './answers.ts';
-import { renderFeeChart, renderLatencyChart } from './charts/live-charts.ts';
-import { LIVE_SWITCH } from './charts/live-switch.ts';
-import { renderCode } from './code-block.ts';
+import { entriesOn, listedPath, pathOn, referenceLink, surfacesOf } from '../catalogue/paths.ts';
 import {
   askWithCurl,
   type ExampleCall,
@@ -13,13 +9,10 @@ import {
   readInPython,
   termsOf,
 } from './examples.ts';
-import { showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './format.ts';
-import { type Html, html } from './html.ts';
-import type { PageParts } from './pages-deps.ts';
-import { renderFreeRoutes, renderPrices } from './price-table.ts';
-import { renderLastRun, renderStrip } from './self-test.ts';
-import { renderPage } from './shell.ts';
-import { siteOf } from './site.ts';
+import { type Html, html, renderCode, showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './html.ts';
+import { LIVE_SWITCH, renderFeeChart, renderLastRun, renderLatencyChart, renderStrip } from './live.ts';
+import type { Answers, PageParts } from './page-parts.ts';
+import { renderPage, siteOf } from './shell.ts';
 
 const DESCRIPTION =
   'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning (x402, L402, MPP). No signup, no key.';
@@ -139,4 +132,63 @@ function priceRange(catalogue: readonly Endpoint<never>[]): string {
   const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
   const [least, most] = [sorted[0]?.usd ?? '0', sorted.at(-1)?.usd ?? '0'];
   return least === most ? least : `${least} to ${most}`;
+}
+
+/** Groups of the price table, by the first segment of their paths, in the order shown. */
+const FAMILIES: readonly { readonly title: string; readonly segments: readonly string[] }[] = [
+  { title: 'The chain, as collected', segments: ['fees', 'deploys', 'rpc', 'fx', 'market'] },
+  { title: 'The chain, read live', segments: ['chain'] },
+  { title: 'Web pages', segments: ['web'] },
+  { title: 'Packages', segments: ['packages'] },
+  { title: 'Domains', segments: ['domains'] },
+  { title: 'Currencies', segments: ['currency'] },
+  { title: 'Encyclopedia', segments: ['wiki'] },
+  { title: 'Checking us', segments: ['selftest'] },
+];
+
+type Entry = Endpoint<never>;
+
+/** Renders every priced route with its price. A group that is not listed here comes last, under its own name. */
+export function renderPrices(catalogue: readonly Entry[]): Html {
+  const sold = catalogue.filter(({ access }) => access === 'paid');
+  const named = new Set(FAMILIES.flatMap(({ segments }) => segments));
+  const others = [...new Set(sold.map(segmentOf))].filter((segment) => !named.has(segment));
+  const families = [...FAMILIES, ...others.map((segment) => ({ title: segment, segments: [segment] }))];
+  return html`<table class="prices">
+<caption class="unseen">Priced routes</caption>
+<thead><tr><th scope="col">Route</th><th scope="col">What it answers</th><th scope="col" class="number">USD a call</th></tr></thead>
+${families.map(({ title, segments }) =>
+  groupOf(
+    title,
+    sold.filter((entry) => segments.includes(segmentOf(entry))),
+  ),
+)}
+</table>`;
+}
+
+/** Renders the free routes as links. */
+export function renderFreeRoutes(catalogue: readonly Entry[]): Html {
+  return html`<ul class="routes">${entriesOn(catalogue, 'free').map((entry) => {
+    const path = pathOn(entry, 'free');
+    return html`<li><a href="${path}" title="${entry.summary}"><code>${path}</code></a></li>
+`;
+  })}</ul>`;
+}
+
+function groupOf(title: string, entries: readonly Entry[]): Html | null {
+  if (entries.length === 0) return null;
+  return html`<tbody>
+<tr class="family"><th colspan="3" scope="rowgroup">${title}</th></tr>
+${entries.map(rowOf)}</tbody>`;
+}
+
+function rowOf(entry: Entry): Html {
+  const surfaces = surfacesOf(entry);
+  const only = surfaces.length === 1 && (surfaces[0] === 'paid' ? 'USDC only' : 'bitcoin only');
+  return html`<tr><th scope="row" class="route"><a href="${referenceLink(entry.path, surfaces[0] ?? 'free')}"><code>${listedPath(entry)}</code></a></th><td class="what">${entry.summary}${only && html` <small class="tag">${only}</small>`}</td><td class="number">${entry.price?.usd}</td></tr>
+`;
+}
+
+function segmentOf({ path }: Entry): string {
+  return path.split('/')[1] ?? '';
 }

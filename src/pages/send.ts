@@ -1,6 +1,10 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Encoded, encode, sendEncoded } from '../http/encodings.ts';
-import { PAGE_HEADERS } from './security.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { NotFound } from '../errors.ts';
+import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
+import type { Clock } from '../lib/clock.ts';
+import { findAsset } from './shell.ts';
 
 /** One year, the longest time that caches use. */
 const FOREVER = 'public, max-age=31536000, immutable';
@@ -8,7 +12,7 @@ const FOREVER = 'public, max-age=31536000, immutable';
 const ASK_AGAIN = 'no-cache';
 
 /** Sends a page, or 304 when the client has it already. */
-export function sendPage(request: FastifyRequest, reply: FastifyReply, page: string | Encoded): void {
+function sendPage(request: FastifyRequest, reply: FastifyReply, page: string | Encoded): void {
   sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
 }
 
@@ -24,6 +28,129 @@ export function encodePage(text: string): Encoded {
 }
 
 /** Sends an asset. Its path names its version, so it may be cached for ever. */
-export function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Encoded): void {
+function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Encoded): void {
   sendEncoded(request, reply.headers(PAGE_HEADERS), asset, FOREVER);
+}
+
+/**
+ * The content security policy of our pages: own scripts, styles and images, and requests to the own origin.
+ * No inline script or style exists, so none is allowed. So a third party's text could not run anything even if it became markup.
+ * Charts set styles through the DOM, which the policy does not cover.
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The headers of every page and asset, besides those of every answer. */
+const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': POLICY,
+  // Other sites do not learn which page a reader came from.
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+};
+
+/** How long a page that is the same for all readers is sent again. So any number of readers cost one page per second. */
+const KEEP_MS = 1000;
+
+/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
+export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
+  let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
+  return () => {
+    const now = clock.nowMs();
+    if (kept !== null && now < kept.until) return kept.page;
+    const page = make().then(encodePage);
+    const mine = { until: now + KEEP_MS, page };
+    kept = mine;
+    page.catch(() => {
+      if (kept === mine) kept = null;
+    });
+    return page;
+  };
+}
+
+const METHODS = ['GET', 'HEAD'];
+
+/** Mounts a page for GET and HEAD. `make` may set a status. An error in `make` is answered with a problem, like on any other route. */
+export function mountPage(
+  app: FastifyInstance,
+  url: string,
+  make: (request: FastifyRequest, reply: FastifyReply) => Promise<string | Encoded> | string | Encoded,
+): void {
+  app.route({
+    method: METHODS,
+    url,
+    handler: async (request, reply) => {
+      sendPage(request, reply, await make(request, reply));
+      return reply;
+    },
+  });
+  if (url === '/') return;
+  // People type the slash, and other pages link with it.
+  app.route({
+    method: METHODS,
+    url: `${url}/`,
+    handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
+  });
+}
+
+function queryOf(target: string): string {
+  const at = target.indexOf('?');
+  return at < 0 ? '' : target.slice(at);
+}
+
+/** Mounts every asset of the pages. */
+export function mountAssets(app: FastifyInstance): void {
+  const url = '/assets/:file';
+  app.route<{ Params: { file: string } }>({
+    method: METHODS,
+    url,
+    handler: async (request, reply) => {
+      const asset = await findAsset(`/assets/${request.params.file}`);
+      if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
+      sendAsset(request, reply, asset);
+      return reply;
+    },
+  });
+}
+
+const FOLDER = join(import.meta.dirname, 'assets');
+/** A day, in seconds: these files have no version in their names. */
+const CACHE = 'public, max-age=86400';
+
+/** Crawlers may read pages and documents. Asking a priced route makes an answer or an invoice, which is not for them. */
+const ROBOTS = `User-agent: *
+Disallow: /v1/paid/
+Disallow: /v1/lightning/
+Disallow: /v1/mpp/
+Disallow: /v1/payments/
+Disallow: /facilitator/
+Disallow: /mcp
+`;
+
+/** Mounts the files that browsers, crawlers and link previews ask for by name. */
+export function mountSiteFiles(app: FastifyInstance): void {
+  const files: readonly [url: string, bytes: Buffer, contentType: string][] = [
+    ['/favicon.ico', readFileSync(join(FOLDER, 'favicon.ico')), 'image/x-icon'],
+    ['/preview.png', readFileSync(join(FOLDER, 'preview.png')), 'image/png'],
+    ['/robots.txt', Buffer.from(ROBOTS), 'text/plain; charset=utf-8'],
+  ];
+  for (const [url, bytes, contentType] of files) {
+    const file = encodeWhenAsked(bytes, contentType);
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: async (request, reply) => {
+        sendEncoded(request, reply.headers(PAGE_HEADERS), await file.encoded(), CACHE);
+        return reply;
+      },
+    });
+  }
 }

@@ -1,9 +1,12 @@
-import { assetPath } from './assets.ts';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { type Encodable, type Encoded, encodeWhenAsked } from '../http/encodings.ts';
+import type { NamedChain } from '../lib/service.ts';
 import { type Html, html, markupOf } from './html.ts';
-import type { Site } from './site.ts';
 
 /** A page's content, as its renderer gives it. */
-export interface Page {
+interface Page {
   readonly site: Site;
   /** Without the service's name. */
   readonly title: string;
@@ -107,4 +110,86 @@ ${contactUrl && html`<li><a href="${contactUrl}" rel="noopener">Contact</a></li>
 <li><a href="/.well-known/x402">x402</a></li>
 </ul>
 </footer>`;
+}
+
+/** What every page says about the service. */
+interface Site {
+  /** The chain that the service is about. */
+  readonly chain: NamedChain;
+  /** Scheme, host and port under which readers reach the pages. */
+  readonly origin: string;
+  readonly sourceUrl: string | null;
+  readonly termsUrl: string;
+  readonly contactUrl: string | null;
+}
+
+/** The parts of the configuration that say so. */
+export interface SiteSettings {
+  readonly publicOrigin: string;
+  readonly network: NamedChain;
+  readonly web: { readonly contactUrl: string | null };
+  readonly site: { readonly sourceUrl: string | null; readonly termsUrl: string | null };
+}
+
+/** What pages say about a service with these settings. Without the operator's own terms they link to the service's page. */
+export function siteOf({ publicOrigin: origin, network: chain, web, site }: SiteSettings): Site {
+  const { sourceUrl, termsUrl } = site;
+  return { chain, origin, sourceUrl, termsUrl: termsUrl ?? '/terms', contactUrl: web.contactUrl };
+}
+
+const FOLDER = join(import.meta.dirname, 'assets');
+const require = createRequire(import.meta.url);
+
+/** Third-party files that we serve. */
+const LIBRARIES: Readonly<Record<string, string>> = {
+  'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
+  'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
+  'qr.js': require.resolve('qr'),
+};
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+
+/** An import of a neighbouring script, at once or on demand, or of the library `qr`, as the formatter writes it. */
+const IMPORT = /(^import |\bfrom |\bawait import\()'(?:\.\/([\w-]+\.js)|(qr))'/gm;
+
+const FILES = new Map(
+  [
+    ...readdirSync(FOLDER).map((name): [string, string] => [name, join(FOLDER, name)]),
+    ...Object.entries(LIBRARIES),
+  ].filter(([name]) => extname(name) in CONTENT_TYPES),
+);
+const byName = new Map<string, string>();
+const byPath = new Map<string, Encodable>();
+for (const name of FILES.keys()) assetPath(name);
+
+/** The asset at a path, or undefined. */
+export async function findAsset(path: string): Promise<Encoded | undefined> {
+  return byPath.get(path)?.encoded();
+}
+
+/**
+ * The path of an asset, which contains a hash of its bytes. Throws for an unknown name, so that no page has a dead link.
+ * A file is read once. The scripts that it imports are read first, because its imports must name their hashes.
+ * So a cached script never loads another version of its neighbour.
+ */
+export function assetPath(name: string): string {
+  const known = byName.get(name);
+  if (known !== undefined) return known;
+  const file = FILES.get(name);
+  if (file === undefined) throw new Error(`there is no asset ${name}`);
+  const extension = extname(name);
+  const source = readFileSync(file, 'utf8');
+  const text =
+    name in LIBRARIES
+      ? source
+      : source.replace(IMPORT, (_all, from, other, library) => `${from}'${assetPath(other ?? `${library}.js`)}'`);
+  const asset = encodeWhenAsked(Buffer.from(text), CONTENT_TYPES[extension] ?? '');
+  const path = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;
+  byName.set(name, path);
+  byPath.set(path, asset);
+  return path;
 }

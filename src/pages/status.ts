@@ -1,17 +1,11 @@
 import { nowSeconds } from '../lib/clock.ts';
+import type { Outcome } from '../lib/outcomes.ts';
+import { formatUnits } from '../lib/units.ts';
 import type { RailSum } from '../payment/settled-today.ts';
-import type { Answers } from './answers.ts';
-import { renderLatencyChart } from './charts/live-charts.ts';
-import { LIVE_SWITCH } from './charts/live-switch.ts';
-import { showMeasure, showTime, UNKNOWN } from './format.ts';
-import { type Html, html } from './html.ts';
-import type { PageParts } from './pages-deps.ts';
-import { partName, renderRails } from './rails-table.ts';
-import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
-import { renderSettled } from './settled-table.ts';
-import { renderPage } from './shell.ts';
-import { siteOf } from './site.ts';
-import { renderSources } from './sources-table.ts';
+import { type Html, html, showMeasure, showNumber, showTime, UNKNOWN } from './html.ts';
+import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
+import type { Answers, PageParts } from './page-parts.ts';
+import { renderPage, siteOf } from './shell.ts';
 
 type Health = Answers['/health'] | null;
 
@@ -130,4 +124,168 @@ function behindText(readings: NonNullable<Health>['readings'] | undefined): Html
   const { lagBlocks = null, lagSeconds = null } = readings ?? {};
   if (lagBlocks === null) return UNKNOWN;
   return html`${showMeasure(lagBlocks, 'blocks')}, ${showMeasure(lagSeconds, 's')}`;
+}
+
+/** The readiness checks by name. */
+type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
+
+/** The names of the checks on the page. A check that is not listed here keeps its own name. */
+const PART_NAMES: Readonly<Record<string, string>> = {
+  ledger: 'Ledger of payments',
+  usdc: 'USDC contract',
+  rpc: 'RPC providers',
+  settlement: 'Settlement in USDC',
+  facilitator: 'Remote facilitator',
+  gateway: 'Circle Gateway',
+  channels: 'Payment channels',
+  lightning: 'Lightning',
+  clock: 'Clock',
+  instances: 'Instances',
+  collector: 'Collector',
+  primary: 'Settling process',
+};
+
+/** The name of a check for people. */
+function partName(name: string): string {
+  return (Object.hasOwn(PART_NAMES, name) ? PART_NAMES[name] : undefined) ?? name;
+}
+
+/** Renders every part that payments need: whether it works, when it last did and did not, and its own description. */
+function renderRails(checks: Checks | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
+  if (checks === null) return html`<p>${UNKNOWN}</p>`;
+  return html`<div class="scroll" role="region" aria-label="Parts that payments need" tabindex="0"><table class="cards">
+<caption class="unseen">Parts that payments need</caption>
+<thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Detail</th></tr></thead>
+<tbody>${Object.entries(checks)
+    .filter(([name]) => !SHOWN_ELSEWHERE.has(name))
+    .map(([name, { ok, detail }]) => {
+      const outcome = outcomeOf(name);
+      const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
+      return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
+`;
+    })}</tbody>
+</table></div>`;
+}
+
+/** The page has a section of its own for what is collected. */
+const SHOWN_ELSEWHERE = new Set(['collector']);
+
+const STATES = { good: 'no fault', starting: 'starting', bad: 'fault' } as const;
+
+/** How old a probe of an RPC endpoint may be to count here, in milliseconds. */
+const PROBES_MS = 900_000;
+
+/** What the sources' own names stand for. A source that is not listed here keeps its name. */
+const SOURCE_NAMES: Readonly<Record<string, string>> = {
+  npm: 'npm: packages',
+  'npm-downloads': 'npm: downloads',
+  'deps.dev': 'deps.dev: whether packages exist, and their dependents',
+  pypi: 'PyPI: packages',
+  osv: 'OSV: advisories',
+  IANA: 'IANA: list of RDAP servers',
+  RDAP: 'RDAP: domain registrations',
+  ECB: 'ECB: reference rates',
+  Frankfurter: 'Frankfurter: reference rates, when the ECB fails',
+  'Cloudflare 1.1.1.1': 'Cloudflare 1.1.1.1: DNS',
+  'Google Public DNS': 'Google Public DNS, when Cloudflare fails',
+  Wikipedia: 'Wikipedia: articles',
+  Coinbase: 'Coinbase: price of bitcoin',
+  Kraken: 'Kraken: price of bitcoin',
+  Bitstamp: 'Bitstamp: price of bitcoin',
+  catalogue: 'Third-party catalogue of routes',
+  lnd: 'Lightning node (lnd)',
+  cln: 'Lightning node (Core Lightning)',
+  phoenixd: 'Lightning node (phoenixd)',
+};
+
+/** Renders a row for each source of data: the providers of the chain, and the public sources. Times are of this process, since its start. */
+function renderSources(
+  { charts, clock, upstreams }: Pick<PageParts, 'charts' | 'clock' | 'upstreams'>,
+  rpc: Answers['/rpc'] | null,
+): Html {
+  const since = clock.nowMs() - PROBES_MS;
+  const providers = (rpc?.endpoints ?? []).map(({ name }): [string, Outcome] => [
+    `Chain: ${name}`,
+    outcomeOf(name, charts.probes(name, since)),
+  ]);
+  const sources = upstreams().map((outcome): [string, Outcome] => [
+    SOURCE_NAMES[outcome.name] ?? outcome.name,
+    outcome,
+  ]);
+  const rows = [...providers, ...sources];
+  if (rows.length === 0) return html`<p>No source is configured.</p>`;
+  return html`<div class="scroll" role="region" aria-label="Sources of data" tabindex="0"><table class="cards">
+<caption class="unseen">Sources of data</caption>
+<thead><tr><th scope="col">Source</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Reason</th></tr></thead>
+<tbody>${rows.map(
+    ([name, outcome]) =>
+      html`<tr><th scope="row" class="part-name">${name}</th>${renderState(outcome)}${renderTimes(outcome)}<td class="loose" data-label="Reason">${outcome.reason}</td></tr>
+`,
+  )}</tbody>
+</table></div>`;
+}
+
+/** Two cells: when something worked last, and when it failed last. */
+function renderTimes(outcome: Pick<Outcome, 'okAtMs' | 'failedAtMs'> | null): Html {
+  return html`<td data-label="Last success (UTC)">${timeOf(outcome?.okAtMs)}</td><td data-label="Last failure (UTC)">${timeOf(outcome?.failedAtMs)}</td>`;
+}
+
+function timeOf(atMs: number | null | undefined): Html {
+  return atMs === null || atMs === undefined
+    ? html`<span class="unknown">none seen</span>`
+    : showTime(Math.floor(atMs / 1000));
+}
+
+/** The newest outcome decides. A source that no call has needed yet is neither good nor bad. */
+function renderState({ okAtMs, failedAtMs }: Outcome): Html {
+  if (okAtMs === null && failedAtMs === null) return html`<td class="unknown">not asked yet</td>`;
+  return (okAtMs ?? 0) >= (failedAtMs ?? 0) ? html`<td class="good">answers</td>` : html`<td class="bad">fails</td>`;
+}
+
+function outcomeOf(
+  name: string,
+  probes: readonly { readonly atMs: number; readonly latencyMs: number | null }[],
+): Outcome {
+  const [ok, failed] = [
+    probes.findLast(({ latencyMs }) => latencyMs !== null),
+    probes.findLast(({ latencyMs }) => latencyMs === null),
+  ];
+  return {
+    name,
+    okAtMs: ok?.atMs ?? null,
+    failedAtMs: failed?.atMs ?? null,
+    reason: failed ? 'no answer to a probe' : null,
+  };
+}
+
+const USDC_DECIMALS = 6;
+const MSAT_DECIMALS = 3;
+
+const RAILS: Readonly<
+  Record<RailSum['rail'], { readonly name: string; readonly unit: string; readonly decimals: number }>
+> = {
+  usdc: { name: 'USDC', unit: 'USDC', decimals: USDC_DECIMALS },
+  gateway: { name: 'USDC through the Gateway', unit: 'USDC', decimals: USDC_DECIMALS },
+  channels: { name: 'USDC over payment channels', unit: 'USDC', decimals: USDC_DECIMALS },
+  lightning: { name: 'Lightning', unit: 'sats', decimals: MSAT_DECIMALS },
+};
+
+type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
+
+/**
+ * Renders the payments and their sums since midnight UTC by rail, and the facilitator's claims for sellers. `sums` is null when the ledger did not
+ * answer.
+ */
+function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
+  return html`<table>
+<caption>Since midnight UTC; the self-test’s purchases count</caption>
+<thead><tr><th scope="col">Rail</th><th scope="col">Payments</th><th scope="col">Sum</th></tr></thead>
+<tbody>${sums?.map(({ rail, count, amount }) => {
+    const { name, unit, decimals } = RAILS[rail];
+    return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td><td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
+`;
+  })}
+<tr><th scope="row">Facilitator, for sellers</th><td class="number">${facilitator ? showNumber(facilitator.limits.settledToday) : UNKNOWN}</td><td class="number">–</td></tr></tbody>
+</table>
+${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }

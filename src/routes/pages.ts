@@ -1,16 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import { createReadAnswer } from '../pages/answers.ts';
 import { mountDemoBuyer } from '../pages/demo-buyer.ts';
-import { keepPage } from '../pages/kept-page.ts';
 import { renderLanding } from '../pages/landing.ts';
 import { renderMarket } from '../pages/market.ts';
-import { mountAssets, mountPage } from '../pages/mount-page.ts';
-import type { PageParts, PagesDeps } from '../pages/pages-deps.ts';
-import { mountReference } from '../pages/reference/page.ts';
-import { encodePage } from '../pages/send.ts';
-import { mountSiteFiles } from '../pages/site-files.ts';
+import { createReadAnswer, type PageParts, type PagesDeps } from '../pages/page-parts.ts';
+import { mountReference } from '../pages/reference.ts';
+import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
+import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
-import { renderTerms } from '../pages/terms.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
 
 /** Mounts the pages for people and their assets. It belongs to the rate-limited group of free routes. */

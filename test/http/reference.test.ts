@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mountAssets } from '../../src/pages/mount-page.ts';
-import { mountReference } from '../../src/pages/reference/page.ts';
-import type { Document } from '../../src/pages/reference/read-document.ts';
+import { mountReference } from '../../src/pages/reference.ts';
+import type { Document } from '../../src/pages/reference-document.ts';
+import { mountAssets } from '../../src/pages/send.ts';
 import { createTestApp } from './harness.ts';
 
 const POLICY =

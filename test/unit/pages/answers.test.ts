@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
-import { createReadAnswer } from '../../../src/pages/answers.ts';
 import { renderLanding } from '../../../src/pages/landing.ts';
-import type { PageParts } from '../../../src/pages/pages-deps.ts';
+import { createReadAnswer, type PageParts } from '../../../src/pages/page-parts.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const config = {

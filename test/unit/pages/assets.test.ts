@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { assetPath, findAsset } from '../../../src/pages/assets.ts';
+import { assetPath, findAsset } from '../../../src/pages/shell.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../src/pages/assets');
 const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { shortHash, showLink, showMeasure, showNumber, showTime } from '../../../src/pages/format.ts';
-import { markupOf } from '../../../src/pages/html.ts';
+import { markupOf, shortHash, showLink, showMeasure, showNumber, showTime } from '../../../src/pages/html.ts';
 
 test('a moment is shown in UTC, for people and for programs', () => {
   expect(markupOf(showTime(1_800_000_000))).toBe('<time datetime="2027-01-15T08:00:00Z">2027-01-15 08:00:00</time>');

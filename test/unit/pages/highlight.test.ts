@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { askWithCurl, payInTypeScript, readInPython } from '../../../src/pages/examples.ts';
-import { highlight } from '../../../src/pages/highlight.ts';
-import { markupOf } from '../../../src/pages/html.ts';
+import { highlight, markupOf } from '../../../src/pages/html.ts';
 
 const TERMS = { origin: 'https://api.example', network: 'eip155:5042', asset: `0x36${'0'.repeat(38)}` };
 const CALL = { path: '/v1/paid/chain/wallet?address=0x36', ceiling: '5000' };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keepPage } from '../../../src/pages/kept-page.ts';
+import { keepPage } from '../../../src/pages/send.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const open = (answers: (string | Error)[]) => {

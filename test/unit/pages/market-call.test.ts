@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../../src/discovery/entry.ts';
 import { quoteScript, quoteShell } from '../../../src/pages/examples.ts';
-import { callOf } from '../../../src/pages/market-call.ts';
+import { callOf } from '../../../src/pages/market.ts';
 import { listing } from '../discovery/world.ts';
 
 const TERMS = { origin: 'https://us.example', network: 'eip155:5042', asset: `0x36${'0'.repeat(38)}` };

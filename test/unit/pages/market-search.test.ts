@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { markupOf } from '../../../src/pages/html.ts';
-import { readForm, readSearch, renderSearchForm } from '../../../src/pages/market-search.ts';
+import { readForm, readSearch, renderSearchForm } from '../../../src/pages/market.ts';
 
 describe('the search form', () => {
   test('ignores empty and unknown fields', () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { markupOf } from '../../../src/pages/html.ts';
-import { renderFreeRoutes, renderPrices } from '../../../src/pages/price-table.ts';
+import { renderFreeRoutes, renderPrices } from '../../../src/pages/landing.ts';
 
 const OPENAPI = join(import.meta.dirname, '../../../openapi/openapi.json');
 const rows = [

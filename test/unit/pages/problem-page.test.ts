@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { AppError, type Charged } from '../../../src/errors.ts';
 import { installErrorHandlers } from '../../../src/http/errors.ts';
-import { createProblemPage } from '../../../src/pages/problem-page.ts';
+import { createProblemPage } from '../../../src/pages/small.ts';
 
 const CONFIG = {
   publicOrigin: 'https://us.example',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { renderReceipt } from '../../../src/pages/receipt.ts';
+import { renderReceipt } from '../../../src/pages/small.ts';
 import type { FoundPayment } from '../../../src/payment/receipt.ts';
 
 const CONFIG = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeFacilitator } from '../../../src/facilitator/facilitator.ts';
-import type { PageParts } from '../../../src/pages/pages-deps.ts';
+import type { PageParts } from '../../../src/pages/page-parts.ts';
 import { renderStatus } from '../../../src/pages/status.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createFeeSteps } from '../../../../src/collector/store/fees.ts';
 import { createProbeReads, createProbeWrites } from '../../../../src/collector/store/probes.ts';
-import { feeSeries, LATENCY, latencySeries } from '../../../../src/pages/charts/series.ts';
+import { feeSeries, LATENCY, latencySeries } from '../../../../src/pages/live.ts';
 import { emptyChainDatabase, putBlocks } from '../../../support/chain/chain-rows.ts';
 
 const NOW = 1_800_000_000;

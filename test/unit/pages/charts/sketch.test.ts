@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { sketch } from '../../../../src/pages/charts/sketch.ts';
 import { markupOf } from '../../../../src/pages/html.ts';
+import { sketch } from '../../../../src/pages/live.ts';
 
 const series = (values: (string | null)[]) => ({
   labels: ['a'],

@@ -1,6 +1,4 @@
-import { followReference } from '../../lib/untrusted.ts';
-import { type Field, readFields } from './read-fields.ts';
-import { exampleOf, type Resolve, type Schema } from './schema.ts';
+import { followReference } from '../lib/untrusted.ts';
 
 /** A parameter of an operation, with an example that the operation accepts. Empty when a parameter that may be absent has none. */
 export interface Param {
@@ -140,4 +138,84 @@ function readAnswer(
     fields: isGood && media?.schema ? readFields(media.schema, resolve) : [],
     example: isGood && example !== undefined ? JSON.stringify(example, null, 2) : null,
   };
+}
+
+/** One member of an answer. `name` is a path: `records.A[].ttl`. */
+interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+/** Members of members that are shown. Answers nest no deeper. */
+const MAX_DEPTH = 4;
+/** More values than this make a type unreadable. */
+const MAX_VALUES = 8;
+
+/** The members of an answer, those of nested objects and lists included, in the schema's order. */
+function readFields(schema: Schema, resolve: Resolve): Field[] {
+  return membersOf(schema, '', 0, resolve);
+}
+
+function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolve): Field[] {
+  const schema = formOf(given, resolve);
+  if (depth > MAX_DEPTH) return [];
+  if (schema.items) return membersOf(schema.items, `${prefix}[]`, depth, resolve);
+  return Object.entries(schema.properties ?? {}).flatMap(([name, raw]) => {
+    const member = resolve(raw);
+    const path = prefix === '' ? name : `${prefix}.${name}`;
+    const text = raw.description ?? member.description ?? '';
+    return [{ name: path, type: typeOf(raw, resolve), text }, ...membersOf(member, path, depth + 1, resolve)];
+  });
+}
+
+/** Of alternatives, the one that has members: the others are null. */
+function formOf(given: Schema, resolve: Resolve): Schema {
+  const schema = resolve(given);
+  const forms = (schema.anyOf ?? schema.oneOf ?? []).map((form) => formOf(form, resolve));
+  return forms.find(({ properties, items }) => properties ?? items) ?? schema;
+}
+
+function typeOf(given: Schema, resolve: Resolve): string {
+  const schema = resolve(given);
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum && schema.enum.length <= MAX_VALUES)
+    return schema.enum.map((value) => JSON.stringify(value)).join(' or ');
+  const forms = schema.anyOf ?? schema.oneOf;
+  if (forms) return [...new Set(forms.map((form) => typeOf(form, resolve)))].join(' or ');
+  if (schema.items) return `list of ${typeOf(schema.items, resolve)}`;
+  return [schema.type ?? 'any'].flat().join(' or ');
+}
+
+/** The parts of JSON Schema that our document uses. */
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly example?: unknown;
+  readonly examples?: readonly unknown[];
+}
+
+/** Follows a reference within the document. One that leads nowhere gives an empty object. */
+type Resolve = <T extends object>(part: T) => T;
+
+/** An example of a value: the schema's own, or one that is made of the examples of its required members. */
+function exampleOf(schema: Schema, resolve: Resolve): unknown {
+  const own = schema.example ?? schema.examples?.[0] ?? schema.const ?? schema.default ?? schema.enum?.[0];
+  if (own !== undefined) return own;
+  if (schema.properties === undefined) return schema.type === 'object' ? {} : null;
+  const required = schema.required ?? [];
+  return Object.fromEntries(
+    Object.entries(schema.properties).flatMap(([name, member]) =>
+      required.includes(name) ? [[name, exampleOf(resolve(member), resolve)]] : [],
+    ),
+  );
 }

@@ -1,0 +1,265 @@
+import { nowSeconds } from '../lib/clock.ts';
+import { percentileOf } from '../lib/percentile.ts';
+import { formatGwei } from '../lib/units.ts';
+import { type Html, html, shortHash, showDecimal, showMeasure, showTime, showTimeOfDay, UNKNOWN } from './html.ts';
+import type { Answers, ChartSource, PageParts, SelfTestRun } from './page-parts.ts';
+
+/** A chart as a page places it. */
+interface Chart {
+  /** The prefix of its elements' ids; unique on the page. */
+  readonly id: string;
+  readonly title: string;
+  readonly unit: string;
+  /** `band`: three columns, drawn as an area between the outer two and a line for the middle one. `lines`: one line per column. */
+  readonly kind: 'band' | 'lines';
+  readonly series: Series;
+  /** The chart's content in a sentence, for readers who do not see the drawing. */
+  readonly summary: Html;
+}
+
+/**
+ * Renders a figure that contains its data as a table. Scripts draw the chart from the table, and draw it again when the table changes.
+ * Screen readers read the table. Without scripts the page shows a sketch of the same lines.
+ */
+function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
+  const titleId = `${id}-title`;
+  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
+<figcaption>
+<h3 id="${titleId}">${title}</h3>
+<div class="reading" id="${id}-summary" data-live>${summary}</div>
+</figcaption>
+<div class="plot" aria-hidden="true">${sketch(series, kind) ?? html`<p class="empty">Nothing yet.</p>`}</div>
+<details>
+<summary>The same as a table</summary>
+<div class="scroll" role="region" aria-labelledby="${titleId}" tabindex="0">
+<table class="figures">
+<thead><tr><th scope="col">Time (UTC)</th>${series.labels.map((label) => html`<th scope="col">${label}, ${unit}</th>`)}</tr></thead>
+<tbody id="${id}-rows" data-live>${series.rows.map(rowOf)}</tbody>
+</table>
+</div>
+</details>
+</figure>`;
+}
+
+function rowOf({ at, values }: Series['rows'][number]): Html {
+  return html`<tr><th scope="row">${showTimeOfDay(at)}</th>${values.map((value) => html`<td>${value ?? '–'}</td>`)}</tr>
+`;
+}
+
+/** Decimals of a gwei that the chart shows. */
+const PLACES = 4;
+
+type Fees = Answers['/fees'] | null;
+type Rpc = Answers['/rpc'] | null;
+
+/** The chart of the base fee over the last minutes. */
+export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, fees: Fees): Html {
+  return renderChart({
+    id: 'fees',
+    title: `Base fee, last ${FEES.seconds / 60} minutes`,
+    unit: 'gwei',
+    kind: 'band',
+    series: feeSeries(charts, nowSeconds(clock)),
+    summary: summariseFees(fees),
+  });
+}
+
+/** The chart of every probed endpoint's latency over the last minutes. */
+export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
+  const names = rpc?.endpoints.map(({ name }) => name) ?? [];
+  return renderChart({
+    id: 'rpc',
+    title: `RPC latency, last ${LATENCY.seconds / 60} minutes`,
+    unit: 'ms',
+    kind: 'lines',
+    series: latencySeries(charts, names, nowSeconds(clock)),
+    summary: summariseRpc(rpc),
+  });
+}
+
+function summariseFees(fees: Fees): Html {
+  if (!fees) return html`<p class="now">${UNKNOWN}</p>`;
+  const { baseFee, nextBaseFee, hours } = fees;
+  const least = extreme(
+    hours.map(({ minGwei }) => minGwei),
+    Math.min,
+  );
+  const most = extreme(
+    hours.map(({ maxGwei }) => maxGwei),
+    Math.max,
+  );
+  const next = nextBaseFee && ` Next block ${showDecimal(nextBaseFee.gwei, PLACES)} gwei.`;
+  const day =
+    least !== null &&
+    most !== null &&
+    ` Over 24 hours ${showDecimal(least, PLACES)} to ${showDecimal(most, PLACES)} gwei.`;
+  return html`<p class="now" data-value="${baseFee.gwei}"><strong>${showDecimal(baseFee.gwei, PLACES)}</strong> gwei</p>
+<p>Block ${baseFee.block}.${next}${day}</p>`;
+}
+
+function summariseRpc(rpc: Rpc): Html {
+  const endpoints = rpc?.endpoints ?? [];
+  const answering = endpoints.filter(({ ok }) => ok === true);
+  const fastest = extreme(
+    answering.flatMap(({ latencyMs }) => latencyMs ?? []),
+    Math.min,
+  );
+  if (fastest === null) return html`<p class="now">${UNKNOWN}</p>`;
+  const all =
+    endpoints.length === 1 ? 'The one endpoint answers' : `${answering.length} of ${endpoints.length} endpoints answer`;
+  const lag = extreme(
+    answering.flatMap(({ headLagBlocks }) => headLagBlocks ?? []),
+    Math.max,
+  );
+  return html`<p class="now" data-value="${fastest}"><strong>${fastest}</strong> ms</p>
+<p>${all}; this is the fastest. ${lagText(lag)}</p>`;
+}
+
+function lagText(blocks: number | null): string | null {
+  if (blocks === null) return null;
+  return blocks === 0
+    ? 'None is behind the head.'
+    : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
+}
+
+/** The smallest or greatest value, as it was written. */
+function extreme<T extends string | number>(values: readonly T[], pick: (...numbers: number[]) => number): T | null {
+  const found = pick(...values.map(Number));
+  return values.find((value) => Number(value) === found) ?? null;
+}
+
+/** The note that the page updates itself, with the button that stops it. It is hidden without scripts, because then the page does not update. */
+export const LIVE_SWITCH = html`<p class="live" id="live-switch" hidden><span class="dot" aria-hidden="true"></span> <span>Updated every 5 seconds</span> <button type="button" class="quiet">Pause</button></p>`;
+
+/** A table for a chart: one row per moment, one column per line. Times in Unix seconds, oldest first. */
+interface Series {
+  readonly labels: readonly string[];
+  /** Decimal text; null where there is no value. */
+  readonly rows: readonly { readonly at: number; readonly values: readonly (string | null)[] }[];
+}
+
+/** The base fee of the last half hour, in sixty points. */
+const FEES = { seconds: 1800, step: 30 } as const;
+/** The latency of the last quarter of an hour. Each point covers about three probes. */
+export const LATENCY = { seconds: 900, step: 15 } as const;
+
+/** Lowest, mean and highest base fee in gwei, to four decimals. */
+export function feeSeries(source: ChartSource, now: number): Series {
+  return {
+    labels: ['Lowest', 'Mean', 'Highest'],
+    rows: source.feeSteps(now - FEES.seconds, FEES.step).map(({ at, minBaseFee, avgBaseFee, maxBaseFee }) => ({
+      at,
+      values: [minBaseFee, avgBaseFee, maxBaseFee].map(gweiText),
+    })),
+  };
+}
+
+/** The median latency of each endpoint in milliseconds; null where it did not answer. */
+export function latencySeries(source: ChartSource, endpoints: readonly string[], now: number): Series {
+  const { seconds, step } = LATENCY;
+  const byStep = new Map<number, number[][]>();
+  endpoints.forEach((name, column) => {
+    for (const { atMs, latencyMs } of source.probes(name, (now - seconds) * 1000)) {
+      const at = Math.floor(atMs / 1000 / step) * step;
+      const row = byStep.get(at) ?? endpoints.map((): number[] => []);
+      byStep.set(at, row);
+      if (latencyMs !== null) row[column]?.push(latencyMs);
+    }
+  });
+  const rows = [...byStep].sort(([a], [b]) => a - b).map(([at, row]) => ({ at, values: row.map(medianText) }));
+  return { labels: endpoints, rows };
+}
+
+/** 0.0001 gwei in wei. */
+const ROUND_WEI = 100_000n;
+
+function gweiText(wei: bigint): string {
+  return formatGwei(((wei + ROUND_WEI / 2n) / ROUND_WEI) * ROUND_WEI);
+}
+
+function medianText(values: readonly number[]): string | null {
+  const median = percentileOf(values, 50);
+  return median === null ? null : String(Math.round(median * 10) / 10);
+}
+
+const WIDTH = 600;
+const HEIGHT = 160;
+/** Space above and below the lines, so that a flat line does not lie on the border. */
+const MARGIN = 12;
+
+/** Draws a series' lines as a small picture, for readers without scripts. A span without a value is a gap. */
+export function sketch({ rows, labels }: Series, kind: 'band' | 'lines'): Html | null {
+  const values = rows.flatMap((row) => row.values.flatMap((value) => (value === null ? [] : [Number(value)])));
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (!first || !last || values.length === 0) return null;
+  const low = Math.min(...values);
+  const spread = Math.max(...values) - low;
+  const x = (at: number) => (last.at === first.at ? WIDTH / 2 : ((at - first.at) / (last.at - first.at)) * WIDTH);
+  // When all values are equal, the line runs through the middle.
+  const y = (value: number) => HEIGHT - MARGIN - (spread === 0 ? 0.5 : (value - low) / spread) * (HEIGHT - 2 * MARGIN);
+  const line = (column: number) => {
+    let path = '';
+    let pen = 'M';
+    for (const { at, values } of rows) {
+      const value = values[column] ?? null;
+      if (value !== null) path += `${pen}${round(x(at))} ${round(y(Number(value)))}`;
+      pen = value === null ? 'M' : 'L';
+    }
+    const name = kind === 'band' && column !== 1 ? 'edge' : `line-${kind === 'band' ? 1 : (column % 5) + 1}`;
+    return html`<path class="${name}" d="${path}"/>`;
+  };
+  return html`<svg class="sketch" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none">${labels.map((_, column) => line(column))}</svg>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+type SelfTest = Answers['/selftest'] | null;
+
+/** Renders the last runs as a row of marks, oldest first. Each mark has a text for readers who do not see its colour. */
+export function renderStrip(selfTest: SelfTest): Html {
+  const runs = [...(selfTest?.recent ?? [])].reverse();
+  return html`<ol class="strip" aria-label="Self-tests, oldest first">${runs.map(
+    ({ at, ok }) =>
+      html`<li class="${ok ? 'good' : 'bad'}"><span class="unseen">${showTimeOfDay(at)} ${ok ? 'passed' : 'failed'}</span></li>`,
+  )}</ol>`;
+}
+
+/** Renders the newest run as a sentence. */
+export function renderLastRun(selfTest: SelfTest): Html {
+  const run = selfTest?.recent[0];
+  if (!selfTest || !run) return html`<p>No self-test has run yet.</p>`;
+  const { runs, ok } = selfTest.last24h;
+  return html`<p><strong class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'Passed' : 'Failed'}</strong> at ${showTime(run.at)} UTC${
+    run.ok &&
+    run.latencyMs !== null &&
+    html`: a call bought, settled and answered in ${showMeasure(run.latencyMs, 'ms')}`
+  }. ${run.notCharged && 'The call that must fail cost nothing. '}${`${ok} of ${runs} runs passed in the last 24 hours.`}</p>`;
+}
+
+/** Renders the last runs as a table, newest first. A settlement links to its transaction. */
+export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
+  const runs = selfTest?.recent ?? [];
+  if (runs.length === 0) return null;
+  return html`<div class="scroll" role="region" aria-label="Self-tests, newest first" tabindex="0"><table class="cards">
+<caption class="unseen">Self-tests, newest first</caption>
+<thead><tr><th scope="col">Began (UTC)</th><th scope="col">Result</th><th scope="col">Paid call</th><th scope="col">Failing call</th><th scope="col">Settlement</th></tr></thead>
+<tbody>${runs.map((run) => runRow(run, transactionUrl))}</tbody>
+</table></div>`;
+}
+
+function chargeOf(notCharged: boolean | null): string {
+  if (notCharged === null) return 'not seen';
+  return notCharged ? 'not charged' : 'charged';
+}
+
+function runRow(
+  { at, ok, latencyMs, notCharged, transaction, reason }: SelfTestRun,
+  url: (hash: string) => string,
+): Html {
+  return html`<tr><th scope="row">${showTime(at)}</th><td class="${ok ? 'good' : 'bad loose'}">${ok ? 'passed' : `failed: ${reason ?? 'no reason given'}`}</td><td data-label="Paid call">${showMeasure(latencyMs, 'ms')}</td><td data-label="Failing call">${chargeOf(notCharged)}</td><td data-label="Settlement">${
+    transaction && html`<a href="${url(transaction)}" title="${transaction}"><code>${shortHash(transaction)}</code></a>`
+  }</td></tr>
+`;
+}

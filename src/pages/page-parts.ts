@@ -1,0 +1,178 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { parseParams } from '../catalogue/params.ts';
+import type { Discovery } from '../discovery/discovery.ts';
+import type { Market } from '../discovery/market.ts';
+import type { Facilitator } from '../facilitator/facilitator.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Outcome } from '../lib/outcomes.ts';
+import type { NamedChain } from '../lib/service.ts';
+import { runEndpoint } from '../payment/run-endpoint.ts';
+import type { RailSum, SettledSource } from '../payment/settled-today.ts';
+import type { DemoBuyer } from './demo-buyer.ts';
+import type { Document } from './reference-document.ts';
+import type { SiteSettings } from './shell.ts';
+
+/** The state of one part of the service, with its own description. */
+interface Check {
+  readonly ok: boolean;
+  readonly detail?: string;
+}
+
+/** The chain as pages describe it: for wallets, and for links to an explorer. */
+export interface PagesNetwork extends NamedChain {
+  readonly caip2: string;
+  readonly usdc: string;
+  readonly chainId: number;
+  readonly explorerUrl: string | null;
+  readonly getUsdcUrl: string | null;
+  readonly walletRpcUrls: readonly string[];
+}
+
+/** The dependencies of the pages. */
+export interface PagesDeps<S> {
+  readonly config: SiteSettings & {
+    readonly handlerTimeoutMs: number;
+    readonly network: PagesNetwork;
+    /** Whether the USDC routes stand under `/v1/mpp` too. */
+    readonly protocols: { readonly mpp: boolean };
+    /** `gateway`: null where it is not offered. `exactFrom`: the least price of a plain payment; null: none. */
+    readonly rails: { readonly gateway: unknown; readonly exactFrom: bigint | null };
+    readonly seller: string;
+    readonly trustedProxies: readonly string[];
+  };
+  /** Signs for the buyer of a demo, whom pages on this machine may pay with; null where money is real. */
+  readonly demoBuyer: DemoBuyer | null;
+  /** The OpenAPI document, which the reference shows. It is made at the first request. */
+  document(): Promise<Document>;
+  readonly catalogue: readonly Endpoint<S>[];
+  readonly sources: S;
+  readonly clock: Clock;
+  readonly log: { warn(fields: object, message: string): void };
+  readonly discovery: Pick<Discovery, 'searchPage'>;
+  readonly market: Pick<Market, 'all'>;
+  readonly facilitator: Pick<Facilitator, 'descriptor'>;
+  readonly charts: ChartSource;
+  readonly settled: SettledSource;
+  /** The rail whose payers sign for a contract. */
+  readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
+  /** The checks; the names of those for which paid calls cannot be served now; the names of further ways to pay in USDC. */
+  readonly readiness: {
+    (): Promise<{
+      readonly failing: readonly string[];
+      readonly ways: readonly string[];
+      readonly checks: Readonly<Record<string, Check>>;
+    }>;
+    /** When a check held and failed last in this process; null before it was read. */
+    outcomeOf(name: string): Outcome | null;
+  };
+  /** When each source of public data answered and failed last in this process. */
+  upstreams(): readonly Outcome[];
+}
+
+/** The same for a single page, with `read` instead of the sources. */
+export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
+  readonly read: ReadAnswer;
+  /** When this process began to serve pages, in Unix milliseconds. */
+  readonly startedAtMs: number;
+}
+
+interface Freshness {
+  readonly head: number | null;
+  readonly collected: number | null;
+  readonly lagBlocks: number | null;
+  readonly lagSeconds: number | null;
+}
+
+/** One self-test run. Times in Unix seconds. */
+export interface SelfTestRun {
+  readonly at: number;
+  readonly ok: boolean;
+  readonly latencyMs: number | null;
+  readonly transaction: string | null;
+  readonly notCharged: boolean | null;
+  readonly reason: string | null;
+}
+
+/** The parts of the free routes' answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
+export interface Answers {
+  readonly '/fees': {
+    readonly baseFee: { readonly gwei: string; readonly block: number };
+    readonly nextBaseFee: { readonly gwei: string } | null;
+    readonly transferCostUsdc: { readonly erc20: string };
+    readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
+  };
+  /** Shown whole, as an example of a free answer. */
+  readonly '/fees/estimate': {
+    readonly detail?: { readonly priceUsd: string; readonly adds: string } | null;
+  };
+  readonly '/rpc': {
+    readonly endpoints: readonly {
+      readonly name: string;
+      readonly latencyMs: number | null;
+      readonly headLagBlocks: number | null;
+      readonly ok: boolean | null;
+      readonly checkedAt: number | null;
+    }[];
+  };
+  readonly '/health': {
+    readonly status: 'ok' | 'stalled' | 'lagging';
+    readonly thresholds: Readonly<Record<'stalledSeconds' | 'lagBlocks' | 'lagSeconds', number>>;
+    readonly readings: Readonly<
+      Record<'headMovedSecondsAgo' | 'headCheckedSecondsAgo' | 'lagBlocks' | 'lagSeconds', number | null>
+    > & { readonly windowCollected: number };
+    readonly freshness: Freshness;
+  };
+  readonly '/selftest': {
+    readonly note: string;
+    readonly last24h: { readonly runs: number; readonly ok: number };
+    readonly recent: readonly SelfTestRun[];
+  };
+}
+
+/** Returns a free route's current answer. Null when the route fails, so that a page can show the rest. */
+type ReadAnswer = <P extends keyof Answers>(path: P) => Promise<Answers[P] | null>;
+
+interface AnswersDeps<S> {
+  readonly config: { readonly handlerTimeoutMs: number };
+  readonly catalogue: readonly Endpoint<S>[];
+  readonly sources: S;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Runs free endpoints for pages, with default parameters. So a page and the API show the same data. */
+export function createReadAnswer<S>({ config, catalogue, sources, log }: AnswersDeps<S>): ReadAnswer {
+  const context = { sources, timeoutMs: config.handlerTimeoutMs, signal: new AbortController().signal };
+  return async (path) => {
+    const endpoint = catalogue.find((entry) => entry.access === 'free' && entry.path === path);
+    if (endpoint === undefined) return null;
+    try {
+      // `runEndpoint` checked it against the endpoint's schema.
+      return JSON.parse((await runEndpoint(endpoint, parseParams(endpoint, {}), context)).toString('utf8'));
+    } catch (error) {
+      log.warn({ path, err: error }, 'a page is shown without the answer of a route');
+      return null;
+    }
+  };
+}
+
+/** Base fees of a short time span, in wei. */
+interface FeeStep {
+  readonly at: number;
+  readonly minBaseFee: bigint;
+  readonly avgBaseFee: bigint;
+  readonly maxBaseFee: bigint;
+}
+
+/** One result of an RPC endpoint; `null` latency when it did not answer. */
+interface Probe {
+  readonly atMs: number;
+  readonly latencyMs: number | null;
+}
+
+/** The data of the charts, which the collector and the probe keep. */
+export interface ChartSource {
+  /** Base fees since `from` (Unix seconds), oldest first, in spans of `stepSeconds`. */
+  feeSteps(from: number, stepSeconds: number): readonly FeeStep[];
+  /** Probe results since `sinceMs` (Unix milliseconds), oldest first. */
+  probes(endpoint: string, sinceMs: number): readonly Probe[];
+}
