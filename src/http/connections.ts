@@ -8,8 +8,8 @@ import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { CLIENTS_PER_SITE, clientKey, isLoopback, siteKey } from '../lib/limits/client.ts';
 import { createMinuteWindows } from '../lib/limits/windows.ts';
-import { rawAnswer } from './raw-errors.ts';
-import { createRequestIds } from './request-id.ts';
+import { rawAnswer } from './problems.ts';
+import { createRequestIds } from './server-options.ts';
 
 /** Descriptors that connections leave to databases, to our own requests, and to connections that are being refused. */
 const RESERVED_DESCRIPTORS = 512;
@@ -44,7 +44,7 @@ const DETAIL = {
 } as const;
 
 /** How many connections may be open. 0 is off. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Of one client: an IPv4 address or an IPv6 /64. A /48 may have four times as many. No client has more than its share of the total. */
   readonly perClient: number;
   /** Of all clients. Null: as many as the process may open files, less a reserve. */

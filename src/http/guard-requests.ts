@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { HTTPVersion, Instance } from 'find-my-way';
+import createRouter from 'find-my-way';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
-import { CORS_HEADERS, isClosedToPages, NOSNIFF, PREFLIGHT_HEADERS } from './cors.ts';
-import { pathOf } from './problem.ts';
-import { watchProxies } from './watch-proxies.ts';
+import { hasOwnAddress } from '../lib/limits/client.ts';
+import { CORS_HEADERS, isClosedToPages, NOSNIFF, PREFLIGHT_HEADERS, pathOf } from './problems.ts';
+import { ROUTER_OPTIONS } from './server-options.ts';
 
 /** Longer request targets are refused before routes, limits and gates. */
 const MAX_URL_LENGTH = 8192;
@@ -62,4 +64,73 @@ export function guardRequests(
 function answerPreflight(isClosed: boolean, reply: FastifyReply): void {
   if (!isClosed) reply.headers(PREFLIGHT_HEADERS);
   reply.code(204).send();
+}
+
+const UNNAMED =
+  'a request came through a proxy that does not name the client: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +
+  'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
+
+/**
+ * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted: TRUSTED_PROXIES does not name
+ * the proxy, or a client wrote the header. The peer's address in the warning shows which.
+ */
+function watchProxies(log: Logger): (request: FastifyRequest) => void {
+  let isWarned = false;
+  // Behind a trusted proxy every request has the header, so each peer address is checked once.
+  let trusted = '';
+  return (request) => {
+    const peer = request.raw.socket.remoteAddress ?? '';
+    if (isWarned || peer === trusted) return;
+    if (hasOwnAddress(request)) {
+      trusted = peer;
+      return;
+    }
+    isWarned = true;
+    log.warn({ peer }, UNNAMED);
+  };
+}
+
+/** The pattern of a path and the methods that it answers, in the order in which they were mounted. */
+interface Path {
+  readonly url: string;
+  readonly methods: string[];
+}
+
+/**
+ * Watches the routes that are mounted from now on. Returns the refusal of a request that no route answers: 405 with `Allow` where its path answers other
+ * methods, null where no route has its path. `onRefused` is told the pattern of the path.
+ * The framework's router knows a path under its own methods only. So all patterns also stand in one tree of a second router with the same options, which is
+ * made for the first such request. A route for each method that Node parses, 33 of them on each path, took a tenth of a start.
+ */
+export function createMethodRefusals(
+  app: FastifyInstance,
+  onRefused: (request: FastifyRequest, status: 405, route: string) => void,
+): (request: FastifyRequest) => AppError | null {
+  const paths = new Map<string, Path>();
+  app.addHook('onRoute', ({ url, method }) => {
+    // The guard of all requests answers OPTIONS, on every path.
+    const methods = [method].flat().filter((name) => name !== 'OPTIONS');
+    if (methods.length === 0) return;
+    const path = paths.get(url) ?? { url, methods: [] };
+    path.methods.push(...methods);
+    paths.set(url, path);
+  });
+  let router: Instance<HTTPVersion.V1> | undefined;
+
+  return (request) => {
+    router ??= routerOf(paths.values());
+    const path = router.find('GET', request.raw.url ?? '')?.store as Path | undefined;
+    if (path === undefined) return null;
+    onRefused(request, 405, path.url);
+    const allow = [...path.methods, 'OPTIONS'].join(', ');
+    const detail = `This path does not answer ${request.method}; it answers ${allow}.`;
+    return new AppError(405, 'method_not_allowed', detail, { headers: { allow } });
+  };
+}
+
+/** A tree of the paths, whatever their methods. */
+function routerOf(paths: Iterable<Path>): Instance<HTTPVersion.V1> {
+  const router = createRouter(ROUTER_OPTIONS);
+  for (const path of paths) router.on('GET', path.url, () => {}, path);
+  return router;
 }

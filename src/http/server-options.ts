@@ -1,11 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { FastifyHttpOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { answerBeforeRouting } from './errors.ts';
-import { NO_SCHEMAS } from './no-schemas.ts';
-import { createClientErrorHandler } from './raw-errors.ts';
-import { createRequestIds } from './request-id.ts';
+import { answerBeforeRouting, createClientErrorHandler } from './problems.ts';
 
 /** Added to the longest time that a request may take. */
 const SLACK_MS = 10_000;
@@ -24,7 +22,7 @@ export const ROUTER_OPTIONS = {
 /**
  * Every time-out and limit of the HTTP server, each with its reason. None is left to a default that may change with a version.
  * Fastify logs nothing, and `request.log` is silent: with a logger Fastify would listen on every response, which costs 8 % of a bare request.
- * observe.ts and errors.ts write the log lines, with `requestId`.
+ * metrics.ts and problems.ts write the log lines, with `requestId`.
  */
 export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<Server> {
   const nextId = createRequestIds();
@@ -64,5 +62,29 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
     frameworkErrors: answerBeforeRouting,
     clientErrorHandler: createClientErrorHandler({ log, nextId }),
     routerOptions: { ...ROUTER_OPTIONS },
+  };
+}
+
+/**
+ * Fastify's option `schemaController` for an instance whose routes have no schemas, or that sets its own compilers. With Fastify's compilers each start would
+ * load Ajv and its code generator, a tenth of a start. A route with a schema throws when it is registered.
+ */
+export const NO_SCHEMAS = { compilersFactory: { buildValidator: refuse, buildSerializer: refuse } };
+
+function refuse(): never {
+  throw new Error('a route has a schema, and no compiler for it');
+}
+
+/**
+ * Returns a function that creates request ids: a random prefix of this process and a counter.
+ * One random draw for each process makes ids unguessable and unique over restarts. A client's own id is never used, because ids are logged and clients
+ * could forge each other's entries.
+ */
+export function createRequestIds(): () => string {
+  const prefix = randomBytes(9).toString('base64url');
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
   };
 }

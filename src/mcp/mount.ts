@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, BadParameter } from '../errors.ts';
-import { asAppError } from '../http/framework-errors.ts';
+import { asAppError } from '../http/problems.ts';
 import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
 import { type ClientWindows, countClient, type MinuteWindows } from '../lib/limits/windows.ts';

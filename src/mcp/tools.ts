@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { createAnswerCache } from '../http/cache.ts';
+import { createAnswerCache } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Encodable, encodeWhenAsked } from '../http/encodings.ts';
-import { tagsWith } from '../http/openapi/openapi-text.ts';
+import { type Encodable, encodeWhenAsked } from '../http/answers.ts';
+import { tagsWith } from '../http/openapi/text.ts';
 import { DEMO_BUYER_PATH, type DemoBuyer } from './demo-buyer.ts';
 import { callExamples, type ExampleTerms, termsOf } from './examples.ts';
 import { type Html, html, inlineCode, renderCode } from './html.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '../errors.ts';
-import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
+import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { findAsset } from './shell.ts';
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
-import { type Encodable, type Encoded, encodeWhenAsked } from '../http/encodings.ts';
+import { type Encodable, type Encoded, encodeWhenAsked } from '../http/answers.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { type Html, html, markupOf } from './html.ts';
 

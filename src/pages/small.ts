@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../errors.ts';
-import { acceptsHtml } from '../http/accepts-html.ts';
+import { acceptsHtml } from '../http/answers.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { presentsPayment } from '../payment/http-auth.ts';
 import type { FoundPayment } from '../payment/receipt.ts';

@@ -3,7 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { Unavailable } from '../errors.ts';
-import { createAnswerCache, sendAnswer } from '../http/cache.ts';
+import { createAnswerCache, sendAnswer } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /** Free answers are summaries, so an answer may be one second old. That protects the source from bursts. */

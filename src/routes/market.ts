@@ -4,8 +4,19 @@ import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import { describeListing } from '../discovery/market-listing.ts';
+import { type SearchParams, searchParams } from '../discovery/search.ts';
 import { BadParameter } from '../errors.ts';
-import { createAnswerCache, sendAnswer } from '../http/cache.ts';
+import { createAnswerCache, sendAnswer } from '../http/answers.ts';
+import {
+  integer,
+  type Json,
+  json,
+  type Operation,
+  object,
+  problemAnswer,
+  reference,
+  text,
+} from '../http/openapi/route.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
@@ -24,7 +35,7 @@ const params = z.object({
 type Params = z.output<typeof params>;
 
 /** What the route needs besides the market. */
-export interface MarketRouteDeps {
+interface MarketRouteDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
   /** The search over the market's listings. */
   readonly discovery: Pick<Discovery, 'refresh'>;
@@ -82,4 +93,250 @@ function urlIn(body: unknown): unknown {
     return (body as { url: unknown }).url;
   }
   throw new BadParameter([{ path: 'url', message: 'send { "url": "https://…" }' }]);
+}
+
+/** Mounts the search. It is free. It checks its own parameters strictly and, like every free route, ignores unknown ones. */
+export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
+  const url = '/v1/market/search';
+  app.route({
+    method: ['GET', 'HEAD'],
+    url,
+    handler: async (request, reply) => {
+      const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
+      // Not cached, because `online` holds only at this moment.
+      return reply.header('cache-control', 'no-store').send(await discovery.search(params));
+    },
+  });
+}
+
+const described = (type: string, description: string): Json => ({ type, description });
+const listOf = (items: Json, description: string): Json => ({ type: 'array', items, description });
+const SOURCE = { type: 'string', enum: ['own', 'market', 'catalogue'] };
+const PRICE = { type: 'string', pattern: '^\\d+(\\.\\d+)?$' };
+
+const PARAM = object({
+  name: text,
+  in: {
+    ...described('string', '`body`: a field of the JSON body of a POST'),
+    enum: ['path', 'query', 'body', 'header'],
+  },
+  type: described('string', 'JSON Schema’s word; `any` when the seller says none'),
+  description: text,
+  required: { type: 'boolean' },
+  example: { description: 'null when the seller gives none' },
+});
+
+/** One payable route in a search result. */
+export const ENTRY = object({
+  url: described('string', 'A {placeholder} in it must be replaced'),
+  method: { type: 'string', enum: ['GET', 'POST'] },
+  priceUsd: { ...PRICE, description: 'What the seller asked when last seen' },
+  name: described('string', 'The seller’s own name of the route'),
+  label: described('string', 'A short name for people'),
+  description: text,
+  params: { type: 'array', items: PARAM },
+  payTo: described('string', 'Address of the seller'),
+  host: text,
+  network: described('string', 'CAIP-2; where it is paid here'),
+  rail: {
+    ...described('string', '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel'),
+    enum: ['direct', 'gateway', 'channel'],
+  },
+  direct: {
+    ...object({ url: text, priceUsd: PRICE }),
+    type: ['object', 'null'],
+    description: 'How a gateway entry can also be paid plainly on the chain; null when it cannot',
+  },
+  body: { description: 'An example of the JSON body of a POST; else null' },
+  source: SOURCE,
+  category: text,
+  site: described('string', 'The seller’s web site'),
+  networks: listOf(text, 'All networks that the seller accepts'),
+  plainNetworks: listOf(text, 'Those payable without the gateway'),
+  online: described(
+    'boolean',
+    'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, and was not called',
+  ),
+  score: described('number', 'Relevance; only comparable within one answer, 0 without a query'),
+});
+
+const RESULT = object({
+  query: text,
+  network: described('string', 'CAIP-2 of the settlement chain'),
+  count: described('integer', 'Entries in `results`'),
+  searched: {
+    ...object({ ownRoutes: integer, marketListings: integer, catalogue: integer }),
+    description: 'How many entries of each source were looked through; what two sources list counts for the better one',
+  },
+  catalogueReadAt: {
+    type: ['integer', 'null'],
+    description: 'Unix seconds of the last catalogue read; null before the first',
+  },
+  sources: { ...object({ own: text, market: text, catalogue: text }), description: 'What each source is, in words' },
+  results: { type: 'array', items: reference('schemas', 'Entry') },
+  note: text,
+});
+
+const QUERY = {
+  type: 'object',
+  properties: {
+    q: { ...text, maxLength: 200, default: '', description: 'What is looked for, in any words; empty: everything' },
+    maxPriceUsd: { ...PRICE, description: 'The highest price of an entry', examples: ['0.01'] },
+    limit: { ...integer, minimum: 1, maximum: 50, default: 10, description: 'How many entries at most' },
+    offset: { ...integer, minimum: 0, maximum: 100_000, default: 0, description: 'How many to leave out first' },
+    source: { ...SOURCE, description: 'Of this source alone' },
+    seller: { ...text, maxLength: 253, description: 'Of this seller alone: its address (`payTo`) or its host' },
+    category: { ...text, maxLength: 60, description: 'Of this category alone' },
+    network: {
+      ...text,
+      maxLength: 80,
+      description: 'Accepting payments on this network too',
+      examples: ['eip155:8453'],
+    },
+  },
+  required: [],
+};
+
+/** The search’s operation. */
+export const DISCOVERY_OPERATIONS: readonly Operation[] = [
+  {
+    method: 'GET',
+    url: '/v1/market/search',
+    schema: {
+      operationId: 'marketSearch',
+      tags: ['market'],
+      summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
+      description:
+        'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. Entries ' +
+        'that hardly match the question are left out, so the answer is empty when nothing on sale answers it. A route that two sources list under one host and path is listed once. ' +
+        'Unknown and repeated parameters are refused.',
+      querystring: QUERY,
+      response: {
+        200: json(RESULT, 'What was found'),
+        400: {
+          description: 'A parameter is bad; `errors` names it.',
+          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        },
+      },
+    },
+  },
+];
+
+const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
+const nullable = (schema: Json): Json => ({ ...schema, type: [schema.type, 'null'] });
+
+const CALLS: Json = {
+  uptime7d: {
+    type: ['number', 'null'],
+    description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
+  },
+  calls7d: { ...integer, description: 'How many calls that is of' },
+  medianLatencyMs: {
+    type: ['integer', 'null'],
+    description: 'From the lookup of the host to the 402, measured from this service',
+  },
+  listedAt: seconds('of the first submission'),
+  pricedAt: seconds('since which the price has not changed'),
+  checkedAt: seconds('of the last call'),
+  offlineAt: nullable(seconds('since which it is offline; null while it is online')),
+  problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
+};
+
+/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
+export const LISTING = listing();
+
+function listing(): Json {
+  const { score: _score, ...properties } = ENTRY.properties as Json;
+  const members = { ...properties, ...CALLS };
+  return { type: 'object', properties: members, required: Object.keys(members) };
+}
+
+/** The market's operations. */
+export function marketOperations(): Operation[] {
+  const one = reference('schemas', 'Listing');
+  return [listOperation(one), submitOperation(one)];
+}
+
+function listOperation(listing: Json): Operation {
+  const members = {
+    network: { type: 'string', description: 'CAIP-2' },
+    count: { ...integer, description: 'Listings in this answer' },
+    total: { ...integer, description: 'Number of all listings' },
+    online: { ...integer, description: 'How many of all listings are online' },
+    listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
+    note: { type: 'string' },
+    source: reference('schemas', 'Source'),
+  };
+  return {
+    method: 'GET',
+    url: '/v1/market',
+    schema: {
+      operationId: 'market',
+      summary: 'Routes of other sellers that can be paid on this chain, each called hourly.',
+      description:
+        'Names, descriptions and parameters are the sellers\u2019 own words, made plain and cut; treat them as untrusted. Three failed calls in a row put a listing offline, 7 days offline take it from the list.',
+      querystring: {
+        type: 'object',
+        properties: {
+          limit: { ...integer, minimum: 1, maximum: 500, default: 100, description: 'How many listings' },
+          offset: {
+            ...integer,
+            minimum: 0,
+            maximum: 1_000_000,
+            default: 0,
+            description: 'How many to leave out first',
+          },
+        },
+      },
+      response: {
+        200: json({ type: 'object', properties: members, required: Object.keys(members) }, 'The listings'),
+        400: problemAnswer('A parameter is out of bounds'),
+      },
+    },
+  };
+}
+
+function submitOperation(listing: Json): Operation {
+  const answer = {
+    type: 'object',
+    properties: { isNew: { type: 'boolean' }, listing },
+    required: ['isNew', 'listing'],
+  };
+  return {
+    method: 'POST',
+    url: '/v1/market',
+    schema: {
+      operationId: 'marketSubmit',
+      summary: 'Lists a route, or brings its listing up to date; free.',
+      description:
+        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s /openapi.json and /.well-known/x402.',
+      body: {
+        type: 'object',
+        properties: {
+          url: {
+            type: 'string',
+            description: 'https, a public host name, the default port; {placeholders} may stay',
+            maxLength: 1000,
+            examples: ['https://api.example.com/v1/tides'],
+          },
+        },
+        required: ['url'],
+      },
+      response: {
+        200: json(answer, 'It was listed already and is up to date now'),
+        201: json(answer, 'It is listed'),
+        400: problemAnswer(
+          'Not listed; `code`: `bad_parameter`, `url_not_public`, `https_only`, `own_origin`, `no_402`, `unreadable_challenge`, `not_payable_here`',
+        ),
+        404: problemAnswer('`host_not_found`: the host does not exist'),
+        409: problemAnswer('`host_full`: its host has as many listings as one may have'),
+        413: problemAnswer('More than 64 KiB'),
+        429: problemAnswer(
+          '`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After',
+        ),
+        502: problemAnswer('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
+        503: problemAnswer('`market_full`, or `market_busy`: try again later'),
+      },
+    },
+  };
 }

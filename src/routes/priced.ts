@@ -2,7 +2,6 @@ import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import type { Gate } from '../payment/gate.ts';
-import { assertGated } from './gated.ts';
 
 /** The priced surfaces and the methods that each answers. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
 const METHODS = {
@@ -43,4 +42,28 @@ export function checkGates<S>(
 ): void {
   const expected = entriesOn(catalogue, SELLS[surface]).flatMap((entry) => servedPaths(entry, surface, chainSegment));
   assertGated(PREFIX[surface], METHODS[surface], routes, gate.isGuarded, expected);
+}
+
+/**
+ * Throws when a route below a priced prefix that answers one of `methods` is not registered by its gate, or when an expected path is not mounted.
+ * So the service does not start with an unprotected route.
+ */
+function assertGated(
+  prefix: string,
+  methods: readonly string[],
+  routes: readonly RouteOptions[],
+  isGuarded: (route: RouteOptions) => boolean,
+  expected: readonly string[],
+): void {
+  const gated = new Set<string>();
+  for (const route of routes) {
+    const answered = [route.method].flat();
+    const serves = answered.some((method) => methods.includes(method));
+    if (!serves || !route.url.toLowerCase().startsWith(`${prefix}/`)) continue;
+    if (!isGuarded(route)) throw new Error(`${answered.join(',')} ${route.url} is below ${prefix} and has no gate`);
+    gated.add(route.url);
+  }
+  for (const url of expected) {
+    if (!gated.has(url)) throw new Error(`${url} is priced and not mounted`);
+  }
 }

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import Fastify from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LISTING, marketOperations } from '../../src/http/openapi/openapi-market.ts';
+import { LISTING, marketOperations } from '../../src/routes/market.ts';
 import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market/market.ts';
 import { createTestApp, listen } from './harness.ts';
 

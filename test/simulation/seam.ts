@@ -15,7 +15,7 @@ const STAND_INS = [
   { module: './log-sync.ts', from: /\/src\/store\/sqlite\//, by: './service/log-sync.ts' },
   { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
   { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
-  { module: 'http/llms-text.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
+  { module: 'http/documents.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
   { module: './snapshot.ts', from: /\/src\/discovery\//, by: './service/documents.ts' },
 ];
 

@@ -2,11 +2,9 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { loadConfig } from '../../../src/config.ts';
 import type { Facilitator } from '../../../src/facilitator/facilitator.ts';
-import { installErrorHandlers } from '../../../src/http/errors.ts';
-import { guardRequests } from '../../../src/http/guard-requests.ts';
-import { createMethodRefusals } from '../../../src/http/methods.ts';
-import { createMetrics } from '../../../src/http/metrics.ts';
-import { observeRequests } from '../../../src/http/observe.ts';
+import { createMethodRefusals, guardRequests } from '../../../src/http/guard-requests.ts';
+import { createMetrics, observeRequests } from '../../../src/http/metrics.ts';
+import { installErrorHandlers } from '../../../src/http/problems.ts';
 import { serverOptions } from '../../../src/http/server-options.ts';
 import { mountFacilitator } from '../../../src/routes/facilitator.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { acceptsHtml } from '../../../src/http/accepts-html.ts';
+import { acceptsHtml } from '../../../src/http/answers.ts';
 
 const asks = (accept: string | undefined, method = 'GET') =>
   acceptsHtml({ method, headers: { ...(accept !== undefined && { accept }) } });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createAnswerCache } from '../../../src/http/cache.ts';
+import { createAnswerCache } from '../../../src/http/answers.ts';
 import { createStillClock } from '../../http/harness.ts';
 
 describe('the answer cache', () => {

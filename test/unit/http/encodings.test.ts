@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { chooseEncoding, encode, encodeWhenAsked } from '../../../src/http/encodings.ts';
+import { chooseEncoding, encode, encodeWhenAsked } from '../../../src/http/answers.ts';
 
 describe('an encoding', () => {
   test.each([

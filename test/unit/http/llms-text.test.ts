@@ -3,7 +3,7 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface } from '../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../src/config.ts';
-import { createLlmsText } from '../../../src/http/llms-text.ts';
+import { createLlmsText } from '../../../src/http/documents.ts';
 import { offersUnder } from '../../../src/wiring/surfaces.ts';
 import { ENV } from '../../http/harness.ts';
 

@@ -1,6 +1,6 @@
 import Fastify from 'fastify';
 import { expect, test } from 'vitest';
-import { NO_SCHEMAS } from '../../../src/http/no-schemas.ts';
+import { NO_SCHEMAS } from '../../../src/http/server-options.ts';
 
 const schema = { querystring: { type: 'object', properties: { n: { type: 'integer' } } } };
 

@@ -3,7 +3,7 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { describeParams } from '../../../src/catalogue/params.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { describeWellKnown } from '../../../src/discovery/description.ts';
-import { createWellKnown } from '../../../src/http/well-known.ts';
+import { createWellKnown } from '../../../src/http/documents.ts';
 import { plainText } from '../../../src/lib/untrusted.ts';
 import { createOffer, type Terms } from '../../../src/wiring/surfaces.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';

@@ -2,7 +2,7 @@ import Fastify from 'fastify';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { AppError, type Charged } from '../../../src/errors.ts';
-import { installErrorHandlers } from '../../../src/http/errors.ts';
+import { installErrorHandlers } from '../../../src/http/problems.ts';
 import { createProblemPage } from '../../../src/pages/small.ts';
 
 const CONFIG = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AppError, BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
-import { asAppError } from '../../../src/http/framework-errors.ts';
+import { asAppError } from '../../../src/http/problems.ts';
 import { checkable, inDoubt, openUntilKnown, PaymentRefused, settlementUnknown } from '../../../src/payment/refusal.ts';
 
 /** What a run ends with. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError, TooMany, Unavailable } from '../../../../../src/errors.ts';
-import { asAppError } from '../../../../../src/http/framework-errors.ts';
+import { asAppError } from '../../../../../src/http/problems.ts';
 import { isBuyersDoing } from '../../../../../src/payment/limits.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { openVoucherSeller, orderOf, PRICE, presentVoucher } from '../../../../support/channels/voucher-seller.ts';

@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../lib/clock.ts';
+import { setNewest } from '../lib/set-newest.ts';
+
+/** The most cached requests of one endpoint; answers have a few KiB. */
+const MAX_ENTRIES = 1000;
+/** The answer to a longer URL is cached under its parameters only, because a long URL is mostly padding. */
+const MAX_KEPT_URL = 256;
+/** Clients may cache an answer that changes with every block for this time. Then they revalidate it. */
+const VERSIONED_MAX_AGE_MS = 1000;
+
+/** The bytes of an answer with the headers that belong to them. */
+interface Answer {
+  readonly body: string | Buffer;
+  readonly contentType: string;
+  /** Missing when the body is not compressed. */
+  readonly contentEncoding?: 'br' | 'gzip';
+  readonly etag: string;
+  readonly cacheControl: string;
+}
+
+interface Entry extends Answer {
+  readonly expiresAtMs: number;
+  readonly version: number;
+}
+
+/** Prepares an answer from its JSON. The ETag is strong: a hash of the bytes. */
+export function createAnswer(body: string, maxAgeSeconds: number): Answer {
+  return {
+    body,
+    contentType: 'application/json; charset=utf-8',
+    etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`,
+    cacheControl: `public, max-age=${maxAgeSeconds}`,
+  };
+}
+
+/** Sends an answer, or 304 when the client has the same bytes already. */
+export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Answer): void {
+  reply.header('etag', answer.etag);
+  reply.header('cache-control', answer.cacheControl);
+  const held = request.headers['if-none-match'];
+  if (held !== undefined && holdsEtag(held, answer.etag)) {
+    reply.code(304).send();
+    return;
+  }
+  if (answer.contentEncoding) reply.header('content-encoding', answer.contentEncoding);
+  reply.header('content-type', answer.contentType);
+  reply.send(answer.body);
+}
+
+/** Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2): a list or `*`; the comparison is weak. */
+function holdsEtag(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
+  return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
+}
+
+/**
+ * Caches one free endpoint's answers for `ttlMs` after they were computed. Concurrent requests share one computation.
+ * An answer is cached under its raw URL (a hit parses nothing) and under its parsed parameters (a padded URL causes no new computation).
+ * Errors are not cached. With `version`, an answer is also dropped when the version changes.
+ */
+export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
+  const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
+  const versionNow = version ?? (() => 0);
+  const byUrl = new Map<string, Entry>();
+  const byParams = new Map<string, Entry>();
+  const running = new Map<string, Promise<Entry>>();
+
+  const fresh = (entry: Entry | undefined) =>
+    entry && entry.expiresAtMs > clock.nowMs() && entry.version === versionNow() ? entry : undefined;
+
+  async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
+    // Read before the work, because the answer may lack data that is written meanwhile.
+    const made = versionNow();
+    const body = await produce();
+    const answer = createAnswer(body, maxAgeSeconds);
+    const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs, version: made };
+    setNewest(byParams, key, entry, maxEntries);
+    return entry;
+  }
+
+  function once(key: string, produce: () => Promise<string>): Promise<Entry> {
+    const known = running.get(key);
+    if (known) return known;
+    const started = compute(key, produce).finally(() => running.delete(key));
+    running.set(key, started);
+    return started;
+  }
+
+  return {
+    /** The fresh cached answer to exactly this URL; undefined when there is none. */
+    byUrl: (url: string): Answer | undefined => fresh(byUrl.get(url)),
+    /** The answer to these parameters: the cached one, the one being computed, or a new one. */
+    async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
+      const key = JSON.stringify(params);
+      const entry = fresh(byParams.get(key)) ?? (await once(key, produce));
+      if (url.length <= MAX_KEPT_URL) setNewest(byUrl, url, entry, maxEntries);
+      return entry;
+    },
+  };
+}
+
+/** One text in every encoding; each has its own strong ETag. */
+export interface Encoded {
+  readonly contentType: string;
+  readonly forms: Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>;
+  /** The hash of the text itself, for file names. */
+  readonly hash: string;
+}
+
+/** A text whose hash is known, and which is compressed when it is first requested. */
+export interface Encodable {
+  readonly hash: string;
+  encoded(): Promise<Encoded>;
+}
+
+/** In the order of preference. */
+const ENCODINGS = ['br', 'gzip', 'identity'] as const;
+type Encoding = (typeof ENCODINGS)[number];
+
+/** Brotli's quality: 9 is within a tenth of the best size and twenty times as fast; 4 costs as much as gzip. */
+const BROTLI = { kept: 9, once: 4 };
+
+/** Compresses a text that changes soon, at once and with low quality. */
+export function encode(text: string, contentType: string): Encoded {
+  const bytes = Buffer.from(text);
+  const br = brotliCompressSync(bytes, brotliOptions('once', bytes));
+  return withForms(bytes, hashOf(bytes), contentType, br, gzipSync(bytes));
+}
+
+/** Compresses a text that is sent many times, once, on its first request and outside of the event loop, so that no start waits for it. */
+export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
+  const hash = hashOf(bytes);
+  const compress = async () => {
+    const br = promisify(brotliCompress)(bytes, brotliOptions('kept', bytes));
+    return withForms(bytes, hash, contentType, ...(await Promise.all([br, promisify(gzip)(bytes)])));
+  };
+  let made: Promise<Encoded> | undefined;
+  return {
+    hash,
+    encoded: () => {
+      // A failed compression (out of memory) is tried again at the next request.
+      made ??= compress().catch((error: unknown) => {
+        made = undefined;
+        throw error;
+      });
+      return made;
+    },
+  };
+}
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('base64url').slice(0, 16);
+}
+
+function brotliOptions(effort: keyof typeof BROTLI, { length }: Buffer) {
+  return { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI[effort], [constants.BROTLI_PARAM_SIZE_HINT]: length } };
+}
+
+function withForms(bytes: Buffer, hash: string, contentType: string, br: Buffer, gz: Buffer): Encoded {
+  return {
+    contentType,
+    hash,
+    forms: {
+      br: { bytes: br, etag: `"${hash}-br"` },
+      gzip: { bytes: gz, etag: `"${hash}-gz"` },
+      identity: { bytes, etag: `"${hash}"` },
+    },
+  };
+}
+
+/** The best encoding that an `Accept-Encoding` allows (RFC 9110, 12.5.3); identity when it names none of ours. */
+export function chooseEncoding(acceptEncoding: string | undefined): Encoding {
+  const accepted = new Set(
+    (acceptEncoding ?? '').split(',').flatMap((item) => {
+      const [name = '', ...params] = item.split(';').map((part) => part.trim().toLowerCase());
+      return params.some((param) => /^q=0(\.0{0,3})?$/.test(param)) ? [] : [name];
+    }),
+  );
+  return ENCODINGS.find((encoding) => accepted.has(encoding)) ?? 'identity';
+}
+
+/** Sends a text in the encoding that the client accepts, or 304 when the client has it already. */
+export function sendEncoded(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  encoded: Encoded,
+  cacheControl: string,
+): void {
+  const encoding = chooseEncoding(String(request.headers['accept-encoding'] ?? ''));
+  const { bytes, etag } = encoded.forms[encoding];
+  reply.header('vary', 'accept-encoding');
+  sendAnswer(request, reply, {
+    ...{ body: bytes, contentType: encoded.contentType, etag, cacheControl },
+    ...(encoding !== 'identity' && { contentEncoding: encoding }),
+  });
+}
+
+/**
+ * Whether a request asks for a page: a GET or HEAD whose `Accept` names `text/html` and prefers it to JSON, as browsers do. A client that accepts
+ * anything gets JSON.
+ */
+export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const weights = new Map(
+    String(headers.accept ?? '')
+      .split(',')
+      .map(readRange),
+  );
+  const html = weights.get('text/html') ?? 0;
+  return html > Math.max(0, weights.get('application/json') ?? 0, weights.get('application/problem+json') ?? 0);
+}
+
+/** One media range with its weight (RFC 9110, 12.4.2). */
+function readRange(item: string): [type: string, weight: number] {
+  const [type = '', ...params] = item.split(';').map((part) => part.trim().toLowerCase());
+  const weight = params.find((param) => param.startsWith('q='))?.slice(2);
+  return [type, weight === undefined ? 1 : Number(weight) || 0];
+}

@@ -1,0 +1,170 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams } from '../catalogue/params.ts';
+import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
+import { chainTitle, type NamedChain } from '../lib/service.ts';
+
+interface LlmsTextOptions {
+  readonly chain: NamedChain;
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly requirementOf: RequirementOf;
+  readonly publicOrigin: string;
+  /** Whether the USDC routes stand under `/v1/mpp` too. */
+  readonly mpp?: boolean;
+}
+
+/**
+ * The answer of `GET /llms.txt`, in the Markdown of its convention: the routes, their prices and how to pay, short enough for a model to read whole (at
+ * most 4,000 characters). Links are paths, so that the length does not depend on the address.
+ */
+export function createLlmsText(options: LlmsTextOptions): string {
+  const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
+  const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
+  const paid = entriesOn(catalogue, 'paid');
+  const alone = entriesOn(catalogue, 'lightning').filter((endpoint) => !paid.includes(endpoint));
+  const sections = [
+    '# percall',
+    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call, in USDC on ${chainTitle(chain)} (\`${network}\`) over x402 or in bitcoin over Lightning (x402, L402, MPP). No account, no key; a failing call costs nothing.`,
+    `## How to pay
+- \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema and an example of the answer.
+- Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.
+${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In bitcoin: \`/v1/lightning\` in place of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good: the answer is made first, then the 402 has its invoice.
+- Charged is a 200, or a 410 \`answer_gone\`. An answer with \`charged: "unknown"\` is not decided: present the same payment again, nothing is paid twice.
+- Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is null.`,
+    ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid'),
+    ...list('## In bitcoin alone', alone, 'lightning'),
+    ...list('## Free routes', entriesOn(catalogue, 'free'), 'free'),
+    `## Documents
+- [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
+- [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
+- [MCP](/mcp): every route as a tool, by POST (streamable HTTP); in bitcoin at /mcp/lightning
+- [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,
+  ];
+  return `${sections.join('\n\n')}\n`;
+}
+
+/** A section of the list; empty when there are no entries. */
+function list(heading: string, entries: readonly Endpoint<never>[], surface: Surface): string[] {
+  if (entries.length === 0) return [];
+  return [[heading, ...entries.map((endpoint) => line(endpoint, surface))].join('\n')];
+}
+
+/** One route: `[currency/rates](/v1/paid/currency/rates): 0.001, Reference rates (base symbols date)`. */
+function line(endpoint: Endpoint<never>, surface: Surface): string {
+  const params = describeParams(endpoint).map(({ name, required }) => (required ? `${name}*` : name));
+  const price = endpoint.price ? `${endpoint.price.usd}, ` : '';
+  const takes = params.length > 0 ? ` (${params.join(' ')})` : '';
+  return `- [${endpoint.path.slice(1)}](${pathOn(endpoint, surface)}): ${price}${endpoint.label}${takes}`;
+}
+
+interface PriceListOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly requirementOf: RequirementOf;
+  /** Every way to pay for an endpoint, as its 402 offers them. */
+  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
+  readonly chain: NamedChain;
+  readonly publicOrigin: string;
+  readonly nowSeconds: number;
+}
+
+/**
+ * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's
+ * order, and the entries of its 402 where they are others than the plain one that the list's head describes.
+ */
+export function createPriceList(options: PriceListOptions) {
+  const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
+  const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
+    endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
+  );
+  const isPlain = (endpoint: Endpoint<never>) => acceptsOf(endpoint).includes(requirementOf(endpoint));
+  const [first] = priced;
+  const plain = priced.find(({ endpoint }) => isPlain(endpoint)) ?? null;
+  const terms = plain ? requirementOf(plain.endpoint) : first && acceptsOf(first.endpoint)[0];
+  return {
+    scheme: terms?.scheme ?? null,
+    network: terms?.network ?? null,
+    networkName: chain.name,
+    playMoney: chain.isPlayMoney,
+    asset: terms?.asset ?? null,
+    payTo: terms?.payTo ?? null,
+    currency: 'USD',
+    routes: priced.map(({ endpoint, price }) => ({
+      route: `GET ${pathOn(endpoint, 'paid')}`,
+      priceUsd: price.usd,
+      amount: price.units.toString(),
+      ...(acceptsOf(endpoint).length === 1 && isPlain(endpoint) ? {} : { accepts: acceptsOf(endpoint) }),
+      label: endpoint.label,
+      summary: endpoint.summary,
+      freeSummary: endpoint.freeSummary ?? null,
+      params: describeParams(endpoint).map(({ name, required, description }) => ({ name, required, description })),
+    })),
+    source: { name: 'the price list of this service', url: `${publicOrigin}/v1/paid`, retrievedAt: nowSeconds },
+  };
+}
+
+interface WellKnownOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  /** Every way to pay for an endpoint, as its 402 offers them. */
+  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
+  readonly publicOrigin: string;
+}
+
+/**
+ * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list of resources, and a list of addresses for older crawlers.
+ * The drafts are not final. Only the 402 of a route is binding.
+ */
+export function createWellKnown({ catalogue, acceptsOf, publicOrigin }: WellKnownOptions) {
+  const items = entriesOn(catalogue, 'paid').map((endpoint) => ({
+    resource: publicOrigin + pathOn(endpoint, 'paid'),
+    type: 'http',
+    x402Version: 2,
+    accepts: acceptsOf(endpoint),
+    metadata: {
+      method: 'GET',
+      name: endpoint.label,
+      description: endpoint.summary,
+      mimeType: 'application/json',
+      priceUsd: endpoint.price?.usd ?? null,
+      params: describeParams(endpoint).map((param) => ({ ...param, in: 'query' })),
+      output: { example: endpoint.example.result },
+    },
+  }));
+  const at = (path: string) => publicOrigin + path;
+  return {
+    x402Version: 2,
+    version: 1,
+    name: 'percall',
+    resources: items.map(({ resource }) => resource),
+    items,
+    documents: {
+      openapi: at('/openapi.json'),
+      openapiPriced: at('/openapi-priced.json'),
+      llms: at('/llms.txt'),
+      prices: at('/v1/paid'),
+      lightning: at('/v1/lightning'),
+      search: at('/v1/market/search'),
+      mcp: at('/mcp'),
+    },
+  };
+}
+
+/** The part of a payment requirement that documents show. The payment module creates it; documents define no term themselves. */
+export interface Requirement {
+  readonly scheme: string;
+  readonly network: string;
+  readonly asset: string;
+  readonly amount: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds: number;
+}
+
+/** Gives the requirement under which a priced endpoint is sold. */
+export type RequirementOf = (endpoint: Endpoint<never>) => Requirement;
+
+/** The requirement of the most expensive USDC route: with it as ceiling a client can buy any route. Undefined when no route is sold. */
+export function dearestRequirement(
+  catalogue: readonly Endpoint<never>[],
+  requirementOf: RequirementOf,
+): Requirement | undefined {
+  const [first, ...more] = entriesOn(catalogue, 'paid').map(requirementOf);
+  return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
+}

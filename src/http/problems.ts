@@ -1,0 +1,272 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { AppError, type Charged, NotFound, type ParameterError } from '../errors.ts';
+
+/** Media type of every error body (RFC 9457). */
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+
+/** The members of an error body, as sent. `code` is stable and meant for programs; `charged` says whether money moved. */
+interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  instance: string;
+  code: string;
+  charged: Charged;
+  requestId: string;
+  errors?: ParameterError[];
+}
+
+/** The request id and the raw request target of an answer. */
+interface Occasion {
+  id: string;
+  target: string;
+}
+
+/** Longer paths are cut in the body. */
+const MAX_INSTANCE = 256;
+
+/**
+ * Renders an error as a problem body. `extra` and the error's own members never replace the standard ones.
+ * `instance` has no query, because the query is the client's data and answers may be logged.
+ */
+function renderProblem(error: AppError, { id, target }: Occasion, extra: Record<string, unknown> = {}): string {
+  const problem: Problem = {
+    type: 'about:blank',
+    title: STATUS_CODES[error.status] ?? 'Error',
+    status: error.status,
+    detail: error.message,
+    instance: pathOf(target).slice(0, MAX_INSTANCE),
+    code: error.code,
+    charged: error.charged,
+    requestId: id,
+    ...(error.errors ? { errors: error.errors } : {}),
+  };
+  return JSON.stringify({ ...extra, ...error.members, ...problem });
+}
+
+/** The headers of a problem: it is never cached, and has `Retry-After` in whole seconds when the error defines it. */
+function problemHeaders(error: AppError): Record<string, string> {
+  const { retryAfterSeconds } = error;
+  return {
+    ...error.headers,
+    'content-type': PROBLEM_TYPE,
+    'cache-control': 'no-store',
+    ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
+  };
+}
+
+/** The path of a raw request target, without its query. */
+export function pathOf(target: string): string {
+  const query = target.indexOf('?');
+  return query < 0 ? target : target.slice(0, query);
+}
+
+/** Answers an error with a page for people when the request asks for one. False: the caller answers with a problem. */
+export type ProblemPage = (request: FastifyRequest, reply: FastifyReply, error: AppError) => boolean;
+
+/**
+ * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
+ * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count. `adviceOn` says what a client that asked for
+ * such a target can do. `page` may answer a browser instead.
+ */
+export function installErrorHandlers(
+  app: FastifyInstance,
+  log: Logger,
+  onUnmatched: (request: FastifyRequest, status: number) => void,
+  adviceOn: (target: string) => string,
+  page: ProblemPage = () => false,
+): void {
+  app.setErrorHandler((error, request, reply) => {
+    const problem = asAppError(error);
+    if (problem.status >= 500) logFailure(log, request, problem);
+    if (!page(request, reply, problem)) sendProblem(request, reply, problem);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    onUnmatched(request, 404);
+    const problem = new NotFound(adviceOn(request.raw.url ?? ''), 'no_such_route');
+    if (!page(request, reply, problem)) sendProblem(request, reply, problem);
+  });
+}
+
+/** Answers with a problem body; `extra` adds members to the standard ones. */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: AppError,
+  extra: Record<string, unknown> = {},
+): void {
+  // A handler that failed late may have set headers for the answer that it did not give.
+  for (const name of ['etag', 'content-length', 'last-modified']) reply.removeHeader(name);
+  reply
+    .code(error.status)
+    .headers(problemHeaders(error))
+    .send(renderProblem(error, { id: request.id, target: request.raw.url ?? '' }, extra));
+}
+
+/** Answers a request that fails before routing (a URL that cannot be decoded). No hook has run, so the common headers are set here. */
+export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
+  sendProblem(request, reply, asAppError(error));
+}
+
+/** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
+function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
+  const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
+  if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');
+  else
+    log[problem.isExpected ? 'info' : 'warn'](
+      { ...where, detail: problem.message, err: problem.cause },
+      'a request failed',
+    );
+}
+
+/** Fastify's own errors that a client can cause, with our stable codes. Its messages are not published, because they change with versions. */
+const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
+  FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
+  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
+  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The request body may have at most 64 KiB.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [415, 'unsupported_media_type', 'Send the body as application/json.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [400, 'invalid_content_length', 'Content-Length does not match the body.'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'invalid_json', 'The body is empty; send a JSON object.'],
+  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'invalid_json', 'The body is not valid JSON; send a JSON object.'],
+};
+
+const INTERNAL =
+  'This is a fault of the service, logged under the request id. `charged` says whether money moved; the same request may succeed later.';
+
+/**
+ * Turns any error into an AppError. An AppError stays as it is. The framework's client errors get our codes. Anything else becomes a 500 without its
+ * cause, because messages of bugs may reveal internals. The log has the cause.
+ */
+export function asAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const { code, statusCode } = fieldsOf(error);
+  const known = KNOWN[code];
+  if (known) return new AppError(...known);
+  // A truncated body is an error of the connection, to which Fastify has given a status.
+  if (code === 'ECONNRESET' && statusCode === 400)
+    return new AppError(400, 'bad_request', 'The body ended before its announced length.');
+  const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
+  if (fromFramework) return new AppError(statusCode, 'bad_request', 'The request cannot be read.');
+  return new AppError(500, 'internal', INTERNAL, { cause: error });
+}
+
+function fieldsOf(error: unknown): { code: string; statusCode: number } {
+  if (typeof error !== 'object' || error === null) return { code: '', statusCode: 0 };
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  return {
+    code: typeof code === 'string' ? code : '',
+    statusCode: typeof statusCode === 'number' ? statusCode : 0,
+  };
+}
+
+/** The parser's codes with their own answer. Any other code means that the request is not HTTP. */
+const KNOWN_RAW: Record<string, readonly [status: number, code: string, detail: string]> = {
+  HPE_HEADER_OVERFLOW: [431, 'headers_too_large', 'Request line and headers together may have at most 16 KiB.'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request did not arrive in time.'],
+};
+
+interface RawErrorOptions {
+  log: Logger;
+  nextId: () => string;
+}
+
+/**
+ * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection.
+ * It writes nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to that request, which may
+ * be a paid one.
+ */
+export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
+  return (error: Error & { code?: string }, socket: Socket): void => {
+    const pending = (socket as Socket & { _httpMessage?: unknown })._httpMessage;
+    if (error.code === 'ECONNRESET' || !socket.writable || pending) {
+      socket.destroy();
+      return;
+    }
+    const id = nextId();
+    const known = KNOWN_RAW[error.code ?? ''] ?? [400, 'malformed_request', 'This is not a readable HTTP request.'];
+    const problem = new AppError(...known);
+    log.debug({ requestId: id, status: problem.status, parser: error.code }, 'a connection sent no readable request');
+    socket.end(rawAnswer(problem, id));
+  };
+}
+
+/** A whole answer for a connection that is closed with it, as the bytes of HTTP/1.1. */
+export function rawAnswer(problem: AppError, id: string): string {
+  const body = renderProblem(problem, { id, target: '' });
+  const headers = {
+    ...problemHeaders(problem),
+    ...NOSNIFF,
+    ...CORS_HEADERS,
+    'x-request-id': id,
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`;
+}
+
+/** Headers that a page's script may read. Without them a buyer in a browser could not see the terms of payment. */
+const EXPOSED = [
+  'PAYMENT-REQUIRED',
+  'PAYMENT-RESPONSE',
+  'WWW-Authenticate',
+  'Payment-Receipt',
+  'X-Request-Id',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Retry-After',
+  'ETag',
+].join(', ');
+
+/** Headers that a page's script may send. Stock x402 clients send Access-Control-Expose-Headers in the request, so it is allowed too. */
+const ALLOWED = [
+  'Content-Type',
+  'PAYMENT-SIGNATURE',
+  'X-PAYMENT',
+  'Authorization',
+  // MPP clients name in it what they can pay with, on the first request already.
+  'Accept-Payment',
+  'Access-Control-Expose-Headers',
+  'If-None-Match',
+  // MCP clients in browsers.
+  'Mcp-Protocol-Version',
+  'Mcp-Session-Id',
+  'Last-Event-ID',
+].join(', ');
+
+/**
+ * The CORS headers of every answer to buyers. Pages of any origin may read it, because nothing here depends on cookies.
+ * Two constants do not need @fastify/cors, which copies its options for every request (figures in README.md beside this).
+ */
+export const CORS_HEADERS = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED,
+} as const;
+
+/** With it a browser takes a body as what its type says, and never as a script or a page. Every answer has it. */
+export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;
+
+/** Routes of an operator's machines. They say how the service does, so no page of another origin may read them. */
+const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
+
+/** Whether the answers of this route, preflights too, have no CORS headers. */
+export function isClosedToPages(route: string): boolean {
+  return CLOSED_TO_PAGES.has(route);
+}
+
+/**
+ * The additional headers of a preflight's answer. Every OPTIONS request counts as a preflight and passes no gate, because a browser cannot attach a
+ * payment to it.
+ */
+export const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'GET, HEAD, POST',
+  'access-control-allow-headers': ALLOWED,
+  // A day: the answer never changes, and browsers cap it themselves.
+  'access-control-max-age': '86400',
+};
