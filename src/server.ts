@@ -5,10 +5,10 @@ import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.
 import { createLogger } from './lib/common.ts';
 import { chainTitle } from './lib/service.ts';
 import { listeningRefused, StartRefused } from './lib/start-refused.ts';
-import { createDeps } from './wiring/deps.ts';
-import { openCatalogue } from './wiring/open-catalogue.ts';
+import { openCatalogue } from './wiring/catalogue.ts';
+import { createDeps } from './wiring/service.ts';
 
-// The process: environment, signals, exit codes. deps.ts and app.ts build everything else.
+// The process: environment, signals, exit codes. wiring/service.ts and app.ts build everything else.
 
 const exit = (code: number) => process.exit(code);
 

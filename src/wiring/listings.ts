@@ -11,7 +11,7 @@ import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
-import type { createOutgoing } from '../upstream/outgoing.ts';
+import type { createOutgoing } from './sources.ts';
 import { isSoldPlainly } from './surfaces.ts';
 
 interface ListingsParts {

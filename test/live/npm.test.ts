@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams } from '../../src/upstream/client/client.ts';
-import { createPackageSources } from '../../src/upstream/packages/packages-sources.ts';
+import { createPackageSources } from '../../src/wiring/sources.ts';
 
 /**
  * The registry that npm itself uses, by environment, file or default; null without npm.

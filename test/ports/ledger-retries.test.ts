@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/common.ts';
-import { openLedger } from '../../src/wiring/open-ledger.ts';
+import { openLedger } from '../../src/wiring/ledger.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf } from '../support/lightning/lightning-rows.ts';
 import { openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';

@@ -104,7 +104,7 @@ export async function loadService() {
   await Promise.all(IMPORTED_LATER.map((module) => import(module)));
   const [{ createDeps }, { buildApp }, { loadConfig }, { catalogue }, { defineEndpoint }, { createLogger }] =
     await Promise.all([
-      part<typeof import('../../src/wiring/deps.ts')>('wiring/deps.ts'),
+      part<typeof import('../../src/wiring/service.ts')>('wiring/service.ts'),
       part<typeof import('../../src/app.ts')>('app.ts'),
       part<typeof import('../../src/config.ts')>('config.ts'),
       part<typeof import('../../src/catalogue/catalogue.ts')>('catalogue/catalogue.ts'),

@@ -6,7 +6,7 @@ import { ConfigError, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/common.ts';
 import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
-import { openLedger } from '../../src/wiring/open-ledger.ts';
+import { openLedger } from '../../src/wiring/ledger.ts';
 import { channelState, channelTerms } from '../support/ledger/channel-rows.ts';
 import { newKey } from '../support/usdc/payments.ts';
 

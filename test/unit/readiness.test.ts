@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createReadiness } from '../../src/wiring/readiness.ts';
+import { createReadiness } from '../../src/wiring/routes.ts';
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts';
 
 type Parts = Parameters<typeof createReadiness>[0];

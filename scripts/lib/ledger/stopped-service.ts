@@ -5,10 +5,10 @@ import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/common.ts';
 import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
-import { createOutgoing } from '../../../src/upstream/outgoing.ts';
-import { type OpenLedger, openLedger } from '../../../src/wiring/open-ledger.ts';
+import { type OpenLedger, openLedger } from '../../../src/wiring/ledger.ts';
 import { createPayments } from '../../../src/wiring/payments.ts';
 import type { RailList } from '../../../src/wiring/rails.ts';
+import { createOutgoing } from '../../../src/wiring/sources.ts';
 import { closeDataFolder, existingDatabase } from './ledger-file.ts';
 import { type LedgerLocation, openDatabaseReports } from './ledger-location.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { createDeps } from '../../../src/wiring/deps.ts';
+import { createDeps } from '../../../src/wiring/service.ts';
 import { ownPort } from '../../support/service/own-port.ts';
 import { call } from '../../support/service/service.ts';
 

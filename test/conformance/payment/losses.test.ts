@@ -10,9 +10,9 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { daysBefore, systemClock, utcDay } from '../../../src/lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../src/store/ports/spending.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
-import { createDeps } from '../../../src/wiring/deps.ts';
-import { openCatalogue } from '../../../src/wiring/open-catalogue.ts';
+import { openCatalogue } from '../../../src/wiring/catalogue.ts';
 import { lossesOf, warnOfLosses } from '../../../src/wiring/rails.ts';
+import { createDeps } from '../../../src/wiring/service.ts';
 import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
 import { usdcRoutes } from '../../support/prices.ts';
 

@@ -10,7 +10,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { createDeps } from '../../../src/wiring/deps.ts';
+import { createDeps } from '../../../src/wiring/service.ts';
 import { writeFreshLedger } from '../ledger/fresh-ledger.ts';
 import { ownPort } from './own-port.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
 import type { NamesConfig } from '../../../src/config/sources.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
-import { createNamesSources } from '../../../src/upstream/names/names-sources.ts';
+import { createNamesSources } from '../../../src/wiring/sources.ts';
 import { PATIENT_MS, type SourceOptions } from './patience.ts';
 import { portFor, type Received, startReplay } from './replay.ts';
 

@@ -7,7 +7,7 @@ import type { PackagesConfig } from '../../../src/config/sources.ts';
 import type { PackageSources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
-import { createPackageSources } from '../../../src/upstream/packages/packages-sources.ts';
+import { createPackageSources } from '../../../src/wiring/sources.ts';
 import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';
 

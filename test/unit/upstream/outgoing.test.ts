@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createOutgoing } from '../../../src/upstream/outgoing.ts';
+import { createOutgoing } from '../../../src/wiring/sources.ts';
 import { startReplay } from '../../support/upstream/replay.ts';
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
-import { openCatalogue } from '../../../src/wiring/open-catalogue.ts';
+import { openCatalogue } from '../../../src/wiring/catalogue.ts';
 import { dearest, priceAbove, priceOf, usdcRoutes } from '../../support/prices.ts';
 import { configProblems } from '../../support/service/config-problems.ts';
 

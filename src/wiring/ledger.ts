@@ -35,7 +35,7 @@ export interface OpenLedger {
 }
 
 /** This process among the instances that share a ledger. */
-export interface Instance {
+interface Instance {
   readonly membership: Membership;
   /** The database's time, in Unix milliseconds. */
   nowMs(): Promise<number>;

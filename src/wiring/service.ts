@@ -21,18 +21,15 @@ import { countSelfTests, createSelfTest } from '../selftest/self-test.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import { closeFolder } from '../store/private-folder.ts';
 import { holdLedger } from '../store/sqlite/ledger-lock.ts';
-import { createOutgoing } from '../upstream/outgoing.ts';
+import { listedEntries, openCatalogue } from './catalogue.ts';
+import { openChain, openCollecting } from './chain.ts';
 import { createClockWatch } from './clock-watch.ts';
+import { type OpenLedger, openLedger } from './ledger.ts';
 import { openListings } from './listings.ts';
-import { createMounts } from './mounts.ts';
-import { listedEntries, openCatalogue } from './open-catalogue.ts';
-import { openChain } from './open-chain.ts';
-import { openCollecting } from './open-collecting.ts';
-import { type OpenLedger, openLedger } from './open-ledger.ts';
-import { openSources } from './open-sources.ts';
 import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
-import { createReadiness } from './readiness.ts';
+import { createMounts, createReadiness } from './routes.ts';
+import { createOutgoing, openSources } from './sources.ts';
 import { offersUnder, openProtocols, wordsOfRefusal } from './surfaces.ts';
 
 /**
