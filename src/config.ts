@@ -81,7 +81,7 @@ import {
   webEnvironment,
 } from './config/sources.ts';
 import { address, httpUrl, list, whole, wholeNumber } from './config/table.ts';
-import { editDistance } from './http/route-advice.ts';
+import { editDistance } from './lib/edit-distance.ts';
 
 /** Carries every problem of the environment, so that an operator can correct all of them at once. */
 export class ConfigError extends Error {

@@ -8,7 +8,7 @@ import { createChainClient } from '../../src/chain/rpc/client.ts';
 import { createCollector } from '../../src/collector/collector.ts';
 import { openChainDatabase } from '../../src/collector/store/database.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Sqlite } from '../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../src/lib/sqlite-file.ts';
 import { createSwapScanner } from '../../test/support/chain/arc-simulator/swap-scanner.ts';
 import { startSubject } from './lib.ts';
 import { reportServiceMemory } from './service-memory.ts';

@@ -1,4 +1,4 @@
-import { editDistance } from '../http/route-advice.ts';
+import { editDistance } from '../lib/edit-distance.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { type Endpoint, type Price, priceFromUsd } from './endpoint.ts';
 import { PREFIX } from './paths.ts';

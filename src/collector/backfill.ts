@@ -5,7 +5,7 @@ import { askChecked } from '../chain/rpc/checked.ts';
 import { toQuantity } from '../chain/rpc/wire.ts';
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import { DatabaseFileError } from '../store/sqlite/file-error.ts';
+import { DatabaseFileError } from '../lib/sqlite-file.ts';
 import { type CollectorContext, createSizer, noteRefused } from './context.ts';
 import { readLateLabels, readPendingCode } from './labels.ts';
 import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';

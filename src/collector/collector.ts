@@ -6,8 +6,7 @@ import { watchHeads } from '../chain/rpc/heads.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
-import type { Sqlite } from '../store/sqlite/database.ts';
-import { DatabaseFileError } from '../store/sqlite/file-error.ts';
+import { DatabaseFileError, type Sqlite } from '../lib/sqlite-file.ts';
 import { type Backfill, createBackfill } from './backfill.ts';
 import {
   type CollectorContext,

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, type Mount, PREFIX, pathOn, servedPaths, surfacesOf } from '../catalogue/paths.ts';
+import { editDistance } from '../lib/edit-distance.ts';
 import { pathAndQuery } from '../lib/url.ts';
 import { pathOf } from './problems.ts';
 
@@ -103,23 +104,4 @@ function nearest(path: string, served: ReadonlySet<string>): string | null {
     if (edits <= MOST_EDITS && edits < (best?.edits ?? MOST_EDITS + 1)) best = { url, edits };
   }
   return best?.url ?? null;
-}
-
-/**
- * The number of characters that must be inserted, deleted or replaced to make one text of the other (Levenshtein's distance). Returns `most + 1` as soon
- * as it is known to be more than `most`.
- */
-export function editDistance(a: string, b: string, most: number): number {
-  if (Math.abs(a.length - b.length) > most) return most + 1;
-  let previous = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let at = 1; at <= b.length; at++) {
-      const replaced = (previous[at - 1] ?? 0) + (a[row - 1] === b[at - 1] ? 0 : 1);
-      current.push(Math.min(replaced, (previous[at] ?? 0) + 1, (current[at - 1] ?? 0) + 1));
-    }
-    if (Math.min(...current) > most) return most + 1;
-    previous = current;
-  }
-  return previous[b.length] ?? 0;
 }

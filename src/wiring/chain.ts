@@ -20,7 +20,7 @@ import { createTokenAccountScanner, createTokenEventScanner } from '../collector
 import { createTradeScanner } from '../collector/trades.ts';
 import type { Config } from '../config.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { Sqlite } from '../store/sqlite/database.ts';
+import type { Sqlite } from '../lib/sqlite-file.ts';
 
 /**
  * Opens the client for the chain with its metrics, and says in one line what the number of its providers means. It

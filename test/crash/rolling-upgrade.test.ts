@@ -7,7 +7,7 @@ import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.
 import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { readMigrations } from '../../src/store/schema-version.ts';
+import { readMigrations } from '../../src/lib/sqlite-file.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { leaderOf } from '../support/service/instances.ts';
 import { checkSale, expectBalancedLedger, untilNothingIsOpen } from '../support/service/instances-checks.ts';

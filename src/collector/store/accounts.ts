@@ -1,6 +1,6 @@
 import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
 import { hexToBytes } from '../../lib/hex.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createChainFacts } from './facts.ts';
 import type { AccountRow, TokenAccountRow } from './rows.ts';
 

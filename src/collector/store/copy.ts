@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { shareOf } from '../../lib/coverage.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { openCopiedChain } from './database.ts';
 import {
   type CollectorStatus,

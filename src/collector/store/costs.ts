@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Histogram } from '../../lib/percentile.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type ChainFacts, createChainFacts } from './facts.ts';
 
 /** What a transaction does, as its own fields show it. */

@@ -1,12 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { readMigrations } from '../../store/schema-version.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
-import { openNamed } from '../../store/sqlite/file-error.ts';
-import { migrate } from '../../store/sqlite/migrate.ts';
+import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlite-file.ts';
 
-const MIGRATIONS = join(import.meta.dirname, '../../store/chain/migrations');
+const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /**
  * Pages kept in memory, in KiB: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as with 16, because the
  * operating system keeps the file too, and past hours are computed once.

@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createChainFacts } from './facts.ts';
 
 /** A contract that a transaction created. */

@@ -1,5 +1,5 @@
 import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 /** What is read of the chain, by kind. */
 export type CoverageKind = 'full' | 'fees' | 'logs';

@@ -1,5 +1,5 @@
 import type { Histogram } from '../../lib/percentile.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createHourMemo, HOUR } from './accounts.ts';
 import { keptUntilWritten } from './facts.ts';
 

@@ -1,4 +1,4 @@
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 /** Why a probe failed. */
 export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;

@@ -1,4 +1,4 @@
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type AccountReads, createAccountReads } from './accounts.ts';
 import {
   type CostReads,

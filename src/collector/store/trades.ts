@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { PoolRow } from './rows.ts';
 
 /** The fields of a trade that comparing prices needs. */

@@ -1,6 +1,5 @@
 import type { Coverage, Span } from '../../lib/coverage.ts';
-import type { Sqlite } from '../../store/sqlite/database.ts';
-import { asFileError } from '../../store/sqlite/file-error.ts';
+import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { type AccountWrites, createAccountWrites } from './accounts.ts';
 import { createOperationCosts, type OperationCost } from './costs.ts';
 import { type ChainFacts, createChainFacts, STORED_KINDS, type StoredHead } from './facts.ts';

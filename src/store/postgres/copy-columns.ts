@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import type { Sqlite } from '../sqlite/database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 /** The types of the ledger's columns on PostgreSQL. Each has its own form as an array parameter and in a sum. */
 type ColumnType = 'text' | 'bytea' | 'bigint' | 'integer' | 'numeric' | 'boolean';

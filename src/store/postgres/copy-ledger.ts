@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { readMigrations } from '../schema-version.ts';
-import type { Sqlite } from '../sqlite/database.ts';
+import { readMigrations, type Sqlite } from '../../lib/sqlite-file.ts';
 import { checkTallies, createTally, type SourceValue, type Tally, tallyTarget } from './copy-check.ts';
 import { COPY_TABLES, type CopyColumn, type CopyTable, readColumns } from './copy-columns.ts';
 import { asLedgerError } from './errors.ts';

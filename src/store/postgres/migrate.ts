@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
-import { readMigrations } from '../schema-version.ts';
+import { readMigrations } from '../../lib/sqlite-file.ts';
 import { asLedgerError } from './errors.ts';
 import { countLivingInstances } from './living-instances.ts';
 

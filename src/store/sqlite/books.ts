@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { BookEntry, BookKey, BookSpan, BookStore } from '../ports/books.ts';
-import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 import { createPaymentRows } from './payment-reads.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { CatalogueCopy, CatalogueStore } from '../ports/catalogue.ts';
-import type { Sqlite } from './database.ts';
 
 /** The copy on the ledger's database. An unchanged text is not written again: only its time is. */
 export function createCatalogueStore(db: Sqlite): CatalogueStore {

@@ -1,7 +1,7 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { FIND_OPEN, IS_TO_READ } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
-import type { Sqlite } from './database.ts';
 import { createPaymentRows } from './payment-reads.ts';
 import { createStatements } from './statements.ts';
 

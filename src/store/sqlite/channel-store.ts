@@ -1,8 +1,8 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { ChannelStore } from '../ports/channels.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createChannelReads, createChannelRows } from './channel-reads.ts';
 import { createChannelWrites } from './channel-writes.ts';
-import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 
 /**

@@ -1,3 +1,4 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import {
   channelValues,
   endValues,
@@ -15,7 +16,6 @@ import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
 import type { ChannelAfter } from '../ports/sales.ts';
 import { AFTER } from './channel-sql.ts';
-import type { Sqlite } from './database.ts';
 import { createStatements } from './statements.ts';
 
 // The guard of a charge. It comes first, so that a refused charge has changed nothing. The unique indexes refuse a second sale of the voucher, and

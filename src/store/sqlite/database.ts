@@ -1,11 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openNamed } from './file-error.ts';
-import { migrate } from './migrate.ts';
+import { migrate, openNamed, type Sqlite } from '../../lib/sqlite-file.ts';
 import { rewriteLog } from './rewrite-log.ts';
-
-export type Sqlite = Database.Database;
 export type Statement = Database.Statement<unknown[], unknown>;
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { AppError } from '../../errors.ts';
-import { asFileError } from './file-error.ts';
+import { asFileError } from '../../lib/sqlite-file.ts';
 
 const RETRY_SECONDS = 5;
 

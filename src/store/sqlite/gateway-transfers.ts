@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { DueTransfer, GatewayTransferStore, KnownTransfer } from '../ports/transfers.ts';
-import type { Sqlite } from './database.ts';
 
 /** The store of Gateway transfers on the ledger's database. */
 export function createGatewayTransferStore(db: Sqlite): GatewayTransferStore {

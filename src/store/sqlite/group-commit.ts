@@ -1,4 +1,4 @@
-import type { Sqlite } from './database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { asLedgerError, isOwnFault } from './errors.ts';
 import { type LogSync, openLogSync } from './log-sync.ts';
 import { rewriteLog } from './rewrite-log.ts';

@@ -1,7 +1,7 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { CHANGE_COLUMNS, changedFields } from '../payment-columns.ts';
 import type { PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
 import { AFTER } from './channel-sql.ts';
-import type { Sqlite } from './database.ts';
 import { createStatements, marks } from './statements.ts';
 
 // The deposit of a state that was read at the deposit's block or later is in the noted balance already.

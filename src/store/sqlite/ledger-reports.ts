@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { EARNED, OPEN } from '../payment-columns.ts';
 import {
   CLAIM_STATES,
@@ -9,7 +10,6 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ports/reports.ts';
-import type { Sqlite } from './database.ts';
 
 const settledSql = (earned: string, bought: string): string => `
   SELECT 'usdc' AS rail, id, CAST(${earned} AS TEXT) AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${bought}

@@ -1,6 +1,6 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { LedgerStore, ReplyChange } from '../ports/sales.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
-import type { Sqlite } from './database.ts';
 import { closeAfterWrites, groupCommitOf } from './group-commit.ts';
 import { createLedgerWrites } from './ledger-writes.ts';
 import { createPaymentReads } from './payment-reads.ts';

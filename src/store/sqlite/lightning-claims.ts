@@ -1,7 +1,7 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type ClaimRow, claimFromRow } from '../lightning-row.ts';
 import type { Claim, ClaimAccount, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/proofs.ts';
 import { createClaimCounters } from './claim-counters.ts';
-import type { Sqlite } from './database.ts';
 
 const INSERT = `
   INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,

@@ -1,6 +1,5 @@
 import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs';
-import type { Sqlite } from './database.ts';
-import { DatabaseFileError } from './file-error.ts';
+import { DatabaseFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 
 /** SQLite's number for `synchronous=FULL`. */
 const FULL = 2;

@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { ListingRow, MarketBounds, MarketStore, StoredListing } from '../ports/market.ts';
-import type { Sqlite } from './database.ts';
 
 const SELECT = `
   SELECT place, domain, listing, method, listed_at AS listedAt, priced_at AS pricedAt, checked_at AS checkedAt, reason, failures,

@@ -1,9 +1,10 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createBookStore } from './books.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
 import { createChannelStore } from './channel-store.ts';
-import { openLedgerDatabase, type Sqlite } from './database.ts';
+import { openLedgerDatabase } from './database.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
 import { syncFailureOf } from './group-commit.ts';
 import { createLedgerStore } from './ledger-store.ts';

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
-import type { Sqlite } from './database.ts';
-import { asFileError } from './file-error.ts';
+import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { groupOf } from './group-commit.ts';
 
 /** A log of more than so many times `wal_autocheckpoint` shows that a reader or the disk keeps it from being copied into the file. */

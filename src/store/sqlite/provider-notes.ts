@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { ProviderNote, ProviderNotes } from '../ports/providers.ts';
-import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 
 /** The notes on RPC providers in the ledger's database. */

@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from '../ports/spending.ts';
-import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 
 interface Row {

@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { SelfTestRun, SelfTestStore } from '../ports/selftest.ts';
-import type { Sqlite } from './database.ts';
 
 interface Row {
   readonly at: number;

@@ -1,5 +1,5 @@
+import type { Sqlite } from '../../lib/sqlite-file.ts';
 import type { ServiceKeyStore } from '../ports/service-keys.ts';
-import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 
 /** The ledger's keys on its database. */

@@ -1,4 +1,5 @@
-import type { Sqlite, Statement } from './database.ts';
+import type { Sqlite } from '../../lib/sqlite-file.ts';
+import type { Statement } from './database.ts';
 
 /** Prepares each text once and caches it, so that a generated statement costs no more than a fixed one. */
 export function createStatements(db: Sqlite): (text: string) => Statement {

@@ -17,7 +17,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { createRandom, createSwaps } from '../../../src/embedded/traffic.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 
 interface RawLog {
   address: Hex;

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { migrate } from '../../../src/store/sqlite/migrate.ts';
+import { migrate, type Sqlite } from '../../../src/lib/sqlite-file.ts';
 
 /** The chain database's migrations. */
-export const SCHEMA = join(import.meta.dirname, '../../../src/store/chain/migrations');
+export const SCHEMA = join(import.meta.dirname, '../../../src/collector/store/migrations');
 
 /** A chain database with nothing in it, in memory. */
 export function emptyChainDatabase(): Sqlite {

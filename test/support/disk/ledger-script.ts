@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { channelState, channelTerms, depositSale, operation, SEEN_AT, voucherSale } from '../ledger/channel-rows.ts';
 import { hash32, reservation } from '../ledger/ledger-rows.ts';
 import { accountedOf, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../lightning/lightning-rows.ts';

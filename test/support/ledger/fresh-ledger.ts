@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 
 let fileImage: Buffer | undefined;
 let memoryImage: Buffer | undefined;

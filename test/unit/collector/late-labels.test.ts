@@ -6,7 +6,7 @@ import { createDescribeCode, nextLook, readLateLabels, readPendingCode } from '.
 import { createDeployReads } from '../../../src/collector/store/deploys.ts';
 import { createChainLookups } from '../../../src/collector/store/facts.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, hash, putBlocks, toHex } from '../../support/chain/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

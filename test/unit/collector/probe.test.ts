@@ -4,7 +4,7 @@ import { createAllowance } from '../../../src/chain/rpc/providers.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
 import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/collector/store/probes.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

@@ -10,7 +10,7 @@ import { createTradeReads } from '../../../src/collector/store/trades.ts';
 import { type ChainWrites, createChainWrites } from '../../../src/collector/store/writes.ts';
 import { createTradeScanner } from '../../../src/collector/trades.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 type Hex = `0x${string}`;

@@ -3,7 +3,7 @@ import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/
 import { type CollectorStatus, NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, toHex } from '../../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS, USDC } from './fixture.ts';
 

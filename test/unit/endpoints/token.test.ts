@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { token } from '../../../src/endpoints/token.ts';
-import type { Sqlite } from '../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import {
   account,
   emptyChainDatabase,

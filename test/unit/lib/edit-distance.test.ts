@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { editDistance } from '../../../src/http/route-advice.ts';
+import { editDistance } from '../../../src/lib/edit-distance.ts';
 
 test.each([
   ['fees', 'fees', 0],

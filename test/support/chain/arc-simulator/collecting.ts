@@ -6,7 +6,7 @@ import { type Collector, createCollector } from '../../../../src/collector/colle
 import type { CollectorLimits, DescribeCode } from '../../../../src/collector/context.ts';
 import type { LogScanner } from '../../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** A collector over its own client and database file. */

@@ -1,5 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { GAS_LIMIT, type SimBlock, type SimChain } from './chain.ts';
 import { codeOf, POOL_ID, type SimTransaction, USDC, V4_SWAP } from './transactions.ts';
 

@@ -8,7 +8,7 @@ import { createContractReads } from '../../../../src/collector/store/deploys.ts'
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
 import type { BlockRow } from '../../../../src/collector/store/rows.ts';
 import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, hash, putBlocks, putCoverage, toHex } from '../../../support/chain/chain-rows.ts';
 
 const HOUR = 3600;

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type ChainCopy, openChainCopy } from '../../../../src/collector/store/copy.ts';
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { putBlocks, putCoverage } from '../../../support/chain/chain-rows.ts';
 import { until } from '../../../support/service/workers.ts';
 

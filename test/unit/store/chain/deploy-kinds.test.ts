@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { readMigrations } from '../../../../src/store/schema-version.ts';
+import { readMigrations } from '../../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, hash, SCHEMA } from '../../../support/chain/chain-rows.ts';
 
 const AT = `0x${'ab'.repeat(20)}`;

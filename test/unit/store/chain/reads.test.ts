@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createOperationCosts } from '../../../../src/collector/store/costs.ts';
 import type { DeployPage } from '../../../../src/collector/store/deploys.ts';
 import { type ChainReads, createChainReads } from '../../../../src/collector/store/reads.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import {
   account,
   emptyChainDatabase,

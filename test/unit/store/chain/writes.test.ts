@@ -3,7 +3,7 @@ import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
 import type { BlockRow, TradeRow } from '../../../../src/collector/store/rows.ts';
 import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { freshFile } from '../../../support/chain/arc-simulator/collecting.ts';
 
 const START = 1_795_003_200;

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { migrate } from '../../../../src/lib/sqlite-file.ts';
 import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { migrate } from '../../../../src/store/sqlite/migrate.ts';
 import { createRelayerSpending } from '../../../../src/store/sqlite/relayer-spending.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/sqlite/group-commit.ts';
 
 let folder: string;

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
+import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
-import { migrate } from '../../../../src/store/sqlite/migrate.ts';
 import {
   accountedOf,
   DAY,
