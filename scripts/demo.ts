@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
-import { type EmbeddedService, showCollecting, startEmbeddedService } from '../src/embedded/serve.ts';
+import type { EmbeddedLightning } from '../dev/lightning/lightning.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../dev/network.ts';
+import { type EmbeddedService, showCollecting, startEmbeddedService } from '../dev/serve.ts';
 import { buyByChannel } from './lib/demo/buy-by-channel.ts';
 import { buyOneCall } from './lib/demo/buy-one-call.ts';
 import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';

@@ -54,8 +54,8 @@ function announce({ seller, network, logLevel }: Config): void {
 /** Starts a local chain with play money when NETWORK is unset, so that the first command of a newcomer works. Never in production. */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
-  const { startEmbeddedNetwork } = await import('./embedded/network.ts');
-  const { besideOperators, embeddedEnvironment } = await import('./embedded/serve.ts');
+  const { startEmbeddedNetwork } = await import('../dev/network.ts');
+  const { besideOperators, embeddedEnvironment } = await import('../dev/serve.ts');
   const network = await startEmbeddedNetwork({ traffic: true, lightning: true });
   bootLog.warn(
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },

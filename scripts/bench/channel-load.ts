@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAccount, type EmbeddedNetwork } from '../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../dev/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { channelBuyer, channelEntry } from '../../test/support/channels/channel-buyer.ts';
 import type { Requirement } from '../../test/support/usdc/payments.ts';

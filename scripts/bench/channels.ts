@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { freePort } from '../../src/embedded/child.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { freePort } from '../../dev/child.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
+import { embeddedEnvironment } from '../../dev/serve.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type ChannelMeasure, measureChannels, openBuyers } from './channel-load.ts';
 import { cpuMsOf, median, percentile, type Subject, startService, startSubject } from './lib.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { freePort } from '../../src/embedded/child.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { freePort } from '../../dev/child.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
+import { embeddedEnvironment } from '../../dev/serve.ts';
 import { addressOf } from '../../src/lib/secp256k1.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';

@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici';
-import { createAccount, type EmbeddedNetwork } from '../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../dev/network.ts';
 import { addressOf } from '../../src/lib/secp256k1.ts';
 import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
 import { percentile } from './lib.ts';

@@ -1,5 +1,5 @@
-import { createAccount, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { createAccount, startEmbeddedNetwork } from '../../dev/network.ts';
+import { embeddedEnvironment } from '../../dev/serve.ts';
 import { median, startService, startSubject } from './lib.ts';
 import { benchPaidBefore } from './paid-before.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';

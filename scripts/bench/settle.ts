@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../src/embedded/child.ts';
+import { freePort } from '../../dev/child.ts';
 import { checkProof } from '../../src/payment/lightning/proof.ts';
 import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
 import { openClients, settleAll, settleRequests } from './claims.ts';

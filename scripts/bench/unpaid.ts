@@ -1,6 +1,6 @@
 import autocannon from 'autocannon';
-import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { startEmbeddedNetwork } from '../../dev/network.ts';
+import { embeddedEnvironment } from '../../dev/serve.ts';
 import { cpuMsOf, median, startService, startSubject } from './lib.ts';
 
 const ROUNDS = 5;

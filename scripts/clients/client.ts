@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../dev/network.ts';
 import type { Wallet } from './shop.ts';
 
 /** Where one and the same route is sold. */

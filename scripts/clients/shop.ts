@@ -1,8 +1,8 @@
-import { freePort } from '../../src/embedded/child.ts';
-import type { EmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
-import { type Account, createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { startEmbeddedService } from '../../src/embedded/serve.ts';
-import { balanceOf } from '../../src/embedded/tokens.ts';
+import { freePort } from '../../dev/child.ts';
+import type { EmbeddedLightning } from '../../dev/lightning/lightning.ts';
+import { type Account, createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
+import { startEmbeddedService } from '../../dev/serve.ts';
+import { balanceOf } from '../../dev/tokens.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
 import { untilChannelsOffered } from '../lib/pay/channels-offered.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import compiler from 'solc/package.json' with { type: 'json' };
-import { ARTIFACTS_FILE, type Artifact } from '../../src/embedded/contracts.ts';
+import { ARTIFACTS_FILE, type Artifact } from '../../dev/contracts.ts';
 
 interface Output {
   readonly errors?: readonly { severity: string; formattedMessage: string }[];
@@ -79,7 +79,7 @@ if (import.meta.main) {
     writeFileSync(DIGEST_FILE, digestOf(text));
     console.log(`written: ${ARTIFACTS_FILE.pathname}`);
   } else if (readFileSync(ARTIFACTS_FILE, 'utf8') !== text) {
-    console.error('src/embedded/artifacts.json does not match the sources: run npm run contracts');
+    console.error('dev/artifacts.json does not match the sources: run npm run contracts');
     process.exitCode = 1;
   }
 }

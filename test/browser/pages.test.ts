@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { challenge } from '../support/market/market.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Visit } from '../support/pages/browser.ts';

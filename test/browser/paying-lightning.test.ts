@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import decodeQR from 'qr/decode.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../dev/lightning/lightning.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser } from '../support/pages/browser.ts';

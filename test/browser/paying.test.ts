@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
+import { embeddedEnvironment } from '../../dev/serve.ts';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
 import { addWallet, type WalletCalls } from '../support/pages/wallet.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { createAheadClock } from '../support/ahead-clock.ts';
 import { startService } from '../support/service/service.ts';
 import { until } from '../support/service/workers.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { channelBuyer } from '../support/channels/channel-buyer.ts';
 import { untilChannelsAreOffered } from '../support/channels/offered.ts';
 import { payFor, presentProof } from '../support/lightning/lightning-buyer.ts';

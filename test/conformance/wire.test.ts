@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { until } from '../support/service/workers.ts';
 import { createStillClock } from '../support/still-clock.ts';
 import { buyOnce } from '../support/usdc/buyer.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type KillProxy, type Standing, startKillProxy } from '../support/chain/kill-proxy.ts';
 import { createKillLane, KILL_LANE, type KillLane, type Strike } from '../support/channels/kill-lane.ts';
 import { type ChannelPoint, channelPoints } from '../support/channels/kill-points.ts';

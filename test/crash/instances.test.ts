@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { type Instances, leaderOf, startInstances, untilOneLeads } from '../support/service/instances.ts';

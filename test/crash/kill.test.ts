@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
 import { type KillProxy, type Standing, startKillProxy } from '../support/chain/kill-proxy.ts';

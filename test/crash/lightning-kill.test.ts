@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type SlowChain, startSlowChain } from '../support/chain/slow-chain.ts';
 import { hashOfPreimage, type LightningProof, offeredBy, proofHeader } from '../support/lightning/lightning-buyer.ts';
 import { formsOf } from '../support/lightning/settle-calls.ts';

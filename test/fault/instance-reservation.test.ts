@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';

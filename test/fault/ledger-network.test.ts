@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { proofNow, type SettleEnd, settleOver } from '../support/lightning/settle-calls.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { USDC } from '../../src/embedded/contracts.ts';
+import { USDC } from '../../dev/contracts.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { BEHIND_BLOCKS, behind, farAhead, inventedBalance, inventedPayment } from '../support/chain/lies.ts';
 import { CLAIMS, REFUNDS, VOUCHERS } from '../support/chain/lying-channels.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { call, type Service, startService } from '../support/service/service.ts';

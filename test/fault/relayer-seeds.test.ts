@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
 import { RELAYER_FAULTS, type RelayerFault } from '../support/usdc/relayer-faults.ts';
 import { openStage } from '../support/usdc/relayer-stage.ts';

@@ -1,6 +1,6 @@
 import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { neededValidity } from '../../src/payment/usdc/authorization.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';

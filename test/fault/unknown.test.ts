@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../dev/lightning/lightning.ts';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import { LNBTC_REASONS } from '../../src/payment/lightning/proof.ts';
 import { payFor, presentProof } from '../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { KIT_CLIENTS } from '../../scripts/clients/faremeter-client.ts';
 import { judgeClient } from '../../scripts/clients/judge.ts';
 import { installKits, programOfKit } from '../../scripts/clients/kits.ts';
 import { openShop } from '../../scripts/clients/shop.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import * as documents from '../conformance/wire/documents.ts';
 import * as lightning from '../conformance/wire/lightning.ts';
 import * as tools from '../conformance/wire/mcp.ts';

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startGuarded } from '../../dev/child.ts';
 import { programOfKit } from '../../scripts/clients/kits.ts';
-import { startGuarded } from '../../src/embedded/child.ts';
 import { ownPort } from '../support/service/own-port.ts';
 
 /** What Prism found in one exchange. `location` begins with `request` or `response`. */

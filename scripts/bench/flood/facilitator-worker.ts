@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Hex } from 'viem';
-import { createRpc } from '../../../src/embedded/miner.ts';
+import { createRpc } from '../../../dev/miner.ts';
 import { createSdkFacilitator } from '../sdk-facilitator.ts';
 import { ok, serveJson } from './json-http.ts';
 import { startProvider } from './providers.ts';

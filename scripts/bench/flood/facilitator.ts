@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { LoopbackServer } from '../../../src/embedded/lightning/lnd-rest.ts';
-import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { LoopbackServer } from '../../../dev/lightning/lnd-rest.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import type { FacilitatorOptions } from './facilitator-worker.ts';
 
 /** Starts the SDK's facilitator over the embedded network, in a thread of its own. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LoopbackServer } from '../../../src/embedded/lightning/lnd-rest.ts';
+import type { LoopbackServer } from '../../../dev/lightning/lnd-rest.ts';
 import { type Answered, type Asked, ok, serveJson } from './json-http.ts';
 
 /** Circle's number for Arc. */

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import { type LoopbackServer, listenOnLoopback } from '../../../src/embedded/lightning/lnd-rest.ts';
+import { type LoopbackServer, listenOnLoopback } from '../../../dev/lightning/lnd-rest.ts';
 
 /** A request as the bench's stand-ins see it. */
 export interface Asked {

@@ -4,7 +4,7 @@ import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { balanceOf } from '../../../src/embedded/tokens.ts';
+import { balanceOf } from '../../../dev/tokens.ts';
 import { addressOf } from '../../../src/lib/secp256k1.ts';
 import { buyEvenly, type Call, type Purchase, TRIES } from './buyer.ts';
 import { type Load, prepareLoad } from './load.ts';

@@ -1,4 +1,4 @@
-import type { LoopbackServer } from '../../../src/embedded/lightning/lnd-rest.ts';
+import type { LoopbackServer } from '../../../dev/lightning/lnd-rest.ts';
 import { type Answered, ok, serveJson } from './json-http.ts';
 
 /** How a provider says that there were too many requests: HTTP 429, or JSON-RPC error -32011 as Arc's public endpoint does. */

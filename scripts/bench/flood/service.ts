@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort, startGuarded } from '../../../src/embedded/child.ts';
+import { freePort, startGuarded } from '../../../dev/child.ts';
 
 /** The service under a flood, in its own process. */
 export interface Service {

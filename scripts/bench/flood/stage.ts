@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { lightningEnvironment } from '../../../src/embedded/serve.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { lightningEnvironment } from '../../../dev/serve.ts';
 import { startFacilitator } from './facilitator.ts';
 import { GATEWAY_WALLET, type Gateway, startGateway } from './gateway.ts';
 import type { FloodOptions } from './options.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { encodeAbiParameters, type Hex, keccak256, pad, toHex } from 'viem';
-import { USDC } from '../../../src/embedded/contracts.ts';
-import type { Rpc } from '../../../src/embedded/miner.ts';
+import { USDC } from '../../../dev/contracts.ts';
+import type { Rpc } from '../../../dev/miner.ts';
 
 /** The addresses of the flood's wallets begin with this: a transaction shows which of them it pays from. */
 const MARK = 'f100df100df100df';

@@ -126,7 +126,7 @@ function sweep(dist: string, kept: readonly (string | undefined)[]): void {
 /** Identifies the contents of the sources: 16 hex characters. */
 function fingerprint(root: string, sources: readonly string[]): string {
   const hash = createHash('sha256');
-  for (const file of globSync([...sources], { cwd: root, exclude: ['src/embedded/**'] }).sort()) {
+  for (const file of globSync([...sources], { cwd: root }).sort()) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   }
   return hash.digest('hex').slice(0, 16);

@@ -9,6 +9,9 @@ const THREADS: Programs = { 'page-worker': 'src/upstream/web/page-worker.ts' };
 /** Packages that stay in node_modules: the first two load machine code that lies beside them, and `pg` looks for an optional package of that kind. */
 const LEFT_OUT = [/^better-sqlite3($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
 
+/** How a module names a part of the embedded network. */
+const DEV = /^(\.\.\/)+dev\//;
+
 /**
  * Bundles programs of the project at `root` (an absolute path) into files of `folder`. The files need the sources, package.json and node_modules where
  * they were: they read migrations and pages there. Throws when a file or a package is missing. Needs the development dependencies.
@@ -43,9 +46,9 @@ function embeddedNetworkFrom(root: string, folder: string): Plugin {
   return {
     name: 'embedded-network',
     async resolveId(id, importer) {
-      if (!importer || !id.includes('/embedded/')) return null;
+      if (!importer || !DEV.test(id)) return null;
       const source = await this.resolve(id, importer, { skipSelf: true });
-      const file = source?.id ?? join(root, 'src', id.slice(id.indexOf('embedded/')));
+      const file = source?.id ?? join(root, id.replace(DEV, 'dev/'));
       return { id: pathFrom(folder, file), external: true };
     },
   };

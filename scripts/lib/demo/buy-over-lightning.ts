@@ -1,4 +1,4 @@
-import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { checkLightningOffer, checkPaidPreimage } from '../lightning/lightning-checks.ts';
 import { type LightningOffer, readLightningOffer, statedPrice } from '../lightning/lightning-offer.ts';
 import { proofHeader } from '../lightning/lightning-proof-file.ts';

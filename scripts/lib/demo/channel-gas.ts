@@ -1,6 +1,6 @@
 import { encodeEventTopics, type Hex, type Log, parseEventLogs } from 'viem';
-import { artifacts, BATCH_SETTLEMENT } from '../../../src/embedded/contracts.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts, BATCH_SETTLEMENT } from '../../../dev/contracts.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 
 const { abi } = artifacts.BatchSettlement;
 

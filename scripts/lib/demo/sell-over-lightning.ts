@@ -1,4 +1,4 @@
-import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { formatSats } from '../lightning/sats.ts';
 

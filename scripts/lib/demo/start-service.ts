@@ -1,5 +1,5 @@
-import { freePort, nextFreePort } from '../../../src/embedded/child.ts';
-import type { EmbeddedService } from '../../../src/embedded/serve.ts';
+import { freePort, nextFreePort } from '../../../dev/child.ts';
+import type { EmbeddedService } from '../../../dev/serve.ts';
 
 /** The service's default port. */
 export const PORT = 4021;

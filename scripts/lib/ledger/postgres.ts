@@ -4,7 +4,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { freePort } from '../../../src/embedded/child.ts';
+import { freePort } from '../../../dev/child.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const READY_MS = 30_000;

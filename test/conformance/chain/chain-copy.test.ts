@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { programFile } from '../../support/service/programs.ts';

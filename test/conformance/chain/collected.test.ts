@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Hex, keccak256 } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DISTRIBUTOR } from '../../../dev/dex.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import type { ChainReads } from '../../../src/collector/store/reads.ts';
-import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import {
   activityOf,

@@ -1,13 +1,13 @@
 import { encodeFunctionData, keccak256, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { artifacts } from '../../../dev/contracts.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import { artifacts } from '../../../src/embedded/contracts.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';

@@ -1,9 +1,9 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { artifacts, send } from '../../../dev/contracts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { deployUsyc } from '../../../dev/tokens.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import { artifacts, send } from '../../../src/embedded/contracts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { deployUsyc } from '../../../src/embedded/tokens.ts';
 import { chainUsyc } from '../../../src/endpoints/chain/usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { blockWithSuccessor, eventsOf, sellerOnChain } from '../../support/channels/chain-view.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';

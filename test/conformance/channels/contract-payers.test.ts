@@ -5,7 +5,7 @@ import { wrapFetchWithPayment } from '@x402/fetch';
 import { pad, zeroAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { channelEnv, receiptOf } from '../../support/channels/stock-buyer.ts';

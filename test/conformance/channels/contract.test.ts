@@ -1,8 +1,8 @@
 import { type AbiEvent, type AbiFunction, type Hex, pad, toEventSelector, toFunctionSelector, zeroAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { artifacts, BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../src/embedded/contracts.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts, BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../dev/contracts.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { type ChannelConfig, createChannelStage, settlementAbi } from '../../support/channels/channel-contract.ts';
 
 /** What callers of the scheme's own contract compile into their code. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { buyByChannel } from '../../../scripts/lib/demo/buy-by-channel.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
 

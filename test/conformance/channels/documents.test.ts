@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { backUpDatabase } from '../../../src/store/sqlite/backup.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';

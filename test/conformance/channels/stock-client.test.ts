@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { channelEnv, newStockBuyer, receiptOf } from '../../support/channels/stock-buyer.ts';
 import { createHaltingClock } from '../../support/halting-clock.ts';

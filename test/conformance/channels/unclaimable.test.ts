@@ -3,7 +3,7 @@ import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';

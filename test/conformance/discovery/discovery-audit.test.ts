@@ -18,9 +18,9 @@ import {
   validatePaymentRequiredDetailed,
 } from '@agentcash/discovery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, type Mount, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { priceOf } from '../../support/prices.ts';
 import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';

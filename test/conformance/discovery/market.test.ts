@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { createMarket } from '../../../src/discovery/market.ts';
 import { createCaller } from '../../../src/discovery/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market-schedule.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
 import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';

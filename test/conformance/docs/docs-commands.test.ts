@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { commandsOf, readText } from '../../support/documents.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
 import { countRunningTime } from '../../support/running-time.ts';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { startEmbeddedService } from '../../../dev/serve.ts';
 import { startOnFreePort } from '../../../scripts/lib/demo/start-service.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { startEmbeddedService } from '../../../src/embedded/serve.ts';
 import { ownPort } from '../../support/service/own-port.ts';
 
 let network: EmbeddedNetwork;

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { freePort } from '../../../src/embedded/child.ts';
-import { artifacts, send } from '../../../src/embedded/contracts.ts';
-import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { freePort } from '../../../dev/child.ts';
+import { artifacts, send } from '../../../dev/contracts.ts';
+import { DISTRIBUTOR } from '../../../dev/dex.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 
 interface Block {
   number: Hex;

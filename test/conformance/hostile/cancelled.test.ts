@@ -1,6 +1,6 @@
 import { parseTransaction } from 'viem';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../../support/chain/fault-proxy.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';

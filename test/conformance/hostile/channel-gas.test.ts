@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { channelBuyer, channelEntry } from '../../support/channels/channel-buyer.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { foreignChannel } from '../../support/channels/foreign-channel.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { call } from '../../support/service/service.ts';

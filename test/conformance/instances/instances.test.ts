@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { type Instances, leaderOf, startInstances } from '../../support/service/instances.ts';

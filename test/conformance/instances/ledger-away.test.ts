@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, type SuiteOptions, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';

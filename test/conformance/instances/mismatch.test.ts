@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { acceptMismatch } from '../../../scripts/lib/ledger/beside-service.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../../support/ledger/ledger-adapters.ts';

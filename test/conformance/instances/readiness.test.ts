@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { DOMAIN_SEPARATOR_CALLDATA } from '../../../src/payment/usdc/token.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

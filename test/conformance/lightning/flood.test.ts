@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { offeredBy, proofHeader } from '../../support/lightning/lightning-buyer.ts';

@@ -3,11 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import {
-  type EmbeddedLightning,
-  startEmbeddedLightning,
-  startExchanges,
-} from '../../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning, startExchanges } from '../../../dev/lightning/lightning.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { readMacaroon, writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';

@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
+import { type LoopbackServer, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
 import { sellOverLightning } from '../../../scripts/lib/demo/sell-over-lightning.ts';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
-import { type LoopbackServer, startJsonServer } from '../../../src/embedded/lightning/lnd-rest.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';

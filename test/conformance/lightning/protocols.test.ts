@@ -1,6 +1,6 @@
 import { fetch402, fetchWithL402, fetchWithMpp } from '@getalby/lightning-tools';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { hashOfPreimage, offeredBy, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { askedBy, spellingsOf } from '../../support/lightning/spellings.ts';

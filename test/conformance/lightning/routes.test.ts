@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { MESSAGES } from '../../../src/facilitator/settle.ts';
 import type { Clock } from '../../../src/lib/clock.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { ask } from '../../support/ledger/kill-ledger.ts';
 import { askedBy, SPELLINGS, spellingsOf } from '../../support/lightning/spellings.ts';
 import { seed, seededRandom } from '../../support/random.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { connectClient, demandOf } from '../../support/service/mcp.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { decoded } from '../../support/usdc/buyer.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createPayerReader } from '../../../src/payment/usdc/payer-reads.ts';

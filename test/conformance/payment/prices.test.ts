@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { entriesOn, type Surface } from '../../../src/catalogue/paths.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { priceOf } from '../../support/prices.ts';
 import { connectClient, demandOf } from '../../support/service/mcp.ts';
 import { type Service, startService } from '../../support/service/service.ts';

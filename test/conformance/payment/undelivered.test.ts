@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';

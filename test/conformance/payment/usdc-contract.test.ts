@@ -12,8 +12,8 @@ import {
 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { artifacts, SYSTEM_LOG, USDC } from '../../../src/embedded/contracts.ts';
-import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts, SYSTEM_LOG, USDC } from '../../../dev/contracts.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { arcWithRoom } from '../../support/chain/arc-with-room.ts';
 
 const { abi } = artifacts.Usdc;

@@ -1,7 +1,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { priceOf } from '../../support/prices.ts';
 import { call, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';

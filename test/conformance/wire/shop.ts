@@ -1,5 +1,5 @@
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';

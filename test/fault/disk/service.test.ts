@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { diskFolder } from '../../support/disk/disk-runs.ts';
 import { type DiskControl, diskMissing, faultyDiskEnv, openDiskControl } from '../../support/disk/faulty-disk.ts';
 import { documented } from '../../support/disk/outcome-table.ts';

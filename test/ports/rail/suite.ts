@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { type Adapter, ofNow } from '../../support/ledger/ledger-adapters.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { lightning } from '../../support/rails/lightning.ts';

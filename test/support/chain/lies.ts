@@ -1,5 +1,5 @@
 import { encodeAbiParameters, type Hex, keccak256, pad, parseTransaction, toHex } from 'viem';
-import { BATCH_SETTLEMENT, USDC } from '../../../src/embedded/contracts.ts';
+import { BATCH_SETTLEMENT, USDC } from '../../../dev/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { claimedRows } from '../../../src/payment/channels/calldata.ts';
 import type { Authorization } from '../../../src/payment/settler.ts';

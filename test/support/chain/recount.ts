@@ -1,5 +1,5 @@
 import { decodeEventLog, type Hex, parseAbi } from 'viem';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 
 // The chain read again block by block, and counted with other code than the service's.
 

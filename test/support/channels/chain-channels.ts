@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { depositCalldata } from '../../../src/payment/channels/calldata.ts';

@@ -1,6 +1,6 @@
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex, parseEventLogs } from 'viem';
-import { artifacts } from '../../../src/embedded/contracts.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts } from '../../../dev/contracts.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { until } from '../service/workers.ts';
 

@@ -11,8 +11,8 @@ import {
   parseEventLogs,
 } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { artifacts, BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../src/embedded/contracts.ts';
-import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { artifacts, BATCH_SETTLEMENT, DEPOSIT_COLLECTOR, USDC } from '../../../dev/contracts.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import { arcWithRoom } from '../chain/arc-with-room.ts';
 
 export const settlementAbi = artifacts.BatchSettlement.abi as Abi;

@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { type Answer, call } from '../service/service.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect } from 'vitest';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { type Abi, decodeFunctionData, encodeEventTopics, encodeFunctionResult, type Hex, parseAbi } from 'viem';
 import { encodeAbiParameters } from 'viem/utils';
+import { artifacts } from '../../../dev/contracts.ts';
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import { RpcError, type RpcOptions, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
-import { artifacts } from '../../../src/embedded/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import type { MinedTransaction, Operation, OperationOutcome } from '../../../src/payment/settler.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../src/lib/secp256k1.ts';
 import { balanceOf } from '../usdc/buyer.ts';

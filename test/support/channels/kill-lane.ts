@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { until } from '../service/workers.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { claimedOf } from './chain-view.ts';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect } from 'vitest';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
 import { arcWithRoom } from '../chain/arc-with-room.ts';

@@ -5,7 +5,7 @@ import { wrapFetchWithPayment } from '@x402/fetch';
 import { createPublicClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { arc } from 'viem/chains';
-import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { newBuyer } from '../usdc/buyer.ts';
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
-import { lightningEnvironment } from '../../../src/embedded/serve.ts';
+import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
+import { lightningEnvironment } from '../../../dev/serve.ts';
 import { type ServiceOptions, serviceWith } from '../service/service.ts';
 
 /** A chain without a provider. The Lightning rail needs no chain. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { TESTNET } from '../../../src/payment/lightning/terms.ts';
 import { createHold } from '../hold.ts';

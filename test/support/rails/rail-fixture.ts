@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import type { Answer } from '../service/service.ts';
 
 /** What can be wrong with a presented payment, so that it is refused before anything is reserved. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import type { FoundPayment } from '../../../src/payment/receipt.ts';
 import { createProcess } from '../service/process.ts';
 import { programFile } from '../service/programs.ts';

@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { keccak256 } from '../../../src/lib/secp256k1.ts';
 import { depositPayment } from '../../../src/payment/channels/deposit.ts';

@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { until } from '../service/workers.ts';
 import { balanceOf, isPending, newBuyer } from '../usdc/buyer.ts';
 import { requirementOf, signAuthorization } from '../usdc/payments.ts';

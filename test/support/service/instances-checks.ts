@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { balanceOf, type Payment } from '../usdc/buyer.ts';
 import { type Instances, leaderOf, untilOneLeads } from './instances.ts';
 import type { Answer } from './service.ts';

@@ -1,6 +1,6 @@
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { buyOnce } from '../usdc/buyer.ts';
 import { type Answer, call } from './service.ts';
 

@@ -1,4 +1,4 @@
-import { startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { startEmbeddedNetwork } from '../../../dev/network.ts';
 import { namesEnvironment, serveFixtures, startNames } from '../upstream/names.ts';
 import { startReplay } from '../upstream/replay.ts';
 import { startService } from './service.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../../src/embedded/child.ts';
+import { freePort } from '../../../dev/child.ts';
 
 /**
  * A free port that no other test of this run is given. A program that is killed and started again would otherwise find the port of its first start taken

@@ -3,12 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import {
-  type EmbeddedNetwork,
-  type EmbeddedNetworkOptions,
-  startEmbeddedNetwork,
-} from '../../../src/embedded/network.ts';
-import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { type EmbeddedNetwork, type EmbeddedNetworkOptions, startEmbeddedNetwork } from '../../../dev/network.ts';
+import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { priceOf } from '../prices.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { CHILD_ENV } from './child-env.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { AUTHORIZATION_USED } from '../../../src/payment/usdc/token.ts';
 import { ask } from '../ledger/kill-ledger.ts';
 import { type Payment, present } from '../usdc/buyer.ts';

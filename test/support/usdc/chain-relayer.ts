@@ -1,6 +1,6 @@
+import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createHeads } from '../../../src/chain/rpc/heads.ts';
-import { createAccount, type EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { MinedCost } from '../../../src/payment/relayer/gas.ts';
 import { createRelayer } from '../../../src/payment/relayer/relayer.ts';

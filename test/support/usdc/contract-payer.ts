@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { call } from '../service/service.ts';
 import type { Payment } from './buyer.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { ofNow } from '../ledger/ledger-adapters.ts';
 import { type GatewayStandIn, startGatewayStandIn } from './gateway-stand-in.ts';
 

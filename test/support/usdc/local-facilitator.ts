@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { createSdkFacilitator } from '../../../scripts/bench/sdk-facilitator.ts';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { decodeEip3009 } from '../../../src/payment/usdc/authorization.ts';

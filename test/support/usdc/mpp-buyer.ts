@@ -1,5 +1,5 @@
 import { keccak256, stringToBytes } from 'viem';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/settler.ts';
 import { type Answer, call } from '../service/service.ts';

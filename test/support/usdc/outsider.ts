@@ -1,5 +1,5 @@
 import { encodeFunctionData, parseAbi } from 'viem';
-import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';

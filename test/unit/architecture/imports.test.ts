@@ -29,10 +29,9 @@ const KIT = [
   ...['payment/lightning/proof.ts', 'lib/', 'errors.ts'],
 ];
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  'server.ts': ['app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
+  'server.ts': ['app.ts', 'wiring/', 'http/', 'lib/', 'errors.ts', 'config'],
   'app.ts': ['wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
-  'embedded/': ['payment/lightning/terms.ts'],
   // Here and below, more than the table: the shape of the configuration, which is only data.
   'routes/': [
     'pages/',
@@ -116,14 +115,16 @@ const BREACHES: readonly string[] = [
   'payment/sale.ts > payment/protocols/x402/http.ts',
 ];
 
+const NOWHERE = /^$/;
+
 /** Where a package may be imported. A package that is not named here may be imported anywhere. */
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   // Its root loads 180 modules of clients and actions that the service does not use: a fifth of its start. `viem/utils` has the encoders.
-  { name: /^viem$/, values: /^src\/embedded\//, types: /^src\/(chain|payment|selftest)\// },
-  { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest|embedded)\// },
+  { name: /^viem$/, values: NOWHERE, types: /^src\/(chain|payment|selftest)\// },
+  { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest)\// },
   { name: /^better-sqlite3$/, values: /^src\/(store\/|collector\/store\/|lib\/sqlite-file\.ts)/ },
   { name: /^@x402\/fetch$/, values: /^src\/selftest\// },
-  { name: /^undici$/, values: /^src\/(chain|upstream|embedded)\// },
+  { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,
     values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/gate\.ts)/,
@@ -209,6 +210,8 @@ function breachOf(path: string, layer: string, entry: Import, known: ReadonlySet
   if (specifier === null) return 'a computed import';
   if (!specifier.startsWith('.')) return judgePackage(path, specifier, typesOnly);
   const target = posix.join(posix.dirname(path), specifier);
+  // The local network does not ship: the process loads it when no chain is configured.
+  if (target.startsWith('dev/') && path === 'src/server.ts' && entry.dynamic) return null;
   if (!target.startsWith('src/')) return `imports ${target}, which is not part of src`;
   if (!known.has(target)) return `imports ${target}, which is not there`;
   return layerOf(target) === layer || isAllowed(layer, target.slice('src/'.length), entry)
@@ -252,6 +255,15 @@ describe('the source', () => {
     const breaches = violations(sources).map((fault) => fault.replace(`: ${REFUSED} `, ' > ').replace('src/', ''));
     expect([...new Set(breaches)].sort()).toEqual([...BREACHES].sort());
   });
+
+  test('lends the local network two constants and no more', () => {
+    const network = readSources('dev/**/*.ts');
+    expect(network.length).toBeGreaterThan(10);
+    const taken = network.flatMap((file) =>
+      importsOf(file).flatMap(({ specifier }) => (specifier?.includes('/src/') ? [`${file.path}: ${specifier}`] : [])),
+    );
+    expect(taken).toEqual(['dev/lightning/lightning.ts: ../../src/payment/lightning/terms.ts']);
+  });
 });
 
 describe('the checker', () => {
@@ -261,7 +273,6 @@ describe('the checker', () => {
     'src/chain/rpc/client.ts',
     'src/config.ts',
     'src/wiring/service.ts',
-    'src/embedded/network.ts',
     'src/endpoints/network.ts',
     'src/errors.ts',
     'src/lib/clock.ts',
@@ -304,8 +315,8 @@ describe('the checker', () => {
     ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
     ['src/wiring/routes.ts', "import fastify from 'fastify';"],
     ['src/app.ts', "import { start } from '../scripts/demo.ts';"],
-    ['src/app.ts', "import { start } from './embedded/network.ts';"],
-    ['src/server.ts', "import { start } from './embedded/network.ts';"],
+    ['src/app.ts', "import { start } from '../dev/network.ts';"],
+    ['src/server.ts', "import { start } from '../dev/network.ts';"],
     ['src/payment/x.ts', "import { open } from '../wiring/rails.ts';"],
     ['src/payment/x.ts', "import { read } from './lightning/rail.ts';"],
     ['src/payment/x.ts', "import { read } from './protocols/x402/http.ts';"],
@@ -333,7 +344,7 @@ describe('the checker', () => {
       "import type { FastifyInstance } from 'fastify'; import { open } from '../store/sqlite/database.ts';",
     ],
     ['src/selftest/x.ts', "import type { Clock } from '../lib/clock.ts'; import { x402Client } from '@x402/fetch';"],
-    ['src/server.ts', "const { start } = await import('./embedded/network.ts');"],
+    ['src/server.ts', "const { start } = await import('../dev/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
   ])('%s: allows %s', (path, text) => {
     expect(found(path, text)).toEqual([]);

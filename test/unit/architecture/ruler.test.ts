@@ -4,21 +4,21 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 416,
-  lines: 68_766,
+  files: 403,
+  lines: 66_138,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 195,
+  'files whose only importer is in their folder, in a thousand': 194,
   'of these below 40 lines': 14,
-  'spreads of a literal': 179,
-  'lines wider than 120': 2213,
+  'spreads of a literal': 166,
+  'lines wider than 120': 2150,
   'functions with more than 60 lines of their own': 1,
-  'option bags': 216,
+  'option bags': 210,
   'option bags of more than 10 members': 14,
-  'type names used twice in a room': 30,
+  'type names used twice in a room': 29,
   'statements of SQL for the ledger': 294,
 };
 /** The same for what does not ship. */
-const REST_CEILINGS = { 'spreads of a literal': 1059 };
+const REST_CEILINGS = { 'spreads of a literal': 1072 };
 
 describe('the tree', () => {
   test('keeps to the ruler in src', () => {
@@ -27,8 +27,8 @@ describe('the tree', () => {
     expect(judge(measureSource(files), SOURCE_CEILINGS)).toEqual([]);
   });
 
-  test('keeps to the ruler in scripts and tests', () => {
-    const files = [...readSources('scripts/**/*.ts'), ...readSources('test/**/*.ts')];
+  test('keeps to the ruler in scripts, tests and the local network', () => {
+    const files = ['scripts', 'test', 'dev'].flatMap((folder) => readSources(`${folder}/**/*.ts`));
     expect(judge(measureRest(files), REST_CEILINGS)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { nextFeeState } from '../../../dev/miner.ts';
 import { arcRule, eip1559Rule, forecastFees, smoothedUse, toGas } from '../../../src/chain/fees.ts';
-import { nextFeeState } from '../../../src/embedded/miner.ts';
 
 const GWEI = 1_000_000_000n;
 const LIMIT = 30_000_000n;

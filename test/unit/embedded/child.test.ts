@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 
 // Programs that start children, and then are killed or end.
 
-const MODULE = join(import.meta.dirname, '../../../src/embedded/child.ts');
+const MODULE = join(import.meta.dirname, '../../../dev/child.ts');
 let program: ChildProcess | undefined;
 afterEach(() => {
   program?.kill('SIGKILL');

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { freePort, nextFreePort } from '../../../src/embedded/child.ts';
-import { besideOperators } from '../../../src/embedded/serve.ts';
+import { freePort, nextFreePort } from '../../../dev/child.ts';
+import { besideOperators } from '../../../dev/serve.ts';
 
 describe('the environment of a service on an embedded network', () => {
   const embedded = { CHAIN_ID: '5042', RPC_URLS: 'http://127.0.0.1:1', RATE_LIMIT_FREE_PER_MINUTE: '0' };

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { startLndRest } from '../../../src/embedded/lightning/lnd-rest.ts';
-import type { Received } from '../../../src/embedded/lightning/node.ts';
+import { startLndRest } from '../../../dev/lightning/lnd-rest.ts';
+import type { Received } from '../../../dev/lightning/node.ts';
 
 const HASH = 'ab'.repeat(32);
 const PREIMAGE = Buffer.alloc(32, 7);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { ARTIFACTS_FILE } from '../../../dev/contracts.ts';
 import { compileContracts, DIGEST_FILE, digestOf } from '../../../scripts/contracts/compile.ts';
-import { ARTIFACTS_FILE } from '../../../src/embedded/contracts.ts';
 
 const committed = readFileSync(ARTIFACTS_FILE, 'utf8');
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MIN_BASE_FEE, nextFeeState } from '../../../src/embedded/miner.ts';
-import { createRandom } from '../../../src/embedded/traffic.ts';
+import { MIN_BASE_FEE, nextFeeState } from '../../../dev/miner.ts';
+import { createRandom } from '../../../dev/traffic.ts';
 
 const GWEI = 1_000_000_000n;
 const LIMIT = 30_000_000n;

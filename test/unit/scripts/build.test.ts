@@ -20,14 +20,14 @@ const SOURCES = {
     import { createReader } from './upstream/web/page-reader.ts';
     const beside = readFileSync(join(import.meta.dirname, 'beside.txt'), 'utf8');
     const above = readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8');
-    const { network }: { network: string } = await import('./embedded/network.ts');
+    const { network }: { network: string } = await import('../dev/network.ts');
     const page = await createReader();
     const words = ['it’s', \`café \${page.length}’\`, '’'.replace(/[’“]/u, '🙂')];
     console.log(JSON.stringify({ beside, above, network, page, words, names: [new Problem().name, new Other().name] }));`,
   'src/beside.txt': 'first',
   'src/problem.ts': 'export class Problem extends Error { constructor() { super(); this.name = new.target.name; } }',
   'src/other.ts': `import * as first from './problem.ts'; export class Problem extends first.Problem {}`,
-  'src/embedded/network.ts': `export const network: string = import.meta.filename.slice(-23);`,
+  'dev/network.ts': `export const network: string = import.meta.filename.slice(-14);`,
   'src/upstream/web/page-reader.ts': `
     import { once } from 'node:events';
     import { Worker } from 'node:worker_threads';
@@ -61,7 +61,7 @@ const builds = () => readdirSync(join(root, 'dist')).filter((name) => name !== '
 test('a build finds the files beside its sources, its thread and the embedded network, and keeps the names of errors', async () => {
   expect(await build(root)).toBe(true);
   expect(JSON.parse(await printed())).toEqual({
-    ...{ beside: 'first', above: '{}', network: 'src/embedded/network.ts', page: 'built' },
+    ...{ beside: 'first', above: '{}', network: 'dev/network.ts', page: 'built' },
     words: ['it’s', 'café 5’', '🙂'],
     names: ['Problem', 'Problem'],
   });
@@ -76,16 +76,16 @@ test('a build has no character beyond Latin-1, of which V8 keeps one byte each',
 });
 
 test('a build needs no embedded network, which the image does not have', async () => {
-  rmSync(join(root, 'src/embedded'), { recursive: true });
+  rmSync(join(root, 'dev'), { recursive: true });
   expect(await build(root)).toBe(true);
-  await expect(printed()).rejects.toThrow('src/embedded/network.ts');
+  await expect(printed()).rejects.toThrow('dev/network.ts');
 });
 
 test('only changed sources are built again, and a service that runs keeps its files for a day', async () => {
   await build(root);
   const [first = ''] = builds();
   expect(await build(root)).toBe(false);
-  write('src/embedded/network.ts', 'export const network = "other";');
+  write('dev/network.ts', 'export const network = "other";');
   expect(await build(root)).toBe(false);
 
   write('src/problem.ts', `${SOURCES['src/problem.ts']} console.log('second');`);

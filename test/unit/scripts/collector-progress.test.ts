@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressLine } from '../../../src/embedded/serve.ts';
+import { progressLine } from '../../../dev/serve.ts';
 
 test('the collector’s progress says how many of the chain’s blocks it has read', () => {
   expect(progressLine(null, 20)).toBe('  none of the chain’s 20 blocks is collected yet');

@@ -6,7 +6,7 @@ import { Credential } from 'mppx';
 import { Types } from 'mppx/evm';
 import { verifyTypedData } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createAccount } from '../../../src/embedded/network.ts';
+import { createAccount } from '../../../dev/network.ts';
 import { payHere } from '../../support/service/pay-here.ts';
 import { type StandIn, startSellerStandIn } from '../../support/service/seller-stand-in.ts';
 

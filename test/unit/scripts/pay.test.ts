@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createAccount } from '../../../src/embedded/network.ts';
+import { createAccount } from '../../../dev/network.ts';
 import { WOULD_BE_REFUSED } from '../../../src/payment/protocol.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { payHere } from '../../support/service/pay-here.ts';

@@ -1,4 +1,4 @@
-import type { EmbeddedNetwork } from '../../../../src/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../../dev/network.ts';
 import type { Answer } from '../../../support/service/service.ts';
 import { call } from '../../../support/service/service.ts';
 import { headerOf } from '../../../support/usdc/payments.ts';

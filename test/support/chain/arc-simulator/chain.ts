@@ -1,4 +1,4 @@
-import { MIN_BASE_FEE, nextFeeState } from '../../../../src/embedded/miner.ts';
+import { MIN_BASE_FEE, nextFeeState } from '../../../../dev/miner.ts';
 import { seededRandom } from '../../random.ts';
 import { type Hex, hash, makeTransaction, type SimTransaction } from './transactions.ts';
 

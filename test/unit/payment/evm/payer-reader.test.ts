@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { encodeDeployData } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { artifacts } from '../../../../dev/contracts.ts';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
-import { artifacts } from '../../../../src/embedded/contracts.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import {

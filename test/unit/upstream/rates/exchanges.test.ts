@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startExchanges } from '../../../../src/embedded/lightning/lightning.ts';
+import { startExchanges } from '../../../../dev/lightning/lightning.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/client.ts';
 import { createRateSource } from '../../../../src/upstream/rates/bitcoin.ts';

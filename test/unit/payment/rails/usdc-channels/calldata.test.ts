@@ -1,6 +1,6 @@
 import { type Abi, decodeFunctionData, encodeAbiParameters, encodeFunctionData, pad } from 'viem';
 import { expect, test } from 'vitest';
-import { artifacts } from '../../../../../src/embedded/contracts.ts';
+import { artifacts } from '../../../../../dev/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import {
   channelIdCalldata,

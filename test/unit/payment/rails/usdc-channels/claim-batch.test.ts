@@ -1,7 +1,7 @@
 import { decodeFunctionData, type Hex } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { artifacts } from '../../../../../dev/contracts.ts';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
-import { artifacts } from '../../../../../src/embedded/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../../src/lib/secp256k1.ts';
 import { type Due, sortOut } from '../../../../../src/payment/channels/claims.ts';

@@ -1,6 +1,6 @@
 import { type Abi, decodeFunctionData } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { artifacts } from '../../../../../src/embedded/contracts.ts';
+import { artifacts } from '../../../../../dev/contracts.ts';
 import { AppError } from '../../../../../src/errors.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createChannelBook } from '../../../../../src/payment/channels/channel.ts';

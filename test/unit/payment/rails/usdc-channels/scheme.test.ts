@@ -1,6 +1,6 @@
 import { computeChannelId } from '@x402/evm/batch-settlement/client';
 import { describe, expect, test } from 'vitest';
-import { BATCH_SETTLEMENT, DEPOSIT_COLLECTOR as PLACED_COLLECTOR } from '../../../../../src/embedded/contracts.ts';
+import { BATCH_SETTLEMENT, DEPOSIT_COLLECTOR as PLACED_COLLECTOR } from '../../../../../dev/contracts.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../../src/lib/secp256k1.ts';
 import {

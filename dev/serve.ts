@@ -136,7 +136,7 @@ export async function startEmbeddedService(
     ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url },
   });
   const env = { LOG_LEVEL: 'warn', ...given, ...environment };
-  const server = fileURLToPath(new URL('../server.ts', import.meta.url));
+  const server = fileURLToPath(new URL('../src/server.ts', import.meta.url));
   const child = await startGuarded(process.execPath, [server], {
     // A directory without a .env file, because the service reads .env from its working directory.
     cwd: network.dataDir,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Bolt11Invoice, Result_Bolt11InvoiceParseOrSemanticErrorZ_OK } from 'lightningdevkit';
-import { MAINNET, TESTNET } from '../../payment/lightning/terms.ts';
+import { MAINNET, TESTNET } from '../../src/payment/lightning/terms.ts';
 import {
   type JsonAnswer,
   type JsonRequest,
