@@ -16,7 +16,7 @@ const STAND_INS = [
   { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
   { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
   { module: 'http/documents.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
-  { module: './snapshot.ts', from: /\/src\/discovery\//, by: './service/documents.ts' },
+  { module: './search.ts', from: /\/src\/discovery\//, by: './service/search.ts' },
 ];
 
 const used = new Set<string>();

@@ -44,7 +44,9 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
   const routeOf = (path: string): Route => catalogue.routes.find((route) => route.path === path) as Route;
   const domainOf = (rail: 'usdc' | 'gateway'): Buffer => (rail === 'gateway' ? gateway.domain : chain.token.domain);
   const sign = (payer: Payer, rail: 'usdc' | 'gateway', terms: Terms): Signed => ({
-    ...{ rail, terms, signature: signTerms(payer, domainOf(rail), terms) },
+    rail,
+    terms,
+    signature: signTerms(payer, domainOf(rail), terms),
   });
 
   function buy(move: MoveOf<'buy'>): void {
@@ -52,8 +54,12 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     const [payer, route] = [payers.get(move.payer), routeOf(move.route)];
     const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
     const terms: Terms = {
-      ...{ from: payer.address, to: accounts.seller.address, value: route.price, nonce: toHex(random.bytes(32)) },
-      ...{ validAfter: now - BigInt(validSince), validBefore: now + BigInt(validFor) },
+      from: payer.address,
+      to: accounts.seller.address,
+      value: route.price,
+      nonce: toHex(random.bytes(32)),
+      validAfter: now - BigInt(validSince),
+      validBefore: now + BigInt(validFor),
     };
     const sale: Sale = { id, payer, route, tag: id, authorization: sign(payer, rail, terms), identifier };
     sales.set(id, sale);
@@ -210,7 +216,8 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     /** The same nonce, made out to somebody else. */
     elsewhere: ({ payer, authorization }: Sale, rail: 'usdc' | 'gateway'): Signed =>
       sign(payer, rail, {
-        ...{ ...authorization.terms, to: accounts.elsewhere.address },
+        ...authorization.terms,
+        to: accounts.elsewhere.address,
         value: random.chance(0.5) ? authorization.terms.value : 1n,
       }),
   };

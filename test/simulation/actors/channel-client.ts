@@ -31,15 +31,22 @@ export function createChannelClient({ chain, accounts, scheduler }: World, rando
     /** A channel made out to the seller. `authorizer` is the address whose key signs vouchers. */
     channelFor(payer: Payer, authorizer: Hex): ClientChannel {
       const config: ChannelConfig = {
-        ...{ payer: payer.address, payerAuthorizer: authorizer, receiver: accounts.seller.address },
-        ...{ receiverAuthorizer: accounts.authorizer.address, token: USDC, withdrawDelay: WITHDRAW_DELAY_SECONDS },
+        payer: payer.address,
+        payerAuthorizer: authorizer,
+        receiver: accounts.seller.address,
+        receiverAuthorizer: accounts.authorizer.address,
+        token: USDC,
+        withdrawDelay: WITHDRAW_DELAY_SECONDS,
         salt: toHex(random.bytes(32)),
       };
       return { payer, signer: payer.account, config, channelId: terms.channelId(config) };
     },
     /** A voucher up to `max` in all. */
     voucher: ({ config, channelId, signer }: ClientChannel, kind: Voucher['kind'], max: bigint): Voucher => ({
-      ...{ kind, config, channelId, max },
+      kind,
+      config,
+      channelId,
+      max,
       signature: signDigest(terms.voucherDigest(channelId, max), signer),
     }),
     /** Money for the channel, good for so many seconds. */
@@ -81,11 +88,15 @@ export function channelPayload(voucher: Voucher, deposit: SignedDeposit | null, 
   const { kind, config, channelId, max, signature } = voucher;
   const signed = { channelId, maxClaimableAmount: String(max), signature: toHex(signature) };
   const erc3009Authorization = deposit && {
-    ...{ validAfter: String(deposit.validAfter), validBefore: String(deposit.validBefore), salt: deposit.salt },
+    validAfter: String(deposit.validAfter),
+    validBefore: String(deposit.validBefore),
+    salt: deposit.salt,
     signature: toHex(deposit.signature),
   };
   return {
-    ...{ type: kind, channelConfig: config, voucher: signed },
+    type: kind,
+    channelConfig: config,
+    voucher: signed,
     ...(deposit && { deposit: { amount: String(deposit.units), authorization: { erc3009Authorization } } }),
     ...(kind === 'refund' && units !== null && { amount: String(units) }),
   };

@@ -45,9 +45,16 @@ export function createChannelPayers(world: World, desk: Desk, random: Random) {
     const { voucher, deposit, units, wanted } = shown;
     const { channelId, config, payer } = channel;
     const order: ChannelOrder = {
-      ...{ ...wanted, by: payer.name, identifier: way.identifier, voucher, deposit, units },
+      ...wanted,
+      by: payer.name,
+      identifier: way.identifier,
+      voucher,
+      deposit,
+      units,
       authorization: deposit && {
-        ...{ rail: 'channels', terms: depositTerms(channelId, config, deposit), signature: deposit.signature },
+        rail: 'channels',
+        terms: depositTerms(channelId, config, deposit),
+        signature: deposit.signature,
       },
     };
     return desk.presentChannel(order, way);
@@ -70,7 +77,9 @@ export function createChannelPayers(world: World, desk: Desk, random: Random) {
     const authorizers = { itself: payer.address, 'its key': payer.account.address, nobody: NOBODY };
     const channel: HeldChannel = {
       ...client.channelFor(payer, authorizers[authorizer]),
-      ...{ id, devices: new Map(), shown: [] },
+      id,
+      devices: new Map(),
+      shown: [],
     };
     held.set(id, channel);
     const wanted = wantedOf(route);
@@ -83,7 +92,10 @@ export function createChannelPayers(world: World, desk: Desk, random: Random) {
   function changed(channel: HeldChannel, device: Device, change: ChannelChange, wanted: Wanted): Shown | null {
     const max = device.charged + wanted.route.price;
     const signed = (ceiling: bigint, by: ClientChannel = channel): Shown => ({
-      ...{ voucher: client.voucher(by, 'voucher', ceiling > 0n ? ceiling : 1n), deposit: null, units: null, wanted },
+      voucher: client.voucher(by, 'voucher', ceiling > 0n ? ceiling : 1n),
+      deposit: null,
+      units: null,
+      wanted,
     });
     const resigned = (sign: (signature: Buffer) => Buffer): Shown => {
       const shown = signed(max);
@@ -158,7 +170,9 @@ export function createChannelPayers(world: World, desk: Desk, random: Random) {
     const device = deviceOf(channel, 'first');
     const fresh: Shown = {
       voucher: client.voucher(channel, 'refund', device.charged),
-      ...{ deposit: null, units: move.units === null ? null : BigInt(move.units), wanted: wantedOf('/sim/cheap') },
+      deposit: null,
+      units: move.units === null ? null : BigInt(move.units),
+      wanted: wantedOf('/sim/cheap'),
     };
     const shown = move.change === 'the last one again' ? (captured ?? fresh) : fresh;
     for (let time = 0; time < move.times; time++) void presentAndLearn(channel, device, shown, move);

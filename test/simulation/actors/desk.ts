@@ -83,8 +83,12 @@ export function createDesk(world: World) {
   function requirement(route: Route, rail: 'usdc' | 'gateway'): Requirement {
     const gateway = { name: 'GatewayWalletBatched', version: '1', verifyingContract: GATEWAY_WALLET };
     return {
-      ...{ scheme: 'exact', network: `eip155:${chain.chainId}`, amount: String(route.price), asset: USDC },
-      ...{ payTo: accounts.seller.address, maxTimeoutSeconds: 604_900 },
+      scheme: 'exact',
+      network: `eip155:${chain.chainId}`,
+      amount: String(route.price),
+      asset: USDC,
+      payTo: accounts.seller.address,
+      maxTimeoutSeconds: 604_900,
       extra: rail === 'gateway' ? gateway : { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
     };
   }
@@ -94,7 +98,8 @@ export function createDesk(world: World) {
     const own = { receiverAuthorizer: accounts.authorizer.address, withdrawDelay: WITHDRAW_DELAY_SECONDS, minDeposit };
     return {
       ...requirement(route, 'usdc'),
-      ...{ scheme: 'batch-settlement', maxTimeoutSeconds: DEPOSIT_SECONDS },
+      scheme: 'batch-settlement',
+      maxTimeoutSeconds: DEPOSIT_SECONDS,
       extra: { name: 'USDC', version: '2', ...own },
     };
   }
@@ -133,8 +138,12 @@ export function createDesk(world: World) {
     const { terms, signature } = authorization;
     const spell = (hex: Hex): string => (shouted ? `0x${hex.slice(2).toUpperCase()}` : hex);
     const fields = {
-      ...{ from: spell(terms.from), to: spell(terms.to), value: String(terms.value), nonce: spell(terms.nonce) },
-      ...{ validAfter: String(terms.validAfter), validBefore: String(terms.validBefore) },
+      from: spell(terms.from),
+      to: spell(terms.to),
+      value: String(terms.value),
+      nonce: spell(terms.nonce),
+      validAfter: String(terms.validAfter),
+      validBefore: String(terms.validBefore),
     };
     const payload = { signature: toHex(signature), authorization: fields };
     return { x402Version: 2, accepted, payload, ...identified(identifier) };
@@ -148,7 +157,7 @@ export function createDesk(world: World) {
       const accepted = channelRequirement(route);
       const sent = request(order, way, 'paid', { x402Version: 2, accepted, payload, ...identified(identifier) });
       const asked = voucher.kind === 'refund' ? 'a refund' : askedOf(order);
-      const given = { ...{ by, route, tag, asked, authorization, voucher, identifier }, paymentHash: null };
+      const given = { by, route, tag, asked, authorization, voucher, identifier, paymentHash: null };
       return sendAndNote(book.add({ ...given, rail: 'channels', at: way.at, request: sent }), way);
     },
     /** A request without a payment, and what was offered for it; null where no answer came. */

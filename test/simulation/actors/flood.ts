@@ -35,8 +35,12 @@ export function createFlooding(world: World, desk: Desk, random: Random) {
     const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
     const payer = payers.newAccount();
     const terms = {
-      ...{ from: payer.address, to: accounts.seller.address, value: route.price, nonce: toHex(random.bytes(32)) },
-      ...{ validAfter: now - 600n, validBefore: now + 600n },
+      from: payer.address,
+      to: accounts.seller.address,
+      value: route.price,
+      nonce: toHex(random.bytes(32)),
+      validAfter: now - 600n,
+      validBefore: now + 600n,
     };
     const signature = kind === 'bad signatures' ? random.bytes(65) : signTerms(payer, chain.token.domain, terms);
     const authorization = { rail: 'usdc', terms, signature } as const;

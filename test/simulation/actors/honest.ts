@@ -61,12 +61,12 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
   function sign(payer: Payer, wanted: Wanted, rail: 'usdc' | 'gateway', accepted: Requirement, way: Way): Held {
     const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
     const terms = {
-      ...{ from: payer.address, to: accepted.payTo as `0x${string}`, value: BigInt(accepted.amount) },
-      ...{
-        validAfter: now - 600n,
-        validBefore: now + BigInt(accepted.maxTimeoutSeconds),
-        nonce: toHex(random.bytes(32)),
-      },
+      from: payer.address,
+      to: accepted.payTo as `0x${string}`,
+      value: BigInt(accepted.amount),
+      validAfter: now - 600n,
+      validBefore: now + BigInt(accepted.maxTimeoutSeconds),
+      nonce: toHex(random.bytes(32)),
     };
     const signature = signTerms(payer, rail === 'gateway' ? gateway.domain : chain.token.domain, terms);
     const payment = {
@@ -91,7 +91,8 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
     const deposit = max > device.balance ? client.deposit(channel, DEPOSIT_UNITS, 600) : null;
     const voucher = client.voucher(channel, deposit ? 'deposit' : 'voucher', max);
     const authorization = deposit && {
-      ...{ rail: 'channels' as const, signature: deposit.signature },
+      rail: 'channels' as const,
+      signature: deposit.signature,
       terms: depositTerms(channel.channelId, channel.config, deposit),
     };
     const order = { ...wanted, by: payer.name, voucher, deposit, units: null, authorization, identifier: null };

@@ -21,23 +21,34 @@ export function drawChannels(name: MoveName, sketch: Sketch): Drawn | null {
   switch (name) {
     case 'voucher':
       return {
-        ...{ do: 'voucher', of, device, change: random.pick(CHANGES), route: sketch.route() },
-        ...{ times: random.pick([1, 1, 1, 1, 2, 3]), retries: random.chance(0.8), ...sketch.circumstances() },
+        do: 'voucher',
+        of,
+        device,
+        change: random.pick(CHANGES),
+        route: sketch.route(),
+        times: random.pick([1, 1, 1, 1, 2, 3]),
+        retries: random.chance(0.8),
+        ...sketch.circumstances(),
       };
     case 'top up':
       return {
-        ...{ do: 'top up', of, device, units: random.pick(UNITS), validFor: sketch.depositValidFor() },
+        do: 'top up',
+        of,
+        device,
+        units: random.pick(UNITS),
+        validFor: sketch.depositValidFor(),
         change: random.pick(['nothing', 'nothing', 'the last one again', 'the last one for another request']),
-        ...{ route: sketch.route(), ...sketch.circumstances() },
+        route: sketch.route(),
+        ...sketch.circumstances(),
       };
     case 'refund':
       return {
-        ...{ do: 'refund', of, change: random.pick(['nothing', 'nothing', 'the last one again']) },
-        ...{
-          units: random.pick([null, null, 100_000, 5_000]),
-          times: random.pick([1, 1, 2]),
-          ...sketch.circumstances(),
-        },
+        do: 'refund',
+        of,
+        change: random.pick(['nothing', 'nothing', 'the last one again']),
+        units: random.pick([null, null, 100_000, 5_000]),
+        times: random.pick([1, 1, 2]),
+        ...sketch.circumstances(),
       };
     case 'withdraw':
       return { do: 'withdraw', of, percent: random.pick([10, 50, 100]), tipGwei: random.pick([0, 5]) };
@@ -55,18 +66,17 @@ function openChannel(sketch: Sketch): Drawn {
   const { random } = sketch;
   const isWallet = random.chance(0.2);
   return {
-    ...{ do: 'open channel', id: sketch.newId('channel') },
+    do: 'open channel',
+    id: sketch.newId('channel'),
     payer: isWallet ? sketch.wallet() : random.chance(0.9) ? sketch.rich() : sketch.payer(),
     authorizer: isWallet
       ? random.pick(['its key', 'its key', 'itself', 'nobody'])
       : random.chance(0.95)
         ? 'itself'
         : 'nobody',
-    ...{
-      route: sketch.route(),
-      units: random.pick(UNITS),
-      validFor: sketch.depositValidFor(),
-      ...sketch.circumstances(),
-    },
+    route: sketch.route(),
+    units: random.pick(UNITS),
+    validFor: sketch.depositValidFor(),
+    ...sketch.circumstances(),
   };
 }

@@ -39,12 +39,14 @@ function drawPresenting(name: MoveName, sketch: Sketch): Drawn | null {
   switch (name) {
     case 'buy':
       return {
-        ...{ do: 'buy', id: sketch.newId('buy'), payer: sketch.payer(), route, rail },
-        ...{
-          validFor: Number(sketch.validFor(rail)),
-          validSince: random.chance(0.06) ? -20 : 600,
-          ...sketch.circumstances(),
-        },
+        do: 'buy',
+        id: sketch.newId('buy'),
+        payer: sketch.payer(),
+        route,
+        rail,
+        validFor: Number(sketch.validFor(rail)),
+        validSince: random.chance(0.06) ? -20 : 600,
+        ...sketch.circumstances(),
       };
     case 'again':
       return of ? { do: 'again', of, change: random.pick(CHANGES), route, ...sketch.circumstances() } : null;
@@ -108,7 +110,9 @@ function drawChain(name: MoveName, sketch: Sketch): Drawn | null {
       return { do: 'move balance', payer: sketch.payer(), backMs };
     case 'program':
       return {
-        ...{ do: 'program', payer: random.chance(0.8) ? sketch.wallet() : sketch.rich(), trusting: random.chance(0.4) },
+        do: 'program',
+        payer: random.chance(0.8) ? sketch.wallet() : sketch.rich(),
+        trusting: random.chance(0.4),
         turnsWhen: random.pick(['never', 'paid gas', 'paid gas', 'the relayer sends', 'always', 'little gas']),
         turnsTo: random.pick(['no', 'no', 'burns all', 'burns most, then yes', 'burns some, then no']),
       };

@@ -13,7 +13,14 @@ const OPENED_MS = 3500;
 function opened(sketch: Sketch, id: string, who: Who, units = 60_000): Drawn {
   const payer = sketch.rich();
   return {
-    ...{ do: 'open channel', id, payer, authorizer: 'itself', route: '/sim/cheap', units, validFor: 590, ...who },
+    do: 'open channel',
+    id,
+    payer,
+    authorizer: 'itself',
+    route: '/sim/cheap',
+    units,
+    validFor: 590,
+    ...who,
     pauseMs: OPENED_MS,
   };
 }
@@ -100,7 +107,13 @@ export function capturedRefund(sketch: Sketch): Drawn[] {
   const id = sketch.newId('channel');
   const who = presenter(sketch);
   const refund = (change: 'nothing' | 'the last one again', units: number | null, by: Who): Drawn => ({
-    ...{ do: 'refund', of: id, change, units, times: random.pick([1, 2]), ...by, pauseMs: random.pick([40, 2500]) },
+    do: 'refund',
+    of: id,
+    change,
+    units,
+    times: random.pick([1, 2]),
+    ...by,
+    pauseMs: random.pick([40, 2500]),
   });
   const units = random.pick([null, 100_000]);
   return [
@@ -119,13 +132,11 @@ export function killedWithChannel(sketch: Sketch): Drawn[] {
   const who = presenter(sketch);
   const downMs = random.pick([0, 300, 3000]);
   const kill = (most: number): Drawn => ({
-    ...{
-      do: 'kill',
-      at: who.at,
-      afterEvents: random.int(most),
-      downMs,
-      pauseMs: downMs + random.pick([300, 1500, 4000]),
-    },
+    do: 'kill',
+    at: who.at,
+    afterEvents: random.int(most),
+    downMs,
+    pauseMs: downMs + random.pick([300, 1500, 4000]),
   });
   const elsewhere = { ...who, at: random.pick(instances) };
   const again = voucher(id, elsewhere, { change: 'the last one again', pauseMs: 1200 });
@@ -153,19 +164,24 @@ export function frontRunDeposit(sketch: Sketch): Drawn[] {
     'moves the balance',
   ] as const);
   const open: Drawn = {
-    ...{
-      do: 'open channel',
-      id,
-      payer,
-      authorizer: 'itself',
-      route: '/sim/cheap',
-      units: 60_000,
-      validFor: 590,
-      ...who,
-    },
+    do: 'open channel',
+    id,
+    payer,
+    authorizer: 'itself',
+    route: '/sim/cheap',
+    units: 60_000,
+    validFor: 590,
+    ...who,
   };
   const topUp = (change: MoveOf<'top up'>['change']): Drawn => ({
-    ...{ do: 'top up', of: id, device: 'first', change, route: '/sim/dear', units: 50_000, validFor: 590, ...who },
+    do: 'top up',
+    of: id,
+    device: 'first',
+    change,
+    route: '/sim/dear',
+    units: 50_000,
+    validFor: 590,
+    ...who,
     pauseMs: 3500,
   });
   const armed: Drawn = { do: 'trap', payer, trap, backMs: 3000, pauseMs: 5 };

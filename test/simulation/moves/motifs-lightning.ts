@@ -67,7 +67,13 @@ export function forgedProofs(sketch: Sketch): Drawn[] {
   const [id, forged] = [sketch.newId('offer'), sketch.newId('offer')];
   const who = presenter(sketch);
   const redeem = (of: string): Drawn => ({
-    ...{ do: 'redeem', of, change: 'nothing', route: '/sim/cheap', times: 1, ...who, pauseMs: 300 },
+    do: 'redeem',
+    of,
+    change: 'nothing',
+    route: '/sim/cheap',
+    times: 1,
+    ...who,
+    pauseMs: 300,
   });
   return [
     { do: 'offer', id, route: '/sim/cheap', ...who, pauseMs: 300 },

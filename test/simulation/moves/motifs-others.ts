@@ -117,16 +117,14 @@ export function sleepingLeader(sketch: Sketch): Drawn[] {
   const buys = Array.from(
     { length: random.between(1, 4) },
     (): Drawn => ({
-      ...{
-        do: 'buy',
-        id: sketch.newId('buy'),
-        payer: sketch.rich(),
-        route: '/sim/cheap',
-        rail: sketch.rail(),
-        ...VALID,
-        validFor: 605_500,
-        ...presenter(sketch),
-      },
+      do: 'buy',
+      id: sketch.newId('buy'),
+      payer: sketch.rich(),
+      route: '/sim/cheap',
+      rail: sketch.rail(),
+      ...VALID,
+      validFor: 605_500,
+      ...presenter(sketch),
       pauseMs: random.int(6),
     }),
   );

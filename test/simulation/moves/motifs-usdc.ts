@@ -124,8 +124,15 @@ export function shortValidity(sketch: Sketch): Drawn[] {
   const validFor = random.pick([7, 8, 9, 10, 12, 16]);
   const who = presenter(sketch);
   return Array.from({ length: random.between(1, 3) }, () => ({
-    ...{ do: 'buy' as const, id: sketch.newId('buy'), payer: sketch.rich(), route: '/sim/slow', rail: 'usdc' as const },
-    ...{ validFor, validSince: 600, ...who, pauseMs: random.pick([10, 4000]) },
+    do: 'buy' as const,
+    id: sketch.newId('buy'),
+    payer: sketch.rich(),
+    route: '/sim/slow',
+    rail: 'usdc' as const,
+    validFor,
+    validSince: 600,
+    ...who,
+    pauseMs: random.pick([10, 4000]),
   }));
 }
 
@@ -135,15 +142,13 @@ export function pausedToken(sketch: Sketch): Drawn[] {
   const buys = Array.from(
     { length: random.between(5, 10) },
     (_, at): Drawn => ({
-      ...{
-        do: 'buy',
-        id: sketch.newId('buy'),
-        payer: `rich${at % 3}`,
-        route: '/sim/cheap',
-        rail: 'usdc',
-        ...VALID,
-        ...presenter(sketch),
-      },
+      do: 'buy',
+      id: sketch.newId('buy'),
+      payer: `rich${at % 3}`,
+      route: '/sim/cheap',
+      rail: 'usdc',
+      ...VALID,
+      ...presenter(sketch),
       pauseMs: 900,
     }),
   );
@@ -157,8 +162,15 @@ export function doomedWallets(sketch: Sketch): Drawn[] {
   const armed = chosen.flatMap(turning).map((move) => ({ ...move, pauseMs: 20 }));
   const buys = chosen.map(
     (payer): Drawn => ({
-      ...{ do: 'buy', id: sketch.newId('buy'), payer, route: '/sim/cheap', rail: 'usdc', ...VALID },
-      ...{ validFor: random.pick([900, 604_900]), ...presenter(sketch), pauseMs: random.pick([5, 40]) },
+      do: 'buy',
+      id: sketch.newId('buy'),
+      payer,
+      route: '/sim/cheap',
+      rail: 'usdc',
+      ...VALID,
+      validFor: random.pick([900, 604_900]),
+      ...presenter(sketch),
+      pauseMs: random.pick([5, 40]),
     }),
   );
   return [...armed, { do: 'wait', ms: 700, pauseMs: 0 }, ...buys];

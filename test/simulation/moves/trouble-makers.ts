@@ -61,7 +61,11 @@ export function createTroubles(world: World): Handlers {
   }
 
   return {
-    ...{ kill, sleep, disk, token, 'relayer gas': relayerGas },
+    kill,
+    sleep,
+    disk,
+    token,
+    'relayer gas': relayerGas,
     stop: ({ at, downMs }) =>
       named(at)
         ?.stop()

@@ -25,9 +25,12 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
       return { do: 'leap', ms: random.pick([20_000, 700_000, 90_000_000]) };
     case 'flood':
       return {
-        ...{ do: 'flood', kind: random.pick(FLOODS.filter((kind) => kind !== 'unpaid offers' || sellsOffers)) },
-        ...{ perSecond: random.pick([5, 10]), seconds: random.between(4, 10) },
-        ...{ addresses: random.pick([1, 4, 40]), ipv6: random.chance(0.3) },
+        do: 'flood',
+        kind: random.pick(FLOODS.filter((kind) => kind !== 'unpaid offers' || sellsOffers)),
+        perSecond: random.pick([5, 10]),
+        seconds: random.between(4, 10),
+        addresses: random.pick([1, 4, 40]),
+        ipv6: random.chance(0.3),
       };
     case 'kill':
       return { do: 'kill', at, afterEvents: random.int(40), downMs: random.pick([0, 200, 2000, 20_000]) };
@@ -39,7 +42,8 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
       return { do: 'provider', number: random.int(3), mood: providerMood(random), ms };
     case 'facilitator':
       return {
-        ...{ do: 'facilitator', ms },
+        do: 'facilitator',
+        ms,
         mood: random.chance(0.6)
           ? wireFault(random)
           : random.chance(0.4)
@@ -57,14 +61,17 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
       };
     case 'node':
       return {
-        ...{ do: 'node', ms },
+        do: 'node',
+        ms,
         mood: random.chance(0.7)
           ? wireFault(random)
           : { makes: random.pick(['another amount', 'another request', 'the last one again']) },
       };
     case 'source':
       return {
-        ...{ do: 'source', which: random.int(4), ms },
+        do: 'source',
+        which: random.int(4),
+        ms,
         mood: random.pick([
           { fault: random.pick(WIRE_FAULTS) },
           { slowMs: 4000 },

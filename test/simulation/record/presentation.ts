@@ -162,7 +162,10 @@ function readAnswer({ status, headers, body }: ClientAnswer, atMs: number): Repo
   const problem = status >= 400 && status !== 402 ? parsed(body) : {};
   const retryAfterSeconds = Number(headers['retry-after'] ?? 0);
   return {
-    ...{ atMs, status, retryAfterSeconds, transaction: String(receipt?.transaction ?? '') },
+    atMs,
+    status,
+    retryAfterSeconds,
+    transaction: String(receipt?.transaction ?? ''),
     receiptExtra: (receipt?.extra ?? {}) as Record<string, unknown>,
     code: String(problem.code ?? errorIn(required)),
     charged: chargedOf(status, problem.charged),
@@ -192,7 +195,9 @@ function readToolAnswer(answer: ClientAnswer, atMs: number): Reported {
   const status =
     answer.status !== 200 ? answer.status : !result.isError ? 200 : isOffer ? 402 : Number(reported.status ?? 500);
   return {
-    ...{ atMs, status, retryAfterSeconds: Number(reported.retryAfterSeconds ?? 0) },
+    atMs,
+    status,
+    retryAfterSeconds: Number(reported.retryAfterSeconds ?? 0),
     code: String((isOffer ? reported.error : reported.code) ?? ''),
     charged: chargedOf(status, reported.charged),
     body: status === 200 ? (result.content?.[0]?.text ?? '') : '',

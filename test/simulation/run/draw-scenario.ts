@@ -33,8 +33,18 @@ const LIGHTNING: Weights = { offer: 16, pay: 12, redeem: 20, claim: 4, race: 3, 
 
 /** What is common to all. */
 const BASE: Omit<Scenario, 'name' | 'weights'> = {
-  ...{ settler: 'relayer', gateway: false, lightning: 'off', instances: 1, twin: false, tools: false },
-  ...{ providers: 2, perSecond: null, fair: false, honestEveryMs: 0, env: {}, pauseMs: 600 },
+  settler: 'relayer',
+  gateway: false,
+  lightning: 'off',
+  instances: 1,
+  twin: false,
+  tools: false,
+  providers: 2,
+  perSecond: null,
+  fair: false,
+  honestEveryMs: 0,
+  env: {},
+  pauseMs: 600,
 };
 
 type Draw = (random: Random) => Omit<Scenario, 'name'>;
@@ -44,7 +54,9 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     weight: 16,
     draw: (random) => ({
       ...BASE,
-      ...{ tools: random.chance(0.15), fair: true, honestEveryMs: 4000 },
+      tools: random.chance(0.15),
+      fair: true,
+      honestEveryMs: 4000,
       weights: {
         ...HOSTILE,
         'dear for cheap': 3,
@@ -60,7 +72,8 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     weight: 20,
     draw: (random) => ({
       ...BASE,
-      ...{ providers: random.between(1, 3), honestEveryMs: random.pick([0, 5000]) },
+      providers: random.between(1, 3),
+      honestEveryMs: random.pick([0, 5000]),
       env: { RELAYER_DAILY_GAS_USDC: random.pick(['off', 'off', '0.04']) },
       weights: { ...HOSTILE, ...BROKEN, 'killed in the middle': 3, 'a paused token': 1, 'relayer gas': 1 },
     }),
@@ -72,7 +85,8 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
       return {
         ...BASE,
         settler: random.chance(0.75) ? 'facilitator' : 'circle',
-        ...{ fair, honestEveryMs: 3000 },
+        fair,
+        honestEveryMs: 3000,
         weights: {
           ...HOSTILE,
           ...(!fair && { facilitator: 4, kill: 2 }),
@@ -90,10 +104,17 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
       return {
         ...BASE,
         gateway: true,
-        ...{ twin: random.chance(0.3), fair, honestEveryMs: 3000 },
+        twin: random.chance(0.3),
+        fair,
+        honestEveryMs: 3000,
         weights: {
           ...PRESENTING,
-          ...{ 'hand over': 4, batch: 1, deposit: 1, 'nonces elsewhere': 2, 'two ledgers': 2, 'dear for cheap': 2 },
+          'hand over': 4,
+          batch: 1,
+          deposit: 1,
+          'nonces elsewhere': 2,
+          'two ledgers': 2,
+          'dear for cheap': 2,
           ...(!fair && { gateway: 4, kill: 2 }),
         },
       };
@@ -105,19 +126,19 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
       const lightning = random.chance(0.7) ? 'own' : 'shared';
       return {
         ...BASE,
-        ...{ lightning, tools: random.chance(0.2), honestEveryMs: random.pick([0, 4000]) },
+        lightning,
+        tools: random.chance(0.2),
+        honestEveryMs: random.pick([0, 4000]),
         weights: {
-          ...{
-            ...LIGHTNING,
-            node: 3,
-            source: 2,
-            kill: 1,
-            sleep: 1,
-            disk: 2,
-            moody: 2,
-            'redeemed twice': 4,
-            'claimed elsewhere': 2,
-          },
+          ...LIGHTNING,
+          node: 3,
+          source: 2,
+          kill: 1,
+          sleep: 1,
+          disk: 2,
+          moody: 2,
+          'redeemed twice': 4,
+          'claimed elsewhere': 2,
           // A node of the seller's own makes invoices for nobody else.
           ...(lightning === 'shared' && { forge: 3, 'forged proofs': 3 }),
         },
@@ -129,11 +150,21 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     draw: (random) => ({
       ...BASE,
       instances: random.chance(0.7) ? 2 : 3,
-      ...{ gateway: random.chance(0.2), lightning: random.chance(0.25) ? 'own' : 'off', honestEveryMs: 6000 },
+      gateway: random.chance(0.2),
+      lightning: random.chance(0.25) ? 'own' : 'off',
+      honestEveryMs: 6000,
       weights: {
         ...HOSTILE,
-        ...{ kill: 1, stop: 1, sleep: 4, ledger: 3, provider: 2, 'killed in the middle': 2, 'a sleeping leader': 3 },
-        ...{ offer: 2, pay: 2, redeem: 3 },
+        kill: 1,
+        stop: 1,
+        sleep: 4,
+        ledger: 3,
+        provider: 2,
+        'killed in the middle': 2,
+        'a sleeping leader': 3,
+        offer: 2,
+        pay: 2,
+        redeem: 3,
       },
     }),
   },
@@ -141,7 +172,11 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     weight: 4,
     draw: (random) => ({
       ...BASE,
-      ...{ providers: 4, perSecond: 2, fair: true, honestEveryMs: 1000, pauseMs: 400 },
+      providers: 4,
+      perSecond: 2,
+      fair: true,
+      honestEveryMs: 1000,
+      pauseMs: 400,
       lightning: random.chance(0.35) ? 'own' : 'off',
       // As an operator finds them, but for what the failures may cost.
       env: Object.fromEntries(

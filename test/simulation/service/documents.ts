@@ -1,10 +1,6 @@
-import { setImmediate as turn } from 'node:timers/promises';
+export * from '../../../src/http/documents.ts';
 
-// In place of the documents that a start would make anew each time (`llms.txt`, the search index): nothing of them is asked for here.
+// In place of what a start would make anew each time: nothing of it is asked for here.
 
+/** `llms.txt`. */
 export const createLlmsText = (): string => '';
-/** Other work has its turn meanwhile, as with the real one. */
-export async function takeSnapshot(): Promise<object> {
-  await turn();
-  return { index: { close: () => undefined } };
-}

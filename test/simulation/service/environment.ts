@@ -30,8 +30,14 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
   const { scenario, dataDir, chain, providers, accounts, name } = options;
   const isRelayed = scenario.settler === 'relayer';
   return {
-    ...{ NETWORK: 'custom', CHAIN_ID: String(chain.chainId), USDC_ADDRESS: USDC, RPC_URLS: providers.urls.join(',') },
-    ...{ SELLER_ADDRESS: accounts.seller.address, PUBLIC_ORIGIN, DATA_DIR: dataDir, COLLECTOR: 'off' },
+    NETWORK: 'custom',
+    CHAIN_ID: String(chain.chainId),
+    USDC_ADDRESS: USDC,
+    RPC_URLS: providers.urls.join(','),
+    SELLER_ADDRESS: accounts.seller.address,
+    PUBLIC_ORIGIN,
+    DATA_DIR: dataDir,
+    COLLECTOR: 'off',
     RELAYER_DAILY_GAS_USDC: 'off',
     ...(isRelayed && { RELAYER_PRIVATE_KEY: toHex(accounts.relayer.privateKey) }),
     ...(!isRelayed && facilitatorEnvironment(options)),
@@ -66,8 +72,11 @@ function facilitatorEnvironment({ scenario, facilitator }: EnvironmentOptions): 
 
 function lightningEnvironment({ scenario, lightning }: EnvironmentOptions): Record<string, string> {
   return {
-    ...{ LIGHTNING_RECEIVER: 'lnd', LIGHTNING_NODE_URL: lightning.origin, LND_MACAROON: MACAROON },
-    ...{ LIGHTNING_NODE_KEY: lightning.key, LIGHTNING_NODE_SHARED: String(scenario.lightning === 'shared') },
+    LIGHTNING_RECEIVER: 'lnd',
+    LIGHTNING_NODE_URL: lightning.origin,
+    LND_MACAROON: MACAROON,
+    LIGHTNING_NODE_KEY: lightning.key,
+    LIGHTNING_NODE_SHARED: String(scenario.lightning === 'shared'),
     UPSTREAM_COINBASE_URL: 'http://coinbase.test',
     UPSTREAM_KRAKEN_URL: 'http://kraken.test',
     UPSTREAM_BITSTAMP_URL: 'http://bitstamp.test',

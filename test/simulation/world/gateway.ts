@@ -103,8 +103,16 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
   }
 
   const shown = ({ id, status, from, to, units, nonce, txHash }: Transfer): object => ({
-    ...{ id, status, token: 'USDC', sendingNetwork: network, recipientNetwork: network, txHash },
-    ...{ fromAddress: from, toAddress: to, amount: String(units), nonce },
+    id,
+    status,
+    token: 'USDC',
+    sendingNetwork: network,
+    recipientNetwork: network,
+    txHash,
+    fromAddress: from,
+    toAddress: to,
+    amount: String(units),
+    nonce,
   });
 
   function supported(): WireAnswer {

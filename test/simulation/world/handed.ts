@@ -31,7 +31,9 @@ export function readHanded(body: string): Handed | null {
       signature: fromHex(signature),
       payTo: payTo.toLowerCase() as Hex,
       amount: BigInt(amount),
-      ...{ network, extra, hasResource: typeof paymentPayload.resource?.url === 'string' },
+      network,
+      extra,
+      hasResource: typeof paymentPayload.resource?.url === 'string',
     };
   } catch {
     return null;
@@ -43,7 +45,11 @@ export function termsOf(fields: Record<string, string>): Terms {
   const lower = (name: string): Hex => String(fields[name]).toLowerCase() as Hex;
   const number = (name: string): bigint => BigInt(String(fields[name]));
   return {
-    ...{ from: lower('from'), to: lower('to'), nonce: lower('nonce'), value: number('value') },
-    ...{ validAfter: number('validAfter'), validBefore: number('validBefore') },
+    from: lower('from'),
+    to: lower('to'),
+    nonce: lower('nonce'),
+    value: number('value'),
+    validAfter: number('validAfter'),
+    validBefore: number('validBefore'),
   };
 }

@@ -53,8 +53,14 @@ export function createLightningNode({ scheduler, random }: LightningOptions) {
     const createdAt = Math.floor(scheduler.nowMs() / 1000);
     const terms = { privateKey, amountMsat, createdAt, expirySeconds, paymentHash, descriptionHash };
     const invoice = {
-      ...{ text: invoiceOf(terms), paymentHash: paymentHash.toString('hex'), preimage: preimage.toString('hex') },
-      ...{ amountMsat, descriptionHash: descriptionHash.toString('hex'), createdAt, ours, paid: false },
+      text: invoiceOf(terms),
+      paymentHash: paymentHash.toString('hex'),
+      preimage: preimage.toString('hex'),
+      amountMsat,
+      descriptionHash: descriptionHash.toString('hex'),
+      createdAt,
+      ours,
+      paid: false,
     };
     invoices.push(invoice);
     return invoice;

@@ -27,8 +27,15 @@ export interface ProviderMood {
 }
 
 const HEALTHY: Readonly<ProviderMood> = {
-  ...{ lag: 0, perSecond: null, limitSays: '-32011', fault: null, faultPercent: 100, wrongChain: false },
-  ...{ hoards: false, hidesReceipts: false, refusesCreation: false },
+  lag: 0,
+  perSecond: null,
+  limitSays: '-32011',
+  fault: null,
+  faultPercent: 100,
+  wrongChain: false,
+  hoards: false,
+  hidesReceipts: false,
+  refusesCreation: false,
 };
 
 interface ProvidersOptions {
@@ -52,8 +59,15 @@ const limited: RpcAnswer = { error: { code: -32011, message: 'request limit reac
 function elsewhere(method: string): RpcAnswer {
   const word = `0x${'0'.repeat(64)}`;
   const reported: Record<string, unknown> = {
-    ...{ eth_chainId: '0x1', eth_blockNumber: '0x1312d00', eth_gasPrice: '0x1', eth_getBalance: '0x0', eth_call: word },
-    ...{ eth_getTransactionCount: '0x0', eth_getLogs: [], eth_getTransactionReceipt: null, eth_getCode: '0x' },
+    eth_chainId: '0x1',
+    eth_blockNumber: '0x1312d00',
+    eth_gasPrice: '0x1',
+    eth_getBalance: '0x0',
+    eth_call: word,
+    eth_getTransactionCount: '0x0',
+    eth_getLogs: [],
+    eth_getTransactionReceipt: null,
+    eth_getCode: '0x',
   };
   if (method in reported) return { result: reported[method] };
   return { error: { code: -32000, message: 'invalid chain id for signer' } };

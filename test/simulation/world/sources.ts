@@ -48,7 +48,12 @@ export function createSources({ scheduler, random }: SourcesOptions) {
   );
   const dns = source(() =>
     json({
-      ...{ Status: 0, TC: false, RD: true, RA: true, AD: false, CD: false },
+      Status: 0,
+      TC: false,
+      RD: true,
+      RA: true,
+      AD: false,
+      CD: false,
       Question: [{ name: 'example.com.', type: 1 }],
       Answer: [{ name: 'example.com.', type: 1, TTL: 60, data: '192.0.2.7' }],
     }),

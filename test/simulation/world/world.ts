@@ -122,7 +122,9 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
     const env = environmentOf({ scenario, name, dataDir, chain, providers, gateway, facilitator, lightning, accounts });
     const logger = service.createLogger('info', log as never);
     return createInstance({
-      ...{ name, scheduler, random: random(`instance ${name}`) },
+      name,
+      scheduler,
+      random: random(`instance ${name}`),
       start: () => service.start(env, logger, catalogue.endpoints, { pages: false, tools: scenario.tools }),
       onAnswer: (request, answer) => {
         answers.push({ atMs: scheduler.nowMs(), text: `${JSON.stringify(answer.headers)} ${answer.body}` });
@@ -133,22 +135,29 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
   }
 
   return {
-    ...{
-      seed,
-      scenario,
-      folder,
-      random,
-      trace,
-      scheduler,
-      wire,
-      accounts,
-      payers,
-      chain,
-      providers,
-      facilitator,
-      gateway,
-    },
-    ...{ lightning, sources, ledger, book, catalogue, log, troubles, answers, instances, handings },
+    seed,
+    scenario,
+    folder,
+    random,
+    trace,
+    scheduler,
+    wire,
+    accounts,
+    payers,
+    chain,
+    providers,
+    facilitator,
+    gateway,
+    lightning,
+    sources,
+    ledger,
+    book,
+    catalogue,
+    log,
+    troubles,
+    answers,
+    instances,
+    handings,
     evidence: createEvidence(chain),
     startMs: START_MS,
     /** A process, or the machine, is suspended for so long from now on. */

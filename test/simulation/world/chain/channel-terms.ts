@@ -123,8 +123,11 @@ export function readDeposit(data: Hex): { config: ChannelConfig; collector: Hex;
     config: readConfig(args, 0),
     collector: args.address(CONFIG_BYTES + 32),
     deposit: {
-      ...{ units: args.number(CONFIG_BYTES), validAfter: more.number(0), validBefore: more.number(32) },
-      ...{ salt: more.hash(64), signature: Buffer.from(more.bytes(96).slice(2), 'hex') },
+      units: args.number(CONFIG_BYTES),
+      validAfter: more.number(0),
+      validBefore: more.number(32),
+      salt: more.hash(64),
+      signature: Buffer.from(more.bytes(96).slice(2), 'hex'),
     },
   };
 }

@@ -43,9 +43,13 @@ export function createRpc(chain: Chain, node: NodeView) {
     const inside = chain.blockAt(number);
     const gasUsed = inside.reduce((sum, one) => sum + one.gasUsed, 1_500_000);
     return {
-      ...{ number: quantity(number), hash: chain.hashOf(number), parentHash: chain.hashOf(number - 1) },
-      ...{ timestamp: quantity(chain.timeOf(number)), baseFeePerGas: quantity(chain.feeAt(number)) },
-      ...{ gasLimit: quantity(BLOCK_GAS), gasUsed: quantity(gasUsed) },
+      number: quantity(number),
+      hash: chain.hashOf(number),
+      parentHash: chain.hashOf(number - 1),
+      timestamp: quantity(chain.timeOf(number)),
+      baseFeePerGas: quantity(chain.feeAt(number)),
+      gasLimit: quantity(BLOCK_GAS),
+      gasUsed: quantity(gasUsed),
       extraData: `0x${chain
         .feeAt(number + 1)
         .toString(16)
@@ -57,9 +61,16 @@ export function createRpc(chain: Chain, node: NodeView) {
   function receipt({ transaction, block, index, ok, gasUsed, gasPrice, logs }: Mined): object {
     const place = { blockNumber: quantity(block), blockHash: chain.hashOf(block), transactionIndex: quantity(index) };
     return {
-      ...{ ...place, transactionHash: transaction.hash, from: transaction.from, to: transaction.to },
-      ...{ status: ok ? '0x1' : '0x0', gasUsed: quantity(gasUsed), effectiveGasPrice: quantity(gasPrice) },
-      ...{ contractAddress: null, type: '0x2', cumulativeGasUsed: quantity(gasUsed) },
+      ...place,
+      transactionHash: transaction.hash,
+      from: transaction.from,
+      to: transaction.to,
+      status: ok ? '0x1' : '0x0',
+      gasUsed: quantity(gasUsed),
+      effectiveGasPrice: quantity(gasPrice),
+      contractAddress: null,
+      type: '0x2',
+      cumulativeGasUsed: quantity(gasUsed),
       logs: logs.map((log, at) => ({ ...log, ...place, transactionHash: transaction.hash, logIndex: quantity(at) })),
     };
   }
@@ -110,8 +121,14 @@ export function createRpc(chain: Chain, node: NodeView) {
       );
     return {
       result: found.map((log) => ({
-        ...{ address: log.address, topics: log.topics, data: log.data, blockNumber: quantity(log.block) },
-        ...{ transactionHash: log.hash, blockHash: chain.hashOf(log.block), logIndex: '0x0', transactionIndex: '0x0' },
+        address: log.address,
+        topics: log.topics,
+        data: log.data,
+        blockNumber: quantity(log.block),
+        transactionHash: log.hash,
+        blockHash: chain.hashOf(log.block),
+        logIndex: '0x0',
+        transactionIndex: '0x0',
       })),
     };
   }
@@ -126,8 +143,16 @@ export function createRpc(chain: Chain, node: NodeView) {
     if (!found) return null;
     const { from, to, nonce, gas, data, value } = found.transaction;
     return {
-      ...{ hash: found.transaction.hash, blockNumber: quantity(found.block), from, to, nonce: quantity(nonce) },
-      ...{ gas: quantity(gas), input: data, value: quantity(value), type: '0x2', gasPrice: quantity(found.gasPrice) },
+      hash: found.transaction.hash,
+      blockNumber: quantity(found.block),
+      from,
+      to,
+      nonce: quantity(nonce),
+      gas: quantity(gas),
+      input: data,
+      value: quantity(value),
+      type: '0x2',
+      gasPrice: quantity(found.gasPrice),
     };
   }
 

@@ -117,7 +117,10 @@ export function createSettlement(terms: ChannelTerms, call: (env: Env, frame: Fr
       const config = readConfig(args, base);
       const after = base + CONFIG_BYTES;
       return {
-        ...{ config, id: terms.channelId(config), max: args.number(after), claimed: args.number(after + 64) },
+        config,
+        id: terms.channelId(config),
+        max: args.number(after),
+        claimed: args.number(after + 64),
         signature: Buffer.from(args.bytes(after + 32, base).slice(2), 'hex'),
       };
     });
@@ -246,8 +249,13 @@ export function createSettlement(terms: ChannelTerms, call: (env: Env, frame: Fr
   }
 
   const CHANGES: Readonly<Record<string, (env: Env, frame: Frame) => void>> = {
-    ...{ [CALLS.deposit]: deposit, [CALLS.claim]: claim, [CALLS.settle]: settle, [CALLS.refund]: refund },
-    ...{ [CALLS.withdraw]: withdraw, [CALLS.finalize]: finalize, [CALLS.multicall]: multicall },
+    [CALLS.deposit]: deposit,
+    [CALLS.claim]: claim,
+    [CALLS.settle]: settle,
+    [CALLS.refund]: refund,
+    [CALLS.withdraw]: withdraw,
+    [CALLS.finalize]: finalize,
+    [CALLS.multicall]: multicall,
   };
 
   function change(env: Env, frame: Frame): void {

@@ -73,9 +73,16 @@ export function readTransaction(raw: Hex, chainId: number): Transaction | null {
     const from = recover(digest, compact, Number(integer(yParity)));
     if (from === null) return null;
     return {
-      ...{ hash: toHex(keccak(bytes)), raw, from, nonce: Number(integer(nonce)), tip: integer(tip) },
-      ...{ maxFee: integer(maxFee), gas: Number(integer(gas)), to: toHex(to as Buffer) },
-      ...{ value: integer(value), data: toHex(data as Buffer) },
+      hash: toHex(keccak(bytes)),
+      raw,
+      from,
+      nonce: Number(integer(nonce)),
+      tip: integer(tip),
+      maxFee: integer(maxFee),
+      gas: Number(integer(gas)),
+      to: toHex(to as Buffer),
+      value: integer(value),
+      data: toHex(data as Buffer),
     };
   } catch {
     return null;
