@@ -41,8 +41,11 @@ export interface Dex {
 }
 
 const key = (currency0: Hex): PoolKey => ({
-  ...{ currency0, currency1: EURC, hooks: NATIVE },
-  ...{ fee: FINE.fee, tickSpacing: FINE.spacing },
+  currency0,
+  currency1: EURC,
+  hooks: NATIVE,
+  fee: FINE.fee,
+  tickSpacing: FINE.spacing,
 });
 
 /** USD 1.165 a EURC, in Arc's band of late 2026; the project's token starts at USD 0.05. */
@@ -132,19 +135,27 @@ async function fillPools(rpc: Rpc, miner: Miner, deployer: Hex, dex: Dex): Promi
   await fundUsdc(rpc, miner, trader, 100_000_000n * 10n ** 6n);
   await fundNative(rpc, miner, trader, 10_000_000n * 10n ** 18n);
   const mint = (token: Hex, amount: bigint): SentTransaction => ({
-    ...{ from: deployer, to: token, gas: toQuantity(200_000) },
+    from: deployer,
+    to: token,
+    gas: toQuantity(200_000),
     data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [trader, amount] }),
   });
   const start = (to: Hex, price: bigint): SentTransaction => ({
-    ...{ from: deployer, to, gas: toQuantity(500_000) },
+    from: deployer,
+    to,
+    gas: toQuantity(500_000),
     data: encodeFunctionData({ abi: UNISWAP_ABI, functionName: 'initialize', args: [price] }),
   });
   const startV4 = (poolKey: PoolKey, price: bigint): SentTransaction => ({
-    ...{ from: deployer, to: poolManager, gas: toQuantity(500_000) },
+    from: deployer,
+    to: poolManager,
+    gas: toQuantity(500_000),
     data: encodeFunctionData({ abi: POOL_MANAGER_ABI, functionName: 'initialize', args: [poolKey, price] }),
   });
   const call = (functionName: string, args: readonly unknown[]): SentTransaction => ({
-    ...{ from: deployer, to: trader, gas: toQuantity(1_000_000) },
+    from: deployer,
+    to: trader,
+    gas: toQuantity(1_000_000),
     data: encodeFunctionData({ abi: artifacts.Trader.abi, functionName, args: [...args] }),
   });
   const { v2, v3, v4, v4Native, projectV2, projectV3 } = DEPTHS;

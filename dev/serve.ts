@@ -133,7 +133,9 @@ export async function startEmbeddedService(
   const given = { ...process.env, ...options.env };
   const { environment, ignored } = besideOperators(given, {
     ...embeddedEnvironment(network, { selfTest: true, channels: true, demoBuyer: true }),
-    ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url },
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    PUBLIC_ORIGIN: url,
   });
   const env = { LOG_LEVEL: 'warn', ...given, ...environment };
   const server = fileURLToPath(new URL('../src/server.ts', import.meta.url));

@@ -96,7 +96,11 @@ export class TooMany extends AppError {
 export function withMembers(error: AppError, members: Readonly<Record<string, unknown>>): AppError {
   const { status, code, message, charged, retryAfterSeconds, errors, headers, isExpected } = error;
   return new AppError(status, code, message, {
-    ...{ charged, headers, isExpected, members, cause: error.cause },
+    charged,
+    headers,
+    isExpected,
+    members,
+    cause: error.cause,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(errors && { errors }),
   });

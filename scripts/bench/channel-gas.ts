@@ -64,8 +64,13 @@ function envOf(network: EmbeddedNetwork, port: number): Record<string, string> {
   return {
     ...embeddedEnvironment(network, { channels: true }),
     RELAYER_DAILY_GAS_USDC: 'off',
-    ...{ PORT: String(port), PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error', COLLECTOR: 'off' },
-    ...{ CHANNELS_MIN_DEPOSIT_USDC: '0.2', RECEIPT_POLL_MS: '50', REPLY_STORE_MB: '1024' },
+    PORT: String(port),
+    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+    LOG_LEVEL: 'error',
+    COLLECTOR: 'off',
+    CHANNELS_MIN_DEPOSIT_USDC: '0.2',
+    RECEIPT_POLL_MS: '50',
+    REPLY_STORE_MB: '1024',
   };
 }
 

@@ -80,10 +80,15 @@ async function startPercall(network: EmbeddedNetwork): Promise<Subject> {
   return startService(port, '/readyz', {
     ...embeddedEnvironment(network),
     RELAYER_DAILY_GAS_USDC: 'off',
-    ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'warn', PAYER_MAX_OPEN: '0' },
+    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+    LOG_LEVEL: 'warn',
+    PAYER_MAX_OPEN: '0',
     // A ledger, a seller and a relayer of its own.
-    ...{ DATA_DIR: join(network.dataDir, 'percall'), SELLER_ADDRESS: seller.address },
-    ...{ RELAYER_PRIVATE_KEY: relayer.privateKey, CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey },
+    DATA_DIR: join(network.dataDir, 'percall'),
+    SELLER_ADDRESS: seller.address,
+    RELAYER_PRIVATE_KEY: relayer.privateKey,
+    CHANNELS: 'on',
+    CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
     // Each answer is kept, with 300 bytes.
     REPLY_STORE_MB: '1024',
   });
@@ -93,8 +98,11 @@ async function startExpress(network: EmbeddedNetwork): Promise<Subject> {
   const relayer = createAccount();
   await network.fundNative(relayer.address, 10n ** 21n);
   return startSubject('scripts/bench/servers/express-channels.ts', await freePort(), '/', {
-    ...{ RPC_URL: network.rpcUrl, RELAYER_KEY: relayer.privateKey, AUTHORIZER_KEY: createAccount().privateKey },
-    ...{ SELLER: network.seller, USDC: network.usdc },
+    RPC_URL: network.rpcUrl,
+    RELAYER_KEY: relayer.privateKey,
+    AUTHORIZER_KEY: createAccount().privateKey,
+    SELLER: network.seller,
+    USDC: network.usdc,
   });
 }
 

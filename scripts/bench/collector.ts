@@ -35,7 +35,11 @@ export async function benchCollector(): Promise<void> {
   const chain = createChainClient({ rpcUrls: [node.origin], chainId: 5042, timeoutMs: 20_000 });
   const log = { info: () => undefined, warn: console.warn, error: console.error };
   const collector = createCollector({
-    ...{ chain, db, log, clock: systemClock, scanners: [createSwapScanner()] },
+    chain,
+    db,
+    log,
+    clock: systemClock,
+    scanners: [createSwapScanner()],
     limits: {
       requestsPerSecond: 100_000,
       backfillHours: 48,

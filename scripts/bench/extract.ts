@@ -43,7 +43,8 @@ export async function benchExtract(): Promise<void> {
       ...embeddedEnvironment(network),
       RELAYER_DAILY_GAS_USDC: 'off',
       ...NO_LIMITS,
-      ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error' },
+      PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+      LOG_LEVEL: 'error',
       ALLOW_TEST_HOSTS: `pages.example=127.0.0.1:${pagesPort}`,
     });
     try {

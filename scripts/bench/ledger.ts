@@ -77,8 +77,12 @@ async function startInstance(network: EmbeddedNetwork, postgres: Postgres, { nam
     RELAYER_DAILY_GAS_USDC: 'off',
     DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${at}`),
     ...(database && { LEDGER_URL: postgres.url(database) }),
-    ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error', PAYER_MAX_OPEN: '0', COLLECTOR: 'off' },
-    ...{ FACILITATOR_PER_MINUTE: '100000000', FACILITATOR_DAILY_CAP: '100000000' },
+    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+    LOG_LEVEL: 'error',
+    PAYER_MAX_OPEN: '0',
+    COLLECTOR: 'off',
+    FACILITATOR_PER_MINUTE: '100000000',
+    FACILITATOR_DAILY_CAP: '100000000',
   });
 }
 

@@ -15,12 +15,20 @@ const REST_MS = 30_000;
 export async function reportServiceMemory(rpcUrl: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-service-'));
   const env = {
-    ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${PORT}`, DATA_DIR: directory, LOG_LEVEL: 'error' },
-    ...{ NETWORK: 'custom', NETWORK_NAME: 'Arc', CHAIN_ID: '5042', RPC_URLS: rpcUrl, PLAY_MONEY: 'on' },
+    PUBLIC_ORIGIN: `http://127.0.0.1:${PORT}`,
+    DATA_DIR: directory,
+    LOG_LEVEL: 'error',
+    NETWORK: 'custom',
+    NETWORK_NAME: 'Arc',
+    CHAIN_ID: '5042',
+    RPC_URLS: rpcUrl,
+    PLAY_MONEY: 'on',
     USDC_ADDRESS: '0x3600000000000000000000000000000000000000',
     SELLER_ADDRESS: '0x00000000000000000000000000000000000000e1',
     RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
-    ...{ COLLECTOR_REQUESTS_PER_SECOND: '9999', COLLECTOR_BACKFILL_HOURS: '48', COLLECTOR_RETENTION_DAYS: '7' },
+    COLLECTOR_REQUESTS_PER_SECOND: '9999',
+    COLLECTOR_BACKFILL_HOURS: '48',
+    COLLECTOR_RETENTION_DAYS: '7',
     RATE_LIMIT_FREE_PER_MINUTE: '0',
   };
   const service = await startService(PORT, '/livez', env);

@@ -45,7 +45,9 @@ const MAX_UNITS = 5000n;
 /** What a stock client of x402 may pay with on an errand, and how much. */
 export function termsOf({ network, wallet }: Errand) {
   return {
-    ...{ privateKey: wallet.account.privateKey, asset: network.usdc, maxUnits: MAX_UNITS },
+    privateKey: wallet.account.privateKey,
+    asset: network.usdc,
+    maxUnits: MAX_UNITS,
     network: `eip155:${network.chainId}` as const,
   };
 }

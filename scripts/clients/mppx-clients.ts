@@ -18,7 +18,10 @@ const MAX_AMOUNT = '0.005';
 function buyWith({ network, wallet, url, init }: Errand, domain: { name: string; version: string } | null) {
   const methods = evm({
     account: privateKeyToAccount(wallet.account.privateKey),
-    ...{ networks: [network.chainId], currencies: [network.usdc], decimals: 6, maxAmount: MAX_AMOUNT },
+    networks: [network.chainId],
+    currencies: [network.usdc],
+    decimals: 6,
+    maxAmount: MAX_AMOUNT,
     ...(domain && { authorization: domain }),
   });
   return Fetch.from({ methods })(url, init);

@@ -59,14 +59,16 @@ export async function openShop({ env = {}, port }: ShopOptions = {}): Promise<Sh
   await untilChannelsOffered(`${service.url}/v1/paid/fees/estimate`);
 
   return {
-    ...{ origin: service.url, network },
+    origin: service.url,
+    network,
     async newWallet() {
       const account = createAccount();
       await network.fundUsdc(account.address, FUNDS);
       gateway.deposit(account.address, FUNDS);
       const { invoices, payInvoice } = openWallet(lightning);
       return {
-        ...{ account, payInvoice },
+        account,
+        payInvoice,
         spent: async () => ({
           usdc: FUNDS - (await balanceOf(network, account.address)),
           gateway: FUNDS - gateway.depositOf(account.address),

@@ -67,7 +67,10 @@ export function scoreMutants(
     const killed = texts.filter(({ mutant }) => KILLED.has(mutant.status)).length;
     const counted = killed + survivors.length;
     return {
-      ...{ file, killed, survived: survivors.length, equivalent: alive.length - survivors.length },
+      file,
+      killed,
+      survived: survivors.length,
+      equivalent: alive.length - survivors.length,
       ignored: texts.length - killed - alive.length,
       score: counted === 0 ? 100 : (killed / counted) * 100,
       survivors: survivors.map(

@@ -168,7 +168,15 @@ function createContext(options: CollectorOptions, signal: AbortSignal): Collecto
     facts.set('logsKey', key);
   }
   return {
-    ...{ limits, clock, log, writes, facts, scanners, describeCode, signal, state },
+    limits,
+    clock,
+    log,
+    writes,
+    facts,
+    scanners,
+    describeCode,
+    signal,
+    state,
     lookups: createChainLookups(db),
     headChain: withinBudget(chain, budget, 0, signal, count),
     fillChain: withinBudget(chain, budget, BACKGROUND_RESERVE, signal, count),
@@ -188,7 +196,10 @@ function createState(
     next: top === undefined ? null : top.to + 1,
     hasBlockReceipts: true,
     codeIsPending: true,
-    ...{ requests: 0, failures: 0, reorgs: 0, replacedBlocks: 0 },
+    requests: 0,
+    failures: 0,
+    reorgs: 0,
+    replacedBlocks: 0,
     refused: new Map(),
   };
 }

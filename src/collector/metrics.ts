@@ -62,7 +62,9 @@ export function publishCollector(
   const registers = [registry];
   for (const { name, help, read } of GAUGES) {
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         // An unknown value gives no sample instead of a zero.
         const value = read(collector.status());
@@ -73,7 +75,9 @@ export function publishCollector(
   }
   for (const { name, help, read } of COUNTERS) {
     new Counter({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.reset();
         this.inc(read(collector.status().counters));
@@ -81,24 +85,20 @@ export function publishCollector(
     });
   }
   new Counter({
-    ...{
-      name: 'collector_refused_answers_total',
-      help: 'Answers that contradicted themselves',
-      labelNames: ['reason'],
-      registers,
-    },
+    name: 'collector_refused_answers_total',
+    help: 'Answers that contradicted themselves',
+    labelNames: ['reason'],
+    registers,
     collect() {
       this.reset();
       for (const [reason, count] of Object.entries(collector.status().counters.refused)) this.inc({ reason }, count);
     },
   });
   new Gauge({
-    ...{
-      name: 'rpc_probe_up',
-      help: 'Whether the last probe of an RPC endpoint was answered',
-      labelNames: ['endpoint'],
-      registers,
-    },
+    name: 'rpc_probe_up',
+    help: 'Whether the last probe of an RPC endpoint was answered',
+    labelNames: ['endpoint'],
+    registers,
     collect() {
       this.reset();
       for (const { name } of endpoints) {

@@ -147,8 +147,14 @@ function readTrade(entry: ScanLog, before: ScanLog | undefined, book: PoolBook):
   const beside = before?.block === block && before.logIndex === logIndex - 1 ? before : undefined;
   const tokenIn = pool.tokenFirst ? deltas.amount0 : deltas.amount1;
   return {
-    ...{ block, logIndex, at, transactionHash: hexToBytes(transactionHash) },
-    ...{ pool: pool.idBytes, token: hexToBytes(pool.token), ...trade, excluded: null },
+    block,
+    logIndex,
+    at,
+    transactionHash: hexToBytes(transactionHash),
+    pool: pool.idBytes,
+    token: hexToBytes(pool.token),
+    ...trade,
+    excluded: null,
     side: tokenIn < 0n ? 'buy' : 'sell',
     pricing: readPoolPrice(pool.kind, entry, deltas, beside, pool),
   };

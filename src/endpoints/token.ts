@@ -129,8 +129,11 @@ export const token = defineEndpoint({
     return {
       token: described,
       burned: described && {
-        ...{ total: whole(burns.total), last24h: whole(burns.recent), unit: described.symbol },
-        ...{ events: burns.events, since },
+        total: whole(burns.total),
+        last24h: whole(burns.recent),
+        unit: described.symbol,
+        events: burns.events,
+        since,
       },
       payouts: collected.hasDistributor
         ? {

@@ -194,7 +194,10 @@ export function sendEncoded(
   const { bytes, etag } = encoded.forms[encoding];
   reply.header('vary', 'accept-encoding');
   sendAnswer(request, reply, {
-    ...{ body: bytes, contentType: encoded.contentType, etag, cacheControl },
+    body: bytes,
+    contentType: encoded.contentType,
+    etag,
+    cacheControl,
     ...(encoding !== 'identity' && { contentEncoding: encoding }),
   });
 }

@@ -103,7 +103,8 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   }
 
   return {
-    ...{ name, group: 'priced' },
+    name,
+    group: 'priced',
     listedAt: (door) => (isSoldAt(door.rail, rails) ? listPriced(endpoint, { rails, chain, network }, door) : null),
     outputSchema: () => outputSchema(endpoint.result, true),
     run,

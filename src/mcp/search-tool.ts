@@ -50,7 +50,8 @@ export function createSearchTool({ search }: MarketSearch): Tool {
     annotations: { title: TITLE, readOnlyHint: true, openWorldHint: true },
   };
   return {
-    ...{ name: NAME, group: 'free' },
+    name: NAME,
+    group: 'free',
     listedAt: () => listed,
     outputSchema: () => outputSchema(result, false),
     run: async (call) => {

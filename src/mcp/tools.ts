@@ -56,7 +56,8 @@ function createFreeTool<S>(endpoint: Endpoint<S>, { sources, chain, clock, handl
   const produce = async (params: unknown) => (await runEndpoint(endpoint, params, context)).toString('utf8');
   const listed = listFree(endpoint, chain);
   return {
-    ...{ name: listed.name, group: 'free' },
+    name: listed.name,
+    group: 'free',
     listedAt: () => listed,
     outputSchema: () => outputSchema(endpoint.result, false),
     async run(call) {

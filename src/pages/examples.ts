@@ -149,11 +149,13 @@ function free(url: string): CallExample[] {
   return [
     { language: 'curl', note: 'no payment, no key', code: `curl -s ${quoteShell(url)}\n` },
     {
-      ...{ language: 'TypeScript', note: 'no payment, no key' },
+      language: 'TypeScript',
+      note: 'no payment, no key',
       code: `const answer = await fetch(${quoteScript(url)});\nconsole.log(answer.status, await answer.text());\n`,
     },
     {
-      ...{ language: 'Python', note: 'standard library only' },
+      language: 'Python',
+      note: 'standard library only',
       code: `import urllib.request
 
 with urllib.request.urlopen(${quoteScript(url)}) as answer:
@@ -167,18 +169,21 @@ function posted(url: string, body: string): CallExample[] {
   const accept = 'application/json, text/event-stream';
   return [
     {
-      ...{ language: 'curl', note: 'no payment, no key' },
+      language: 'curl',
+      note: 'no payment, no key',
       code: `curl -s ${quoteShell(url)} -H 'accept: ${accept}' -H 'content-type: application/json' -d ${quoteShell(body)}\n`,
     },
     {
-      ...{ language: 'TypeScript', note: 'no payment, no key' },
+      language: 'TypeScript',
+      note: 'no payment, no key',
       code: `const headers = { accept: '${accept}', 'content-type': 'application/json' };
 const answer = await fetch(${quoteScript(url)}, { method: 'POST', headers, body: ${quoteScript(body)} });
 console.log(answer.status, await answer.text());
 `,
     },
     {
-      ...{ language: 'Python', note: 'standard library only' },
+      language: 'Python',
+      note: 'standard library only',
       code: `import urllib.error, urllib.request
 
 headers = {'accept': '${accept}', 'content-type': 'application/json'}
@@ -201,15 +206,18 @@ function unitsOf(priceUsd: string | null): string {
 function inUsdc(url: string, { priceUsd }: Operation, { network, asset }: ExampleTerms): CallExample[] {
   return [
     {
-      ...{ language: 'curl', note: 'what it costs; the last line pays, in this service’s own checkout' },
+      language: 'curl',
+      note: 'what it costs; the last line pays, in this service’s own checkout',
       code: `${askAtWithCurl(url)}\n# BUYER_PRIVATE_KEY=0x… npm run -s pay -- ${quoteShell(url)}\n`,
     },
     {
-      ...{ language: 'TypeScript', note: 'buys it with the stock client' },
+      language: 'TypeScript',
+      note: 'buys it with the stock client',
       code: buyInTypeScript({ network, asset, target: quoteScript(url), maxAmount: unitsOf(priceUsd) }),
     },
     {
-      ...{ language: 'Python', note: 'what it costs; standard library only' },
+      language: 'Python',
+      note: 'what it costs; standard library only',
       code: `import base64, json, urllib.error, urllib.request
 
 try:
@@ -226,11 +234,13 @@ except urllib.error.HTTPError as unpaid:
 function overLightning(url: string): CallExample[] {
   return [
     {
-      ...{ language: 'curl', note: 'makes the answer and asks for its invoice' },
+      language: 'curl',
+      note: 'makes the answer and asks for its invoice',
       code: `curl -s ${quoteShell(url)}\n\n# NWC_PAYER='nostr+walletconnect://…' npm run -s pay -- ${quoteShell(url)}\n`,
     },
     {
-      ...{ language: 'TypeScript', note: 'buys it with Alby’s library; wallet has payInvoice' },
+      language: 'TypeScript',
+      note: 'buys it with Alby’s library; wallet has payInvoice',
       code: `import { fetch402 } from '@getalby/lightning-tools';
 
 const answer = await fetch402(${quoteScript(url)}, {}, { wallet, maxAmount: 50 });
@@ -238,7 +248,8 @@ console.log(await answer.json());
 `,
     },
     {
-      ...{ language: 'Python', note: 'asks for the invoice; standard library only' },
+      language: 'Python',
+      note: 'asks for the invoice; standard library only',
       code: `import json, urllib.error, urllib.request
 
 try:
@@ -254,11 +265,13 @@ function overMpp(url: string, { priceUsd }: Operation, { network, asset }: Examp
   const chainId = network.split(':')[1] ?? '';
   return [
     {
-      ...{ language: 'curl', note: 'what it costs' },
+      language: 'curl',
+      note: 'what it costs',
       code: `curl -sD- -o /dev/null ${quoteShell(url)} | grep -i '^www-authenticate:'\n`,
     },
     {
-      ...{ language: 'TypeScript', note: 'buys it with mppx' },
+      language: 'TypeScript',
+      note: 'buys it with mppx',
       code: `import { evm, Fetch } from 'mppx/client';
 import { privateKeyToAccount } from 'viem/accounts';
 
@@ -270,7 +283,8 @@ console.log(await answer.json());
 `,
     },
     {
-      ...{ language: 'Python', note: 'what it costs; standard library only' },
+      language: 'Python',
+      note: 'what it costs; standard library only',
       code: `import urllib.error, urllib.request
 
 try:

@@ -115,7 +115,10 @@ function readParam(param: NonNullable<RawOperation['parameters']>[number], resol
   const example = param.example ?? schema.examples?.[0] ?? schema.default;
   return [
     {
-      ...{ name, place, isRequired: required, text: description },
+      name,
+      place,
+      isRequired: required,
+      text: description,
       example: example === undefined || example === null ? '' : String(example),
       choices: (schema.enum ?? []).map(String),
       isInteger: schema.type === 'integer',

@@ -32,7 +32,9 @@ export function createPreparedCounter<S>(
 ): Counter<Ask> {
   const faultOf = createFaultFinder(endpoint, sources);
   const requested = ({ method, target, query }: Ask, refusal: string | null): Requested => ({
-    ...{ method, target, refusal },
+    method,
+    target,
+    refusal,
     fault: faultOf(query),
   });
   const demand = (ask: Ask, error?: string): Demand => {
@@ -48,8 +50,11 @@ export function createPreparedCounter<S>(
     demand,
     sell: ({ query, client, identity, signal }, credential) =>
       purchase(endpoint, offer().requirement, {
-        ...{ credential, query },
-        ...{ client: client(), identity: identity(), signal: signal() },
+        credential,
+        query,
+        client: client(),
+        identity: identity(),
+        signal: signal(),
       }),
     refusalReceipt: ({ settlement }) => settlement,
     demandAgain: (ask, refusal) => {

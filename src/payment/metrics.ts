@@ -40,17 +40,17 @@ export function createPaymentMetrics(
 ) {
   const registers = [registry];
   const moves = new Counter({
-    ...{
-      name: 'payment_moves_total',
-      help: 'Payments that came into a state',
-      labelNames: ['rail', 'state'],
-      registers,
-    },
+    name: 'payment_moves_total',
+    help: 'Payments that came into a state',
+    labelNames: ['rail', 'state'],
+    registers,
   });
   for (const labels of MOVES) moves.inc(labels, 0);
   const { countSale, protocols } = createSales(registry, { store, rails, railOf });
   const claimedMsat = new Counter({
-    ...{ name: 'payment_claimed_msat_total', help: 'Millisatoshis of claims through our own routes', registers },
+    name: 'payment_claimed_msat_total',
+    help: 'Millisatoshis of claims through our own routes',
+    registers,
   });
   const duration = new Histogram({
     name: 'payment_settlement_duration_seconds',
@@ -102,15 +102,15 @@ function createSales(
 ) {
   const registers = [registry];
   const settledUsdc = new Counter({
-    ...{ name: 'payment_settled_usdc_total', help: 'USDC that settled since the start', registers },
+    name: 'payment_settled_usdc_total',
+    help: 'USDC that settled since the start',
+    registers,
   });
   const sales = new Counter({
-    ...{
-      name: 'payment_settled_total',
-      help: 'Calls that were paid in USDC, by rail',
-      labelNames: ['rail'],
-      registers,
-    },
+    name: 'payment_settled_total',
+    help: 'Calls that were paid in USDC, by rail',
+    labelNames: ['rail'],
+    registers,
   });
   const income = new Counter({
     name: 'payment_income_usdc_total',

@@ -284,7 +284,11 @@ function createOrderReader<S>({ sources, network }: { sources: S; network: strin
       const params = parseParams(endpoint, query);
       endpoint.checkParams(params, sources);
       return {
-        ...{ endpoint, params, rail, client, protocol: credential.protocol },
+        endpoint,
+        params,
+        rail,
+        client,
+        protocol: credential.protocol,
         price: endpoint.price?.units ?? 0n,
         requestHash: hashRequest(listedPath(endpoint), params),
         identifierHash: credential.identifierHash ?? hashIdentifier(credential.extensions),
@@ -295,7 +299,10 @@ function createOrderReader<S>({ sources, network }: { sources: S; network: strin
     orderOf: (request: PaidRequest<S>, payment: SignedPayment, { identity }: Presentation): Order<S> => {
       const { authorization, authorizationHash } = payment;
       return {
-        ...{ ...request, payment, authorization, authorizationHash },
+        ...request,
+        payment,
+        authorization,
+        authorizationHash,
         key: paymentKey(authorization, network, request.rail.contract),
         clientHash: hashClient(authorization.nonce, identity),
       };
@@ -309,8 +316,18 @@ function reservationOf(order: Order<never>): Omit<NewPayment, 'id' | 'bootId' | 
   const { value: amount, to: payTo, validAfter, validBefore } = authorization;
   const { requestHash, clientHash, identifierHash } = order;
   return {
-    ...{ ...key, amount, payTo, validAfter, validBefore, authorizationHash, price },
-    ...{ requestHash, clientHash, identifierHash, route: listedPath(endpoint), protocol },
+    ...key,
+    amount,
+    payTo,
+    validAfter,
+    validBefore,
+    authorizationHash,
+    price,
+    requestHash,
+    clientHash,
+    identifierHash,
+    route: listedPath(endpoint),
+    protocol,
     channel: payment.channel ?? null,
   };
 }
@@ -377,7 +394,9 @@ function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOpt
 
   /** The client that presents an order, as the limits know it now. */
   const asker = ({ client }: Pick<Order<never>, 'client'>, signal: AbortSignal): Asker => ({
-    ...{ client, signal, hasFailed: failures.hasFailed(client) },
+    client,
+    signal,
+    hasFailed: failures.hasFailed(client),
   });
 
   /** Throws TooMany when the payer or the client has failed too often. */
@@ -478,16 +497,14 @@ function createDirectSale<S>({ admission, failures, sources, handlerTimeoutMs }:
       const { endpoint, params, price, requestHash, identifierHash, client } = request;
       let isVerified = false;
       const sold = proof.redeem({
-        ...{
-          accepted: credential.accepted ?? requirement,
-          requirement,
-          route: listedPath(endpoint),
-          price,
-          requestHash,
-          identifierHash,
-          identity,
-          protocol: credential.protocol,
-        },
+        accepted: credential.accepted ?? requirement,
+        requirement,
+        route: listedPath(endpoint),
+        price,
+        requestHash,
+        identifierHash,
+        identity,
+        protocol: credential.protocol,
         asker: admission.asker(request, signal),
         admit: () => {
           if (endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);

@@ -19,7 +19,8 @@ const DESCRIPTOR_PATHS = ['/facilitator', '/v1/facilitator/lightning'];
 const TOO_LARGE = new AppError(413, 'body_too_large', 'The body may have at most 64 KiB.');
 /** The payment flow is "settle, then serve". So there is no verify step, and every verify call gets this answer. */
 const NO_VERIFY = JSON.stringify({
-  ...{ isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' },
+  isValid: false,
+  invalidReason: 'invalid_exact_lnbtc_payment_flow',
   message:
     'There is no verify step: the payment flow is upfront. Settle the proof by POST /facilitator/settle, and then serve.',
 });

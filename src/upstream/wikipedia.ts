@@ -49,9 +49,14 @@ const THUMBNAIL_PIXELS = 330;
 
 /** The question for an article's text and what stands beside it. */
 const ARTICLE = {
-  ...{ prop: 'extracts|revisions|pageprops|description|pageimages', redirects: '1' },
-  ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
-  ...{ piprop: 'thumbnail', pithumbsize: String(THUMBNAIL_PIXELS) },
+  prop: 'extracts|revisions|pageprops|description|pageimages',
+  redirects: '1',
+  explaintext: '1',
+  exsectionformat: 'plain',
+  rvprop: 'timestamp',
+  ppprop: 'disambiguation',
+  piprop: 'thumbnail',
+  pithumbsize: String(THUMBNAIL_PIXELS),
 };
 
 /** The namespace of articles; talk, user and help pages are not sold. */
@@ -222,8 +227,12 @@ const linksSchema = z
 function createMeanings(upstream: Upstream, action: (lang: string, params: Record<string, string>) => string) {
   return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]> => {
     const url = action(lang, {
-      ...{ generator: 'links', gplnamespace: '0', gpllimit: String(MAX_MEANINGS), prop: 'description' },
-      ...{ titles: title, redirects: '1' },
+      generator: 'links',
+      gplnamespace: '0',
+      gpllimit: String(MAX_MEANINGS),
+      prop: 'description',
+      titles: title,
+      redirects: '1',
     });
     const data = await upstream.json({ url, ...(signal && { signal }) }, linksSchema);
     if (!data || data.error) throw new UpstreamFailed(upstream.name, 'refused the question');

@@ -87,7 +87,12 @@ function openProbe(
   const { rpcUrls, chainId } = network;
   const intervalMs = collected.probeIntervalMs;
   return createProbe({
-    ...{ rpcUrls, allowances, chainId, intervalMs, clock: systemClock, log },
+    rpcUrls,
+    allowances,
+    chainId,
+    intervalMs,
+    clock: systemClock,
+    log,
     writes: createProbeWrites(db),
     timeoutMs: rpcTimeoutMs,
   });

@@ -73,7 +73,10 @@ export function createMounts(parts: MountsParts) {
     },
     mountPages: (app: FastifyInstance) =>
       mountPages(app, {
-        ...{ ...shared, config, readiness, facilitator },
+        ...shared,
+        config,
+        readiness,
+        facilitator,
         discovery: listings.discovery,
         market: listings.market,
         upstreams: parts.outgoing.upstreams.outcomes,
@@ -88,8 +91,12 @@ export function createMounts(parts: MountsParts) {
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...shared,
-        ...{ purchase, protocol: toolProtocol, offerOf, words: wordsOfRefusal },
-        ...{ chain: config.network, publicOrigin: config.publicOrigin },
+        purchase,
+        protocol: toolProtocol,
+        offerOf,
+        words: wordsOfRefusal,
+        chain: config.network,
+        publicOrigin: config.publicOrigin,
         handlerTimeoutMs: config.handlerTimeoutMs,
         lightning: lightning.tools,
         search: listings.discovery,

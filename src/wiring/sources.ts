@@ -37,9 +37,16 @@ export function openSources({ config, chain, clock, collecting, selfTests, outgo
   const { collector, reads, endpoints } = collecting;
   const { health, floorWei } = config.collected;
   return {
-    ...{ chain, chainName: config.network, clock, collector, reads },
+    chain,
+    chainName: config.network,
+    clock,
+    collector,
+    reads,
     collected: {
-      ...{ endpoints, health, floorWei, watched: config.watch.tokens },
+      endpoints,
+      health,
+      floorWei,
+      watched: config.watch.tokens,
       hasDistributor: config.watch.distributor !== null,
     },
     explorerUrl: config.network.explorerUrl,
@@ -80,13 +87,21 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
   const bootstrap = upstreams.open({ name: 'IANA', timeoutMs: 3000, maxBytes: 1024 * KIB, concurrency: 1, retries: 0 });
   const registries = upstreams.open({
     // Registries block addresses after 10 to 100 questions a minute; cached answers reduce them.
-    ...{ name: 'RDAP', timeoutMs: 5000, maxBytes: 512 * KIB, concurrency: 16, retries: 0 },
+    name: 'RDAP',
+    timeoutMs: 5000,
+    maxBytes: 512 * KIB,
+    concurrency: 16,
+    retries: 0,
     cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 0, maxEntries: 2000 },
   });
 
   const files = upstreams.open({ name: 'ECB', timeoutMs: 4000, maxBytes: 8192 * KIB, concurrency: 3, retries: 1 });
   const frankfurter = upstreams.open({
-    ...{ name: 'Frankfurter', timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 3, retries: 0 },
+    name: 'Frankfurter',
+    timeoutMs: 3000,
+    maxBytes: 256 * KIB,
+    concurrency: 3,
+    retries: 0,
     cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 1000 },
   });
   const rates: FixingSource[] = [createEcb(files, urls.ecb, clock), createFrankfurter(frankfurter, urls.frankfurter)];
@@ -98,7 +113,11 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
 
   const wikipedia = upstreams.open({
     // Wikimedia asks for at most three requests at a time and for caching (https://www.mediawiki.org/wiki/API:Etiquette).
-    ...{ name: 'Wikipedia', timeoutMs: 6000, maxBytes: 4096 * KIB, concurrency: 3, retries: 0 },
+    name: 'Wikipedia',
+    timeoutMs: 6000,
+    maxBytes: 4096 * KIB,
+    concurrency: 3,
+    retries: 0,
     cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 2000 },
   });
 

@@ -79,7 +79,10 @@ const ALIKE = 'details.op';
 function expectQuiet({ observed }: Visit): void {
   const { consoleErrors, pageErrors, cspViolations, failedRequests } = observed;
   expect({ consoleErrors, pageErrors, cspViolations, failedRequests }).toEqual({
-    ...{ consoleErrors: [], pageErrors: [], cspViolations: [], failedRequests: [] },
+    consoleErrors: [],
+    pageErrors: [],
+    cspViolations: [],
+    failedRequests: [],
   });
 }
 

@@ -32,7 +32,8 @@ describeInBrowser('a Lightning payment from the reference', (browser) => {
 
   async function ask(wallet: ((invoice: string) => Promise<object>) | null, screen: 'phone' | 'desktop' = 'desktop') {
     const visit = await browser.visit(`${service.origin}/docs#${ROUTE}`, {
-      ...{ screen, newProfile: true },
+      screen,
+      newProfile: true,
       prepare: async (page) => {
         await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
         if (wallet === null) return;

@@ -45,7 +45,8 @@ beforeAll(async () => {
   file = join(folder, 'ledger.db');
   const env = {
     ...KILL_LANE.env,
-    ...{ CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey, RPC_URLS: proxy.url },
+    CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey,
+    RPC_URLS: proxy.url,
   };
   service = await createProcess(network, folder, env);
   await start();
@@ -134,7 +135,11 @@ function strikeAt(points: readonly ChannelPoint[]): Strike & { there(): boolean 
     };
   }
   return {
-    ...{ deposits: is('deposits'), discards: is('discards'), steady: is('steady'), leaves, mines: !unmined },
+    deposits: is('deposits'),
+    discards: is('discards'),
+    steady: is('steady'),
+    leaves,
+    mines: !unmined,
     begins: leaves && points.length > 1 ? begins.promise : undefined,
     kill: points.length > 0 ? killAtPoints : killAtRandom,
     there: () => there,

@@ -37,8 +37,13 @@ const TIMEOUT_MS = 180_000;
 const SHARE_OF_FAULTS = 0.15;
 /** Small limits, so that 300 blocks are many spans. */
 const LIMITS = {
-  ...{ requestsPerSecond: 3, backfillHours: 1, feeSpan: 64, feeSpansPerRequest: 2 },
-  ...{ logSpan: 100, blocksPerRequest: 12, jumpBlocks: 40 },
+  requestsPerSecond: 3,
+  backfillHours: 1,
+  feeSpan: 64,
+  feeSpansPerRequest: 2,
+  logSpan: 100,
+  blocksPerRequest: 12,
+  jumpBlocks: 40,
 };
 
 interface Stage {

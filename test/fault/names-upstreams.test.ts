@@ -100,8 +100,11 @@ const PARTS = [
     also: ['previousDate', 'changePercent'],
   },
   {
-    ...{ path: '/currency/convert', query: { from: 'EUR', to: 'USD', amount: '1' } },
-    ...{ prefix: '/ecb/eurofxref-hist', field: 'previousDate', also: ['changePercent'] },
+    path: '/currency/convert',
+    query: { from: 'EUR', to: 'USD', amount: '1' },
+    prefix: '/ecb/eurofxref-hist',
+    field: 'previousDate',
+    also: ['changePercent'],
   },
   { path: '/wiki/summary', query: { title: 'Mercury' }, prefix: '/wikipedia/en/w/api.php', field: 'meanings' },
 ];

@@ -22,7 +22,9 @@ beforeAll(() => {
 afterAll(() => reader.close());
 
 const PDF = {
-  ...{ url: 'https://page.example/a.pdf', contentType: 'application/pdf', contentLanguage: null },
+  url: 'https://page.example/a.pdf',
+  contentType: 'application/pdf',
+  contentLanguage: null,
   kind: 'pdf',
 } as const;
 const read = (bytes: Buffer) => reader.read({ ...PDF, bytes }, signal);

@@ -90,7 +90,8 @@ describe('a facilitator', () => {
       settler: createRemoteSettler({
         isUsed: null,
         hasCode: null,
-        ...{ usedBefore: null, onUnsettled: () => {} },
+        usedBefore: null,
+        onUnsettled: () => {},
         client: createHttpFacilitator({
           url: facilitator.url,
           token: 'secret-token',
@@ -195,8 +196,16 @@ describe('a facilitator', () => {
     const settler = createRemoteSettler({
       isUsed: null,
       hasCode: null,
-      ...{ client, evidence, terms, clock, log, pollMs: 20, watchMs: 100, stallMs: 100 },
-      ...{ usedBefore: null, onUnsettled: () => {} },
+      client,
+      evidence,
+      terms,
+      clock,
+      log,
+      pollMs: 20,
+      watchMs: 100,
+      stallMs: 100,
+      usedBefore: null,
+      onUnsettled: () => {},
       noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
     });
     const resumed = randomIntent({ authorization, fromBlock: 0, broadcast: true });
@@ -220,7 +229,11 @@ describe('the Gateway', () => {
     await network.pauseMining();
     gateway = await startGatewayStandIn(network.chainId, WALLET);
     const upstream = upstreams.open({
-      ...{ name: 'gateway', timeoutMs: TIMEOUT_MS, maxBytes: 65_536, concurrency: 32, retries: 0 },
+      name: 'gateway',
+      timeoutMs: TIMEOUT_MS,
+      maxBytes: 65_536,
+      concurrency: 32,
+      retries: 0,
     });
     const client = createGatewayClient({ upstream, url: gateway.url, token: null, network: caip2() });
     const evidence = createGatewayEvidence(client, caip2(), clock);
@@ -231,10 +244,17 @@ describe('the Gateway', () => {
       settler: createRemoteSettler({
         isUsed: null,
         hasCode: null,
-        ...{ client, evidence, terms, noteBroadcast, clock, log },
+        client,
+        evidence,
+        terms,
+        noteBroadcast,
+        clock,
+        log,
         usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
         onUnsettled: () => {},
-        ...{ pollMs: 50, watchMs: WAIT_MS, stallMs: WAIT_MS },
+        pollMs: 50,
+        watchMs: WAIT_MS,
+        stallMs: WAIT_MS,
       }),
     }));
     // A third party's transfer, which must not count as ours.

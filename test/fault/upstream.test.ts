@@ -36,8 +36,13 @@ beforeAll(async () => {
   const dial = { resolve: async () => [], testHosts, ca: TEST_CA };
   const open = (timeoutMs: number) =>
     createWeb({
-      ...{ clock: systemClock, userAgent: 'percall/test', measuredFrom: 'https://us.example', dial },
-      ...{ timeoutMs, hostPerMinute: 0, pages },
+      clock: systemClock,
+      userAgent: 'percall/test',
+      measuredFrom: 'https://us.example',
+      dial,
+      timeoutMs,
+      hostPerMinute: 0,
+      pages,
     });
   webs = new Map([TIMEOUT_MS, PATIENT_MS].map((ms) => [ms, open(ms)]));
   // The first page starts the thread that reads pages, as slowly as the machine does.

@@ -161,8 +161,11 @@ describe(`settle, with random input (seed ${seed})`, () => {
         body.success
           ? { success: true, transaction: proof.paymentHash, network: expect.any(String) }
           : {
-              ...{ success: false, errorReason: expect.any(String), message: expect.stringMatching(/\.$/) },
-              ...{ transaction: '', network: expect.any(String) },
+              success: false,
+              errorReason: expect.any(String),
+              message: expect.stringMatching(/\.$/),
+              transaction: '',
+              network: expect.any(String),
             },
       );
       expect(answer.body.includes(proof.preimage), context).toBe(false);

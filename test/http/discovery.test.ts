@@ -72,7 +72,10 @@ describe('GET /v1/market/search', () => {
       ...['query', 'network', 'count', 'searched', 'catalogueReadAt', 'sources', 'results', 'note'],
     ]);
     expect(body).toMatchObject({
-      ...{ query: 'wallet balance', network: NETWORK, count: body.results.length, catalogueReadAt: 1_800_000_000 },
+      query: 'wallet balance',
+      network: NETWORK,
+      count: body.results.length,
+      catalogueReadAt: 1_800_000_000,
       searched: { ownRoutes: 20, marketListings: 0, catalogue: 1 },
       sources: { own: expect.any(String), market: expect.any(String), catalogue: expect.any(String) },
     });

@@ -56,7 +56,11 @@ const of = (payee: number) => fresh({ createdAt: opened.clock.now / 1000, privat
 /** What a member says in words. Its text is that of the reason, and tested there. */
 const SENTENCE = expect.stringMatching(/\.$/);
 const refusal = (errorReason: string, network = NETWORK) => ({
-  ...{ success: false, errorReason, message: SENTENCE, transaction: '', network },
+  success: false,
+  errorReason,
+  message: SENTENCE,
+  transaction: '',
+  network,
 });
 
 describe('POST /facilitator/settle', () => {

@@ -123,15 +123,13 @@ export async function createTestApp(options: Options = {}) {
     readiness: options.readiness ?? (async () => ({ ready: true, failing: [], checks: { store: { ok: true } } })),
     market,
     discovery: createDiscovery({
-      ...{
-        own: [],
-        market,
-        catalogue: NO_CATALOGUE,
-        readsCatalogue: () => false,
-        network: config.network.caip2,
-        clock,
-        log,
-      },
+      own: [],
+      market,
+      catalogue: NO_CATALOGUE,
+      readsCatalogue: () => false,
+      network: config.network.caip2,
+      clock,
+      log,
       isReady: async () => true,
     }),
     facilitator: createFacilitator({

@@ -103,7 +103,8 @@ describe('a limit', () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '1', RATE_LIMIT_PRICED_PER_MINUTE: '1' } });
     await from('192.0.2.1', PAID);
     const paid = await t.app.inject({
-      ...{ url: PAID, remoteAddress: '192.0.2.1' },
+      url: PAID,
+      remoteAddress: '192.0.2.1',
       headers: { 'payment-signature': 'e30=' },
     });
     expect([paid.statusCode, paid.json()]).toMatchObject([429, { code: 'rate_limited', charged: 'unknown' }]);

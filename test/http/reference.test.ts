@@ -19,7 +19,10 @@ beforeAll(async () => {
   const network = { ...chain, usdc: `0x36${'0'.repeat(38)}`, getUsdcUrl: null, walletRpcUrls: [] };
   const site = { web: { contactUrl: null }, site: { sourceUrl: null, termsUrl: null } };
   const config = {
-    ...{ publicOrigin: 'https://us.example', network, protocols: { mpp: false }, rails: { gateway: null } },
+    publicOrigin: 'https://us.example',
+    network,
+    protocols: { mpp: false },
+    rails: { gateway: null },
     ...site,
   };
   const extra = (scope: typeof app) => {

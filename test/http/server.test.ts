@@ -103,8 +103,12 @@ describe('the process', () => {
 
   /** A service that can start, although no chain answers it. */
   const startable = (more: Record<string, string>) => ({
-    ...{ NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` },
-    ...{ RPC_URLS: 'http://127.0.0.1:9', COLLECTOR: 'off', ...more },
+    NETWORK: 'arc',
+    SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+    RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+    RPC_URLS: 'http://127.0.0.1:9',
+    COLLECTOR: 'off',
+    ...more,
   });
 
   it('names in one line, without a stack, who has its data directory or its port', async () => {

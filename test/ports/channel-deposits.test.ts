@@ -33,13 +33,20 @@ describeLedgers('a deposit into a channel', (adapter) => {
     const again = () => payments.move('d', ['settling', 'unknown'], 'settled', { block: 101, endedAt: 1 });
     await refuses(again);
     expect(await channels.get(ID)).toMatchObject({
-      ...{ charged: 100n, usedAt: SEEN_AT + 7, unclaimedSince: SEEN_AT + 7, readAt: SEEN_AT },
+      charged: 100n,
+      usedAt: SEEN_AT + 7,
+      unclaimedSince: SEEN_AT + 7,
+      readAt: SEEN_AT,
       signature: Buffer.from(voucherSignature('a', 100n)),
       state: { balance: 15_000n, block: 100 },
     });
     const after = { balance: 15_000n, totalClaimed: 0n, withdrawAmount: 5n, withdrawAt: 9, refundNonce: 2n };
     expect(await payments.get('d')).toMatchObject({
-      ...{ state: 'settled', amount: 5_000n, charged: 100n, signature: null, calldata: null },
+      state: 'settled',
+      amount: 5_000n,
+      charged: 100n,
+      signature: null,
+      calldata: null,
       channel: { channelId: ID, max: 100n, after },
     });
     expect(await ledger.sql('SELECT voucher_signature FROM usdc_payments')).toEqual([{ voucher_signature: null }]);

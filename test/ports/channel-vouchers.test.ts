@@ -19,9 +19,19 @@ describeLedgers('a voucher of a channel', (adapter) => {
       ...kept,
       ...bytes,
       identifierHash: Buffer.from(hash32('identifier')),
-      ...{ state: 'settled', charged: 100n, endedAt: SEEN_AT + 3, deliveries: 0, deliveredAt: null },
-      ...{ signature: null, calldata: null, payerHasCode: null, checkedBlock: null, transaction: null, block: null },
-      ...{ reason: null, channel: { channelId: ID, max: 100n, after } },
+      state: 'settled',
+      charged: 100n,
+      endedAt: SEEN_AT + 3,
+      deliveries: 0,
+      deliveredAt: null,
+      signature: null,
+      calldata: null,
+      payerHasCode: null,
+      checkedBlock: null,
+      transaction: null,
+      block: null,
+      reason: null,
+      channel: { channelId: ID, max: 100n, after },
     };
     expect(await payments.get('s1')).toEqual(row);
     // The service hands the answer out without a read of the row.
@@ -29,7 +39,9 @@ describeLedgers('a voucher of a channel', (adapter) => {
     expect({ ...chargedSale(sale, after), ...bytes, identifierHash: row.identifierHash }).toEqual(row);
     expect(await channels.findSale(ID, 100n)).toEqual(row);
     expect(await channels.get(ID)).toMatchObject({
-      ...{ charged: 100n, usedAt: SEEN_AT + 3, unclaimedSince: SEEN_AT + 3 },
+      charged: 100n,
+      usedAt: SEEN_AT + 3,
+      unclaimedSince: SEEN_AT + 3,
       signature: Buffer.from(channel.signature),
     });
     expect(await payments.takeReply('s1', 1, KEEP_UNTIL - 1)).toEqual(REPLY);

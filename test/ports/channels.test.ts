@@ -18,12 +18,10 @@ describeLedgers('payment channels', (adapter) => {
   describe('a state of the chain', () => {
     test('inserts the channel, and is read as it was noted, above 2^53 too', async () => {
       const state = channelState({
-        ...{
-          balance: 2n ** 63n - 1n,
-          totalClaimed: 2n ** 60n + 1n,
-          withdrawAmount: 2n ** 61n + 3n,
-          withdrawAt: 1_900_000_000,
-        },
+        balance: 2n ** 63n - 1n,
+        totalClaimed: 2n ** 60n + 1n,
+        withdrawAmount: 2n ** 61n + 3n,
+        withdrawAt: 1_900_000_000,
         refundNonce: 7n,
       });
       const noted = await channels.note(channelTerms('a'), state, SEEN_AT);
@@ -48,7 +46,10 @@ describeLedgers('payment channels', (adapter) => {
       await pay('s1', 100n, { reservedAt: SEEN_AT + 1 });
       const newer = { balance: 12_000n, withdrawAmount: 500n, withdrawAt: 99, refundNonce: 1n, block: 101 };
       expect(await seen('a', newer, SEEN_AT + 2)).toMatchObject({
-        ...{ charged: 100n, usedAt: SEEN_AT + 1, unclaimedSince: SEEN_AT + 1, readAt: SEEN_AT + 2 },
+        charged: 100n,
+        usedAt: SEEN_AT + 1,
+        unclaimedSince: SEEN_AT + 1,
+        readAt: SEEN_AT + 2,
         state: channelState(newer),
       });
     });

@@ -64,8 +64,10 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
 
     for (const day of range(days)) {
       const drawn = {
-        ...{ dailyCap: pick([1, 8, 20, 1000]), clientCap: pick([1, 3, 10, 1000]) },
-        ...{ payeeCap: pick([1, 4, 10, 1000]), openCap: pick([1, 4, 10, 1000]) },
+        dailyCap: pick([1, 8, 20, 1000]),
+        clientCap: pick([1, 3, 10, 1000]),
+        payeeCap: pick([1, 4, 10, 1000]),
+        openCap: pick([1, 4, 10, 1000]),
       };
       // Each cap is the only one once, so that each outcome is seen whatever is drawn.
       const caps = { ...drawn, ...ONE_CAP[day] };

@@ -4,10 +4,20 @@ import type { SelfTestRun } from '../../src/store/ports/selftest.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const good = (at: number): SelfTestRun => ({
-  ...{ at, ok: true, latencyMs: 700, transaction: randomBytes(32), notCharged: true, reason: null },
+  at,
+  ok: true,
+  latencyMs: 700,
+  transaction: randomBytes(32),
+  notCharged: true,
+  reason: null,
 });
 const bad = (at: number, changes: Partial<SelfTestRun> = {}): SelfTestRun => ({
-  ...{ at, ok: false, latencyMs: null, transaction: null, notCharged: null, reason: 'purchase_unreachable' },
+  at,
+  ok: false,
+  latencyMs: null,
+  transaction: null,
+  notCharged: null,
+  reason: 'purchase_unreachable',
   ...changes,
 });
 

@@ -54,7 +54,10 @@ describeLedgers('what was earned', (adapter) => {
     const voucher = voucherSale('s', 'a', 150n, { price: 50n, reservedAt: NOON + 1 });
     expect(await channels.charge(voucher, Buffer.from('reply'), NOON + 9)).not.toBeNull();
     expect((await settled.settledBetween(NOON, NOON + 2))[0]).toEqual({
-      ...{ rail: 'usdc', contract: plain, count: 2, amount: 150n },
+      rail: 'usdc',
+      contract: plain,
+      count: 2,
+      amount: 150n,
     });
   });
 

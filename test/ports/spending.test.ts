@@ -13,7 +13,11 @@ describeLedgers('the relayer’s spending', (adapter) => {
     await other.add('2026-11-21', one);
     await spending.add('2026-11-22', one);
     expect(await other.spentOn('2026-11-21')).toEqual({
-      ...{ wei: 2n ** 70n + 3n, failedWei: 2n ** 69n + 1n, gas: 200n, transactions: 2, payments: 4 },
+      wei: 2n ** 70n + 3n,
+      failedWei: 2n ** 69n + 1n,
+      gas: 200n,
+      transactions: 2,
+      payments: 4,
     });
     expect(await spending.spentOn('2026-11-22')).toEqual(one);
   });

@@ -76,9 +76,13 @@ describe('loadConfig', () => {
     expect([maxOpenPayments, failureLimits]).toEqual([32, { payer: 20, client: 60, clientSettlements: 3 }]);
     expect(unknownLimits).toEqual({ payer: 4, client: 12 });
     const other = loadConfig({
-      ...{ ...MINIMUM, PAYER_MAX_OPEN: '1', PAYER_FAILURES_PER_MINUTE: '2' },
-      ...{ CLIENT_FAILURES_PER_MINUTE: '4', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
-      ...{ PAYER_MAX_UNKNOWN: '1', CLIENT_MAX_UNKNOWN: '0' },
+      ...MINIMUM,
+      PAYER_MAX_OPEN: '1',
+      PAYER_FAILURES_PER_MINUTE: '2',
+      CLIENT_FAILURES_PER_MINUTE: '4',
+      CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
+      PAYER_MAX_UNKNOWN: '1',
+      CLIENT_MAX_UNKNOWN: '0',
     });
     expect([other.maxOpenPayments, other.failureLimits]).toEqual([1, { payer: 2, client: 4, clientSettlements: 0 }]);
     expect(other.unknownLimits).toEqual({ payer: 1, client: 0 });

@@ -106,8 +106,11 @@ export async function startGateway(chainId: number, usdc: string): Promise<Gatew
 /** What it says that it settles. */
 function kindsOf(network: string, usdc: string) {
   const extra = {
-    ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: GATEWAY_WALLET },
-    ...{ minValiditySeconds: MIN_VALIDITY_SECONDS, assets: [{ symbol: 'USDC', address: usdc, decimals: 6 }] },
+    name: 'GatewayWalletBatched',
+    version: '1',
+    verifyingContract: GATEWAY_WALLET,
+    minValiditySeconds: MIN_VALIDITY_SECONDS,
+    assets: [{ symbol: 'USDC', address: usdc, decimals: 6 }],
   };
   return [{ x402Version: 2, scheme: 'exact', network, extra }];
 }

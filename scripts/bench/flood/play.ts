@@ -126,7 +126,11 @@ async function createLoad({ service, network }: Stage, flood: Flood, line: Line)
   const isContracts = kind === 'contracts' && requirement !== null;
   const wallets = isContracts ? await createWallets(network.rpc, WALLETS, BigInt(requirement.amount)) : [];
   return prepareLoad({
-    ...{ kind, origin: service.origin, path, requirement, wallets },
+    kind,
+    origin: service.origin,
+    path,
+    requirement,
+    wallets,
     addresses: Array.from({ length: clients }, (_, index) => `127.1.${index >> 7}.${1 + (index & 127)}`),
     perSecond: clients * perSecondEach,
   });

@@ -20,7 +20,10 @@ export async function bundle(root: string, folder: string, programs: Programs): 
   const { rolldown } = await import('rolldown');
   const input = { ...programs, ...THREADS };
   const building = await rolldown({
-    ...{ cwd: root, input, platform: 'node', external: LEFT_OUT },
+    cwd: root,
+    input,
+    platform: 'node',
+    external: LEFT_OUT,
     onLog(_level, log) {
       // A package that is not installed is only worth a warning to rolldown. Its other warnings are about the code of packages.
       if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);

@@ -70,9 +70,13 @@ export async function buyByChannel(purchase: Purchase): Promise<void> {
 
 function openClient({ network, buyer, origin, path, stopping }: Purchase, asked: PaymentRequirements) {
   const { client, scheme } = createChannelClient({
-    ...{ privateKey: buyer.privateKey, network: `eip155:${network.chainId}`, asset: network.usdc },
-    ...{ maxUnits: BigInt(asked.amount), maxDeposit: BigInt(String(asked.extra.minDeposit)) },
-    ...{ rpcUrl: network.rpcUrl, storage: new InMemoryClientChannelStorage() },
+    privateKey: buyer.privateKey,
+    network: `eip155:${network.chainId}`,
+    asset: network.usdc,
+    maxUnits: BigInt(asked.amount),
+    maxDeposit: BigInt(String(asked.extra.minDeposit)),
+    rpcUrl: network.rpcUrl,
+    storage: new InMemoryClientChannelStorage(),
   });
   const fetchPaid = wrapFetchWithPayment(fetch, client);
 

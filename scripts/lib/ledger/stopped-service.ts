@@ -91,7 +91,18 @@ export async function withPayments<T>(
   const { stores, bootId, instance } = ledger;
   const { payments: store, channels, spending, settled, transfers } = stores;
   const payments = createPayments({
-    ...{ config, chain, store, channels, spending, settled, transfers, sources: {}, clock, bootId, outgoing, log },
+    config,
+    chain,
+    store,
+    channels,
+    spending,
+    settled,
+    transfers,
+    sources: {},
+    clock,
+    bootId,
+    outgoing,
+    log,
     ...(railList && { railList }),
     // No other instance is alive, so there is no heartbeat to wait for.
     ...(instance && { place: { ...instance.place, takeOverAfterMs: 0 } }),

@@ -58,7 +58,9 @@ export function checkAskedInvoice(url: URL, offer: InvoiceOffer, ceilingMsat: bi
 const now = () => Math.floor(Date.now() / 1000);
 /** The part of a proof that all protocols share, before the payment. */
 const started = (url: string, { paymentHash }: Invoice, invoice: string) => ({
-  ...{ url, invoice, paymentHash: Buffer.from(paymentHash).toString('hex') },
+  url,
+  invoice,
+  paymentHash: Buffer.from(paymentHash).toString('hex'),
   preimage: null,
 });
 

@@ -54,8 +54,13 @@ function readOne(challenge: PaymentChallenge): EvmOffer | Fault {
   if (!domain)
     return { fault: `a Payment challenge asks for ${currency} on ${network}, which is no USDC that is known here` };
   return {
-    ...{ challenge, chainId: methodDetails.chainId, network, domain },
-    ...{ asset: currency as `0x${string}`, payTo: recipient as `0x${string}`, amountUnits: BigInt(amount) },
+    challenge,
+    chainId: methodDetails.chainId,
+    network,
+    domain,
+    asset: currency as `0x${string}`,
+    payTo: recipient as `0x${string}`,
+    amountUnits: BigInt(amount),
     description: challenge.description ?? description ?? null,
   };
 }

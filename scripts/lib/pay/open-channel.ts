@@ -48,7 +48,9 @@ export async function openChannel({ requirement, amountUnits }: BuyableOffer, { 
   }
 
   return {
-    ...{ client, scheme, id },
+    client,
+    scheme,
+    id,
     /** The record as it is. */
     record: () => storage.get(id),
     /** Puts a record back. */

@@ -28,7 +28,9 @@ export async function payMppEvm(url: URL, offer: EvmOffer, privateKey: `0x${stri
   };
   const signature = await account.signTypedData({
     domain: { ...domain, chainId, verifyingContract: asset },
-    ...{ types: authorizationTypes, primaryType: 'TransferWithAuthorization', message },
+    types: authorizationTypes,
+    primaryType: 'TransferWithAuthorization',
+    message,
   });
   const texts = { value: amountUnits.toString(), validAfter: '0', validBefore: validBefore.toString() };
   const payload = { type: 'authorization', ...message, ...texts, signature };

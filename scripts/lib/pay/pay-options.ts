@@ -117,7 +117,13 @@ export function readOrder({ values, positionals }: Given, env: Record<string, st
   const channel = readChannelOrder(values);
   if (channel && protocol !== null && protocol !== 'x402') throw new UsageError('--channel pays over x402');
   return {
-    ...{ url, rail, protocol, ceilingUnits, ceilingMsat, dryRun: values['dry-run'], channel },
+    url,
+    rail,
+    protocol,
+    ceilingUnits,
+    ceilingMsat,
+    dryRun: values['dry-run'],
+    channel,
     discovery: discovery ? readUrl(discovery) : null,
   };
 }

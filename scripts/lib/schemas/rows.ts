@@ -39,11 +39,24 @@ export const GATEWAY_TRANSFER = hashOf('transfer').subarray(0, 16);
 /** A reservation in today's form. Earlier code leaves out what it does not know. */
 export function reservationOf(id: string, more: Partial<NewPayment> = {}): NewPayment {
   return {
-    ...{ id, bootId: BOOT, network: USDC, contract, payer, nonce: hashOf(`nonce ${id}`), amount: 2500n, price: 2500n },
-    ...{ payTo: Buffer.alloc(20, 1), validAfter: 0n, validBefore: 2n ** 256n - 1n, reservedAt: AT },
-    ...{ authorizationHash: hashOf(`authorization ${id}`), requestHash: hashOf(`request ${id}`) },
-    ...{ clientHash: hashOf(`client ${id}`), identifierHash: id === 'p4-settled' ? hashOf('identifier') : null },
-    ...{ route: '/v1/paid/chain/wallet', protocol: 'x402' },
+    id,
+    bootId: BOOT,
+    network: USDC,
+    contract,
+    payer,
+    nonce: hashOf(`nonce ${id}`),
+    amount: 2500n,
+    price: 2500n,
+    payTo: Buffer.alloc(20, 1),
+    validAfter: 0n,
+    validBefore: 2n ** 256n - 1n,
+    reservedAt: AT,
+    authorizationHash: hashOf(`authorization ${id}`),
+    requestHash: hashOf(`request ${id}`),
+    clientHash: hashOf(`client ${id}`),
+    identifierHash: id === 'p4-settled' ? hashOf('identifier') : null,
+    route: '/v1/paid/chain/wallet',
+    protocol: 'x402',
     ...more,
   };
 }
@@ -51,11 +64,23 @@ export function reservationOf(id: string, more: Partial<NewPayment> = {}): NewPa
 const CHANNEL = hashOf('channel');
 /** A payment channel with a deposit of 10,000 base units. */
 export const channelTerms: ChannelConfig & { readonly id: Uint8Array; readonly network: string } = {
-  ...{ id: CHANNEL, network: USDC, payer, payerAuthorizer: Buffer.alloc(20), receiver: Buffer.alloc(20, 1) },
-  ...{ receiverAuthorizer: Buffer.alloc(20, 2), token: contract, withdrawDelay: 86_400, salt: hashOf('salt') },
+  id: CHANNEL,
+  network: USDC,
+  payer,
+  payerAuthorizer: Buffer.alloc(20),
+  receiver: Buffer.alloc(20, 1),
+  receiverAuthorizer: Buffer.alloc(20, 2),
+  token: contract,
+  withdrawDelay: 86_400,
+  salt: hashOf('salt'),
 };
 export const channelState: ChannelState = {
-  ...{ balance: 10_000n, totalClaimed: 0n, withdrawAmount: 0n, withdrawAt: 0, refundNonce: 0n, block: 100 },
+  balance: 10_000n,
+  totalClaimed: 0n,
+  withdrawAmount: 0n,
+  withdrawAt: 0,
+  refundNonce: 0n,
+  block: 100,
 };
 export const VOUCHER_SALE = 'p7-voucher';
 export const voucher = { channelId: CHANNEL, max: 700n, signature: signatureOf('voucher') };
@@ -68,15 +93,33 @@ export const PROOFS = { offered: null, claimed: 'claimed', delivered: 'delivered
 export const proofKey = (name: string) => ({ network: BITCOIN, paymentHash: hashOf(name) });
 
 export const listing: ListingRow = {
-  ...{ place: 'seller.example/v1/weather', domain: 'seller.example', listing: '{"title":"Wetter, ü"}', method: 'GET' },
-  ...{ pricedAt: AT, checkedAt: AT + 1, reason: null, failures: 0, offlineAt: null, dueAt: AT + HOUR_MS },
+  place: 'seller.example/v1/weather',
+  domain: 'seller.example',
+  listing: '{"title":"Wetter, ü"}',
+  method: 'GET',
+  pricedAt: AT,
+  checkedAt: AT + 1,
+  reason: null,
+  failures: 0,
+  offlineAt: null,
+  dueAt: AT + HOUR_MS,
 };
 export const spent = { wei: 2n ** 70n, failedWei: 2n ** 60n, gas: 65_000n, transactions: 2, payments: 3 };
 export const providerNote: ProviderNote = {
-  ...{ host: 'rpc.example', kind: 'apart', question: 'receipt of 0x01', said: 'mined', others: 'not mined' },
-  ...{ sinceMs: AT, untilMs: AT + 24 * HOUR_MS },
+  host: 'rpc.example',
+  kind: 'apart',
+  question: 'receipt of 0x01',
+  said: 'mined',
+  others: 'not mined',
+  sinceMs: AT,
+  untilMs: AT + 24 * HOUR_MS,
 };
 export const selfTest = {
-  ...{ at: AT, ok: true, latencyMs: 640, transaction: hashOf('self-test'), notCharged: true, reason: null },
+  at: AT,
+  ok: true,
+  latencyMs: 640,
+  transaction: hashOf('self-test'),
+  notCharged: true,
+  reason: null,
 };
 export const catalogueCopy = { readAt: AT, entries: '["é €"]' };

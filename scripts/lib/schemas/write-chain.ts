@@ -33,8 +33,16 @@ export function writeChain(writes: ChainWrites, probes: ProbeWrites): void {
       { id: POOL, venue: 'uniswap', kind: 'v2', emitter: POOL, token: TOKEN, tokenFirst: true, tokenDecimals: 18 },
     ].map((pool) => ({ ...pool, kind: 'v2', usdcDecimals: 6, foundBlock: 1002 })),
     trades: [1005, 1007].map((block) => ({
-      ...{ block, logIndex: 1, transactionHash: hashOf(`trade ${block}`), at: FROM + block - 1000, pool: POOL },
-      ...{ token: TOKEN, baseE9: 3_000_000_000n, usdcE9: 6_000_000_000n, excluded: null, side: 'buy' },
+      block,
+      logIndex: 1,
+      transactionHash: hashOf(`trade ${block}`),
+      at: FROM + block - 1000,
+      pool: POOL,
+      token: TOKEN,
+      baseE9: 3_000_000_000n,
+      usdcE9: 6_000_000_000n,
+      excluded: null,
+      side: 'buy',
       pricing: { priceBefore: null, priceAfter: 2 + block / 10_000, usdcReserve: 50_000 },
     })),
     tokenEvents: [
@@ -62,8 +70,18 @@ const span = ({ from, to }: { from: number; to: number }): number[] =>
 
 function blockOf(number: number) {
   return {
-    ...{ number, at: FROM + number - 1000, hash: hashOf(`block ${number}`), parentHash: hashOf(`block ${number - 1}`) },
-    ...{ baseFee: 20n * GWEI + BigInt(number), nextBaseFee: 20n * GWEI, utilisation: 0.5, gasLimit: 30_000_000n },
-    ...{ transactions: 4, deploys: 1, nativeTransfers: 1, tokenTransfers: 1, contractCalls: 1 },
+    number,
+    at: FROM + number - 1000,
+    hash: hashOf(`block ${number}`),
+    parentHash: hashOf(`block ${number - 1}`),
+    baseFee: 20n * GWEI + BigInt(number),
+    nextBaseFee: 20n * GWEI,
+    utilisation: 0.5,
+    gasLimit: 30_000_000n,
+    transactions: 4,
+    deploys: 1,
+    nativeTransfers: 1,
+    tokenTransfers: 1,
+    contractCalls: 1,
   };
 }

@@ -50,8 +50,12 @@ export interface RankQueue {
  */
 export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Clock): RankQueue {
   const lines: Lines = {
-    ...{ settle: new Set<symbol>(), sale: new Set<symbol>(), collect: new Set<symbol>() },
-    ...{ offer: new Set<symbol>(), admit: new Set<symbol>(), free: new Set<symbol>() },
+    settle: new Set<symbol>(),
+    sale: new Set<symbol>(),
+    collect: new Set<symbol>(),
+    offer: new Set<symbol>(),
+    admit: new Set<symbol>(),
+    free: new Set<symbol>(),
   };
 
   return {

@@ -185,7 +185,10 @@ export function createExecutionReads(db: Sqlite): ExecutionReads {
     tradesByPool: (window) =>
       (pools.all(...keyOf(window)) as PoolRow[])
         .map(({ pool, venue, emitter, trades, whole, rest }) => ({
-          ...{ id: bytesToHex(pool), venue, emitter: bytesToHex(emitter), trades: Number(trades) },
+          id: bytesToHex(pool),
+          venue,
+          emitter: bytesToHex(emitter),
+          trades: Number(trades),
           usdcE9: whole * 1_000_000_000n + rest,
           state: (state.get(pool) as PoolState | undefined) ?? null,
         }))

@@ -95,13 +95,17 @@ export const chainToken = defineEndpoint({
       codeBytes: 1852,
       label: 'EURC',
       proxy: {
-        ...{ standard: 'ZeppelinOS', target: '0x2b1d8a1f1e6f0c6c7d3d9a5b0c4e8f7a6b5c4d3e', targetLabel: null },
+        standard: 'ZeppelinOS',
+        target: '0x2b1d8a1f1e6f0c6c7d3d9a5b0c4e8f7a6b5c4d3e',
+        targetLabel: null,
         beacon: null,
       },
       creation: null,
       market: EXAMPLE_MARKET,
       holdersSeen: {
-        ...{ accounts: 1204, since: { block: 31731601, at: 1794940001 }, until: { block: 32250000, at: 1795199401 } },
+        accounts: 1204,
+        since: { block: 31731601, at: 1794940001 },
+        until: { block: 32250000, at: 1795199401 },
         complete: true,
       },
       missing: [{ field: 'creation', reason: REASONS.notCreatedHere }],
@@ -128,7 +132,10 @@ export const chainToken = defineEndpoint({
     const holdersSeen = uncollected === null ? reads.accountsOfToken(address) : null;
     const created = reads.creationOf(address);
     return {
-      ...{ address, name, symbol, decimals },
+      address,
+      name,
+      symbol,
+      decimals,
       totalSupply: decimals === null ? null : formatUnits(totalSupply, decimals),
       totalSupplyRaw: totalSupply.toString(),
       codeBytes: account.code && account.code.length / 2 - 1,

@@ -445,8 +445,17 @@ async function followPending(
 }
 
 const PENDING = {
-  ...{ status: 'pending' as const, final: false, block: null, at: null, confirmations: 0 },
-  ...{ contractCreated: null, gasUsed: null, gasPrice: null, tip: null, feeUsdc: null, feeWei: null },
+  status: 'pending' as const,
+  final: false,
+  block: null,
+  at: null,
+  confirmations: 0,
+  contractCreated: null,
+  gasUsed: null,
+  gasPrice: null,
+  tip: null,
+  feeUsdc: null,
+  feeWei: null,
 };
 
 async function describeMining(chain: ChainClient, receipt: Receipt, head: number, options: RpcOptions) {

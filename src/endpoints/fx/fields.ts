@@ -199,7 +199,12 @@ export function showPool(
   total: bigint,
 ): z.output<typeof poolsField>[number] {
   return {
-    ...{ id, venue, address: emitter, trades, volumeUsdc: showUsdc(usdcE9), volumeShare: shareOf(usdcE9, total) },
+    id,
+    venue,
+    address: emitter,
+    trades,
+    volumeUsdc: showUsdc(usdcE9),
+    volumeShare: shareOf(usdcE9, total),
     state: state && {
       rate: showRate(state.price),
       at: state.at,

@@ -290,8 +290,11 @@ export function componentResponses(mpp: boolean): Json {
   return {
     ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
     ...Object.fromEntries(UNREAD.map((row) => [row[1], unread(row)])),
-    ...{ InFlight: problem(409, IN_FLIGHT), Gone: GONE },
-    ...{ Unpaid: UNPAID, UnpaidLightning: UNPAID_LIGHTNING, ...(mpp && { UnpaidMpp: UNPAID_MPP }) },
+    InFlight: problem(409, IN_FLIGHT),
+    Gone: GONE,
+    Unpaid: UNPAID,
+    UnpaidLightning: UNPAID_LIGHTNING,
+    ...(mpp && { UnpaidMpp: UNPAID_MPP }),
   };
 }
 

@@ -40,19 +40,20 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
+  const info = {
+    title: 'percall',
+    version: INTERFACE_VERSION,
+    description: describeService(dearestRequirement(catalogue, requirementOf), options.chain),
+    contact: describeContact(contactUrl ?? publicOrigin),
+    license: { name: 'MIT', identifier: 'MIT' },
+    // Agents look here for a short introduction.
+    'x-guidance': createLlmsText(options),
+  };
   await scribe.register(swagger, {
     convertConstToEnum: false,
     openapi: {
       openapi: '3.1.0',
-      info: {
-        title: 'percall',
-        version: INTERFACE_VERSION,
-        description: describeService(dearestRequirement(catalogue, requirementOf), options.chain),
-        contact: describeContact(contactUrl ?? publicOrigin),
-        license: { name: 'MIT', identifier: 'MIT' },
-        // Agents look here for a short introduction.
-        ...{ 'x-guidance': createLlmsText(options) },
-      },
+      info,
       externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
       servers: [{ url: publicOrigin }],
       tags: tagsWith(mpp),
@@ -79,7 +80,8 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     components: {
       schemas: componentSchemas(catalogue, declared.schemas),
       responses: componentResponses(mpp),
-      ...{ headers: COMPONENT_HEADERS, securitySchemes: SECURITY_SCHEMES },
+      headers: COMPONENT_HEADERS,
+      securitySchemes: SECURITY_SCHEMES,
     },
   };
 }
@@ -164,7 +166,10 @@ const LIGHTNING_PROTOCOLS: readonly Json[] = [
 /** An amount of null means that the 402 names it: the sats are quoted at the rate of the moment. */
 const LIGHTNING_OFFERS: readonly Json[] = [
   {
-    ...{ intent: 'charge', method: 'lightning', amount: null, currency: 'sat' },
+    intent: 'charge',
+    method: 'lightning',
+    amount: null,
+    currency: 'sat',
     description: 'Whole sats, quoted in the 402',
   },
 ];
@@ -209,7 +214,8 @@ function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, ter
       };
     case 'lightning':
       return {
-        ...{ protocols: LIGHTNING_PROTOCOLS, offers: LIGHTNING_OFFERS },
+        protocols: LIGHTNING_PROTOCOLS,
+        offers: LIGHTNING_OFFERS,
         security: [{}, { L402: [] }, { Payment: [] }],
         header: [
           SIGNATURE,
@@ -220,7 +226,9 @@ function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, ter
       const { amount, asset: currency } = terms.requirementOf(endpoint);
       const charge = { intent: 'charge', method: 'evm', currency };
       return {
-        ...{ protocols: [{ mpp: charge }], offers: [{ ...charge, amount }], security: [{ Payment: [] }] },
+        protocols: [{ mpp: charge }],
+        offers: [{ ...charge, amount }],
+        security: [{ Payment: [] }],
         header: ['Authorization', '`Payment <base64url JSON>`; without it the answer is 402'],
       };
     }

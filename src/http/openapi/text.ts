@@ -97,7 +97,10 @@ function slim(operation: Operation): Json {
   // The header of a payment is in the security schemes.
   const query = parameters.filter((parameter) => parameter.in === 'query');
   return {
-    ...{ operationId, tags, summary, security },
+    operationId,
+    tags,
+    summary,
+    security,
     ...(query.length > 0 && {
       parameters: query.map(({ name, required, schema }) => ({ name, in: 'query', required, schema })),
     }),

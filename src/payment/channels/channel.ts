@@ -101,7 +101,8 @@ export function createChannelBook(options: ChannelBookOptions) {
      * that is new to the ledger (`isNew`) has no row before `keep` is called with it.
      */
     look,
-    ...{ fresh, keep },
+    fresh,
+    keep,
     /** The same with its row. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit, which gets no row. */
     open: async (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> => {
       const { channel, isNew } = await look(id, config, asker);
@@ -360,11 +361,16 @@ export function createSharedChannelReads(
   const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
     ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
-    ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
+    ...PAYER_READ_TIMES,
+    most: MOST_CHANNELS,
+    clock,
     ready: () => chain.ready('offer'),
     queue: {
-      ...{ places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
-      ...{ isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE },
+      places: () => PLACES,
+      waitMs: WAIT_MS,
+      refusal: busy,
+      isRefusal: isChainBusy,
+      preferredFrom: WITHOUT_FAILURE,
     },
   });
   return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : WITHOUT_FAILURE);

@@ -446,7 +446,10 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
     const rows = rowsOf(options, calldata);
     const { leastBlock = 0 } = more;
     return {
-      ...{ id, to: hexToBytes(SETTLEMENT), data: calldata, gas: claimGas(rows.length) },
+      id,
+      to: hexToBytes(SETTLEMENT),
+      data: calldata,
+      gas: claimGas(rows.length),
       broadcast: transaction !== null,
       ...(leastBlock !== null && { leastBlock }),
       readReceipt: (receipt) => {

@@ -39,13 +39,21 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
   const { config, voucher, deposit } = payload;
   const { channelId, maxClaimableAmount: max, signature } = voucher;
   const authorization: Authorization = {
-    ...{ from: config.payer, to: COLLECTOR, value: deposit.amount, signature: deposit.signature },
-    ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore },
-    ...{ nonce: depositNonce(channelId, deposit.salt), passedTo: SETTLEMENT_BYTES },
+    from: config.payer,
+    to: COLLECTOR,
+    value: deposit.amount,
+    signature: deposit.signature,
+    validAfter: deposit.validAfter,
+    validBefore: deposit.validBefore,
+    nonce: depositNonce(channelId, deposit.salt),
+    passedTo: SETTLEMENT_BYTES,
   };
   const whole = [hashAuthorization(authorization, SETTLEMENT_BYTES), channelId, Buffer.from(`${max}`), signature];
   return {
-    ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
+    kind: 'signed',
+    payload,
+    authorization,
+    channel: { channelId, max, signature },
     authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
     get call() {
       return { to: SETTLEMENT_BYTES, data: depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit) };

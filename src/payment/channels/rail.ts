@@ -104,7 +104,10 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
 
   return {
-    ...{ contract: SETTLEMENT_BYTES, status, requirement, checkSignature },
+    contract: SETTLEMENT_BYTES,
+    status,
+    requirement,
+    checkSignature,
     read: (given) => {
       const payload = readPayload(given);
       return payload.kind === 'deposit' ? depositPayment(payload) : proofOf(payload, options);
@@ -211,7 +214,10 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
     minDeposit: minDeposit.toString(),
   };
   return (plain: PaymentRequirements): PaymentRequirements => ({
-    ...{ ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra },
+    ...plain,
+    scheme: SCHEME,
+    maxTimeoutSeconds: DEPOSIT_SECONDS,
+    extra,
   });
 }
 
@@ -336,11 +342,29 @@ function openPurchase(
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, balanceContracts, check, evidence, status, book, scheme, terms, network, clock },
+    store,
+    ledger,
+    balanceContracts,
+    check,
+    evidence,
+    status,
+    book,
+    scheme,
+    terms,
+    network,
+    clock,
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
     sellVoucher: createSellVoucher({
-      ...{ store, ledger, book, turns, status, limits, network, clock, log },
+      store,
+      ledger,
+      book,
+      turns,
+      status,
+      limits,
+      network,
+      clock,
+      log,
       risk: createClaimRisk({ store, network, limits, clock }),
     }),
     refund: createRefund({

@@ -71,7 +71,11 @@ function createRefundSending(options: RefundSendingOptions) {
   function operationOf(refund: OpenRefund, data: Uint8Array, leastBlock: number): Operation {
     const { id, channelId } = refund;
     return {
-      ...{ id, to: SETTLEMENT_BYTES, data, gas: REFUND_GAS, broadcast: refund.transaction !== null },
+      id,
+      to: SETTLEMENT_BYTES,
+      data,
+      gas: REFUND_GAS,
+      broadcast: refund.transaction !== null,
       leastBlock,
       readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
       lookUp: () => evidence.lookUp(refund),

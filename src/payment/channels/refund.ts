@@ -210,7 +210,8 @@ export function checkPause(
 
 /** What must still hold when a refund is stored: another one may have ended, and a call been charged, since the checks. */
 const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): RefundTerms => ({
-  ...{ charged, pausedSince: nowMs - PAUSE_MS },
+  charged,
+  pausedSince: nowMs - PAUSE_MS,
 });
 
 /**

@@ -226,10 +226,22 @@ function saleOf(
   const nonce = nonceOf(voucher);
   const authorizationHash = hash('sha256', Buffer.concat([SETTLEMENT_BYTES, nonce, signature]), 'buffer');
   return {
-    ...{ network, contract: SETTLEMENT_BYTES, payer: config.payer, nonce, authorizationHash },
+    network,
+    contract: SETTLEMENT_BYTES,
+    payer: config.payer,
+    nonce,
+    authorizationHash,
     // A voucher has no times of its own.
-    ...{ amount: price, price, payTo: config.receiver, validAfter: 0n, validBefore: 0n },
-    ...{ requestHash, identifierHash, clientHash: hashClient(nonce, identity), route, protocol },
+    amount: price,
+    price,
+    payTo: config.receiver,
+    validAfter: 0n,
+    validBefore: 0n,
+    requestHash,
+    identifierHash,
+    clientHash: hashClient(nonce, identity),
+    route,
+    protocol,
     channel: { channelId, max, signature },
   };
 }

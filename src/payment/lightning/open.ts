@@ -82,8 +82,16 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: sourcesAtRankAdmit, network, clock, handlerTimeoutMs },
-    ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
+    store,
+    issuer,
+    rates,
+    sources: sourcesAtRankAdmit,
+    network,
+    clock,
+    handlerTimeoutMs,
+    ...bounds,
+    sourcesAtRankOffer: options.sourcesAtRankOffer,
+    newcomers: createNewcomers(clock),
   });
   const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
   const selling = { ...options, offers, redeem, network: network.id, publicOrigin, chain: config.network };

@@ -70,7 +70,9 @@ export function createLightningCounter<S>(
 /** Makes the receipt that goes with a refusal, on a network of the scheme. */
 function refusalReceipt(network: string): ({ reason }: PaymentRefused) => Receipt {
   return ({ reason }) => ({
-    ...{ success: false, errorReason: reason, transaction: '' },
+    success: false,
+    errorReason: reason,
+    transaction: '',
     network: network as Receipt['network'],
   });
 }

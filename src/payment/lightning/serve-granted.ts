@@ -192,7 +192,10 @@ export function refusedWithoutOffer(error: unknown, reason: string): AppError {
   const retryAfterSeconds = known?.retryAfterSeconds ?? 1;
   const detail = known ? `${why}: ${known.message}` : `${why}.`;
   return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, {
-    ...{ charged: 'unknown', retryAfterSeconds, members: known?.members, cause: error },
+    charged: 'unknown',
+    retryAfterSeconds,
+    members: known?.members,
+    cause: error,
   });
 }
 

@@ -51,7 +51,9 @@ export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
   // The part of the maximum above the base fee is not charged.
   const offer: Price = { maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI, maxPriorityFeePerGas: PRIORITY_FEE_WEI };
   return {
-    ...{ blockGas, offer, gasPrice: baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI },
+    blockGas,
+    offer,
+    gasPrice: baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI,
     covers: ({ maxFeePerGas }) => maxFeePerGas * 50n >= baseFee * 51n,
     above: (waiting) => {
       const raised = {

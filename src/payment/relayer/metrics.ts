@@ -21,10 +21,16 @@ const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 function createCosts(registry: Registry) {
   const registers = [registry];
   const settled = new Counter({
-    ...{ name: 'relayer_payments_total', help: 'Payments that they settled', labelNames: ['rail'], registers },
+    name: 'relayer_payments_total',
+    help: 'Payments that they settled',
+    labelNames: ['rail'],
+    registers,
   });
   const cost = new Counter({
-    ...{ name: 'relayer_cost_usdc_total', help: 'USDC that they cost in gas', labelNames: ['rail'], registers },
+    name: 'relayer_cost_usdc_total',
+    help: 'USDC that they cost in gas',
+    labelNames: ['rail'],
+    registers,
   });
   const gasEach = new Histogram({
     name: 'relayer_gas_per_payment',
@@ -61,16 +67,25 @@ function createCosts(registry: Registry) {
 /** Publishes what the relayer holds and needs, and its address. Pages and `/readyz` show neither to third parties. */
 function createGasGauges(registers: Registry[]) {
   const balance = new Gauge({
-    ...{ name: 'relayer_balance_usdc', help: 'Native USDC that the relayer holds for gas', registers },
+    name: 'relayer_balance_usdc',
+    help: 'Native USDC that the relayer holds for gas',
+    registers,
   });
   const needed = new Gauge({
-    ...{ name: 'relayer_needed_usdc', help: 'Sales stop while the relayer holds less than this', registers },
+    name: 'relayer_needed_usdc',
+    help: 'Sales stop while the relayer holds less than this',
+    registers,
   });
   const info = new Gauge({
-    ...{ name: 'relayer_info', help: 'The relayer’s address, which needs funds', labelNames: ['address'], registers },
+    name: 'relayer_info',
+    help: 'The relayer’s address, which needs funds',
+    labelNames: ['address'],
+    registers,
   });
   const price = new Gauge({
-    ...{ name: 'relayer_gas_price_gwei', help: 'What a node asks for gas, at the last reading', registers },
+    name: 'relayer_gas_price_gwei',
+    help: 'What a node asks for gas, at the last reading',
+    registers,
   });
   return ({ balanceWei, gasPriceWei, neededWei, relayer }: GasReading): void => {
     balance.set(Number(balanceWei) / WEI_PER_USDC);
@@ -85,16 +100,23 @@ export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
   const gas = createGasGauges(registers);
   const transactions = new Counter({
-    ...{ name: 'relayer_transactions_total', help: 'Mined transactions of the relayer', registers },
+    name: 'relayer_transactions_total',
+    help: 'Mined transactions of the relayer',
+    registers,
   });
   const costs = createCosts(registry);
   const batch = new Histogram({
-    ...{ name: 'relayer_batch_payments', help: 'Payments in a mined transaction', buckets: BATCH_BOUNDS, registers },
+    name: 'relayer_batch_payments',
+    help: 'Payments in a mined transaction',
+    buckets: BATCH_BOUNDS,
+    registers,
   });
   function publishWei(name: string, help: string, readWei: () => bigint | null): void {
     if (readWei() === null) return;
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.set(Number(readWei() ?? 0n) / WEI_PER_USDC);
       },
@@ -130,7 +152,9 @@ function publishRead(registry: Registry, name: string, help: string, read: () =>
   // An instance that leads again publishes it anew.
   registry.removeSingleMetric(name);
   new Gauge({
-    ...{ name, help, registers: [registry] },
+    name,
+    help,
+    registers: [registry],
     async collect() {
       const value = await read().catch(() => null);
       this.remove();

@@ -112,9 +112,21 @@ export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePer
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);
   return {
-    ...{ settings: { usdc, batchWindowMs, pollMs }, open: new Set(), queue: [], bans: new Map(), nonces, gas },
-    ...{ openCalls: 0, openOperations: new Set(), operations: [] },
-    ...{ sender: 'idle', round: null, watch: 'idle', headSeen: false, resend: null, stopping: false },
+    settings: { usdc, batchWindowMs, pollMs },
+    open: new Set(),
+    queue: [],
+    bans: new Map(),
+    nonces,
+    gas,
+    openCalls: 0,
+    openOperations: new Set(),
+    operations: [],
+    sender: 'idle',
+    round: null,
+    watch: 'idle',
+    headSeen: false,
+    resend: null,
+    stopping: false,
     flights: createFlights({ usdc, wallet, nonces, gas }),
   };
 }

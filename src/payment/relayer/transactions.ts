@@ -33,10 +33,18 @@ export interface Job {
 /** Makes the job of a new intent. */
 export function newJob(intent: Intent, nowMs: number): Job {
   return {
-    ...{ intent, sinceMs: nowMs, queuedMs: nowMs, ended: false },
+    intent,
+    sinceMs: nowMs,
+    queuedMs: nowMs,
+    ended: false,
     // An account with code can fail the other payments of its batch.
-    ...{ maxGroup: intent.hasCode ? 1 : Number.MAX_SAFE_INTEGER, nonces: new Set(), unread: 0, unresolvedMs: null },
-    ...{ hasCode: intent.hasCode, wasInFailedBatch: false, mustSend: false },
+    maxGroup: intent.hasCode ? 1 : Number.MAX_SAFE_INTEGER,
+    nonces: new Set(),
+    unread: 0,
+    unresolvedMs: null,
+    hasCode: intent.hasCode,
+    wasInFailedBatch: false,
+    mustSend: false,
   };
 }
 
@@ -366,7 +374,8 @@ export function railCostsOf(
     add(job.intent.rail, job.intent.call ? SHARES.call : SHARES.transfer, settled.has(job) ? 1 : 0);
   const whole = [...parts.values()].reduce((sum, { share }) => sum + share, 0);
   return [...parts].map(([rail, part]) => ({
-    ...{ rail, settled: part.settled },
+    rail,
+    settled: part.settled,
     wei: (Number(wei) * part.share) / whole,
     gasUsed: (Number(gasUsed) * part.share) / whole,
   }));

@@ -86,7 +86,9 @@ export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readon
     if (receipt) endFlight(turn, flight, transaction, receipt);
     else
       turn.effects.push({
-        ...{ kind: 'warn', detail: { transaction: transaction.hash }, message: 'a receipt was not understood' },
+        kind: 'warn',
+        detail: { transaction: transaction.hash },
+        message: 'a receipt was not understood',
       });
   }
 }

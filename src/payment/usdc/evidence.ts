@@ -38,7 +38,10 @@ export interface Receipt {
 
 const number = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
 const receiptShape = z.object({
-  ...{ transactionHash: word, blockNumber: number, gasUsed: number, status: z.enum(['0x0', '0x1']) },
+  transactionHash: word,
+  blockNumber: number,
+  gasUsed: number,
+  status: z.enum(['0x0', '0x1']),
   blockHash: word.optional(),
   effectiveGasPrice: number.optional(),
   logs: z.array(z.object({ address: account, topics: z.array(word), data })),

@@ -188,8 +188,17 @@ function openFacilitated(
   const hasCode = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).hasCode;
   const settling = createServiceSettling({
-    ...{ client, evidence, isUsed, hasCode, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
-    ...{ config, token, clock, log },
+    client,
+    evidence,
+    isUsed,
+    hasCode,
+    usedBefore: null,
+    extra: EXACT_EXTRA,
+    noteBroadcast,
+    config,
+    token,
+    clock,
+    log,
   });
   const { settler } = settling;
   return {

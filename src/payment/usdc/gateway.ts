@@ -88,8 +88,17 @@ function openSettling(
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
     ...createServiceSettling({
-      ...{ client, evidence, isUsed: null, hasCode: null, usedBefore, extra, noteBroadcast },
-      ...{ config, token, clock, log },
+      client,
+      evidence,
+      isUsed: null,
+      hasCode: null,
+      usedBefore,
+      extra,
+      noteBroadcast,
+      config,
+      token,
+      clock,
+      log,
     }),
     refresh: batches.round,
     books: createGatewayBooks({ chain, transfers: store, ledger, usdc: config.network.usdc, wallet }),
@@ -131,7 +140,9 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const check = createGatewayCheck(times);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
     ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
-    ...{ ...PAYER_READ_TIMES, most: MOST_DEPOSITORS, clock },
+    ...PAYER_READ_TIMES,
+    most: MOST_DEPOSITORS,
+    clock,
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
 

@@ -29,8 +29,12 @@ export function createTransferSigner({ privateKey, chainId, usdc, clock }: Trans
   return async (to: string, value: string) => {
     const now = nowSeconds(clock);
     const authorization = {
-      ...{ from: account.address, to, value, nonce: `0x${randomBytes(32).toString('hex')}` },
-      ...{ validAfter: String(now - VALID_SECONDS), validBefore: String(now + VALID_SECONDS) },
+      from: account.address,
+      to,
+      value,
+      nonce: `0x${randomBytes(32).toString('hex')}`,
+      validAfter: String(now - VALID_SECONDS),
+      validBefore: String(now + VALID_SECONDS),
     };
     const typed = { domain, types: TYPES, primaryType: 'TransferWithAuthorization', message: authorization } as const;
     return { signature: await account.signTypedData(typed), authorization };

@@ -54,7 +54,10 @@ export interface PostgresReports extends LedgerReports {
 /** Opens a ledger on PostgreSQL for reports. It is not migrated. Without a ledger every method rejects with a message that says so. */
 export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): PostgresReports {
   const pools = openPools({
-    ...{ url, connectTimeoutMs, size: 4, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
+    url,
+    connectTimeoutMs,
+    size: 4,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     applicationName: 'percall ledger',
   });
   const look = <T>(read: (client: PoolClient) => Promise<T>): Promise<T> =>

@@ -29,12 +29,10 @@ export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: N
 
   async function listen(): Promise<void> {
     const client = new Client({
-      ...{
-        connectionString: url,
-        connectionTimeoutMillis: connectTimeoutMs,
-        query_timeout: ANSWER_MS,
-        keepAlive: true,
-      },
+      connectionString: url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
       application_name: 'percall notifications',
     });
     const over = new AbortController();

@@ -38,7 +38,9 @@ export interface InstancesShare {
 
 export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
   const limits = {
-    ...{ url, size: POOL_SIZE, connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS) },
+    url,
+    size: POOL_SIZE,
+    connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS),
     statementTimeoutMs: HEARTBEAT_TIMEOUT_MS,
   };
   // Counts have their own pool, because clients decide how fast they come.

@@ -46,7 +46,9 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   const { url, connectTimeoutMs, statementTimeoutMs, clock } = options;
   await migrate({ url, connectTimeoutMs, name: `the ledger ${ledgerPlace(url)}`, nowMs: clock.nowMs() });
   const pools = openPools({
-    ...{ url, connectTimeoutMs, statementTimeoutMs },
+    url,
+    connectTimeoutMs,
+    statementTimeoutMs,
     size: options.poolSize,
     applicationName: 'percall',
   });

@@ -67,8 +67,17 @@ export class UnreadablePage extends Error {
 
 /** What a document has that is no HTML page. */
 export const NOT_HTML: Omit<PageContent, 'format' | 'charset' | 'language' | 'wordCount' | keyof Clipped> = {
-  ...{ title: null, description: null, author: null, publishedAt: null, canonicalUrl: null, headings: [] },
-  ...{ markdown: null, markdownTruncated: false, markdownMissing: 'not_html', links: [], linksTruncated: false },
+  title: null,
+  description: null,
+  author: null,
+  publishedAt: null,
+  canonicalUrl: null,
+  headings: [],
+  markdown: null,
+  markdownTruncated: false,
+  markdownMissing: 'not_html',
+  links: [],
+  linksTruncated: false,
   pageCount: null,
 };
 

@@ -13,7 +13,11 @@ type Markdown = Pick<PageContent, 'markdown' | 'markdownTruncated' | 'markdownMi
 const NONE: Markdown = { markdown: null, markdownTruncated: false, markdownMissing: 'unusual_markup' };
 
 const service = new TurndownService({
-  ...{ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-', emDelimiter: '*', hr: '---' },
+  headingStyle: 'atx',
+  codeBlockStyle: 'fenced',
+  bulletListMarker: '-',
+  emDelimiter: '*',
+  hr: '---',
 });
 addTables(service);
 

@@ -16,14 +16,16 @@ const ERRORS_ONLY = 0;
 
 /** Nothing that draws, runs, or loads from elsewhere. */
 const OPTIONS = {
-  ...{
-    disableFontFace: true,
-    useSystemFonts: false,
-    useWasm: false,
-    enableXfa: false,
-    isOffscreenCanvasSupported: false,
-  },
-  ...{ disableAutoFetch: true, disableRange: true, disableStream: true, stopAtErrors: false, verbosity: ERRORS_ONLY },
+  disableFontFace: true,
+  useSystemFonts: false,
+  useWasm: false,
+  enableXfa: false,
+  isOffscreenCanvasSupported: false,
+  disableAutoFetch: true,
+  disableRange: true,
+  disableStream: true,
+  stopAtErrors: false,
+  verbosity: ERRORS_ONLY,
 };
 
 /**
@@ -42,7 +44,10 @@ export async function readPdf({ bytes, contentLanguage }: PageSource): Promise<P
   if (!isSeen(clipped.text)) throw new UnreadablePage('its PDF has no text; its pages may be pictures');
   return {
     ...NOT_HTML,
-    ...{ format: 'pdf', charset: 'binary', ...clipped, truncated: clipped.truncated || !isWhole },
+    format: 'pdf',
+    charset: 'binary',
+    ...clipped,
+    truncated: clipped.truncated || !isWhole,
     title: lineOf(said('Title'), MAX_LINE),
     description: lineOf(said('Subject'), MAX_LINE),
     language: languageTag(said('Language')) ?? languageTag(contentLanguage),

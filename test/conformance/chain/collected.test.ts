@@ -139,7 +139,10 @@ test('network names the head, and that every block is collected', async () => {
   const reply = await get('/v1/network');
   expect(reply).toMatchObject({
     head: { number: head.number, hash: head.hash, at: head.at },
-    ...{ blocksCollected: blocks.length, firstCollected: 1, lagBlocks: 0, lagSeconds: 0 },
+    blocksCollected: blocks.length,
+    firstCollected: 1,
+    lagBlocks: 0,
+    lagSeconds: 0,
     freshness: { head: head.number, collected: head.number, lagBlocks: 0, lagSeconds: 0 },
   });
 });
@@ -246,8 +249,10 @@ describe('fees', () => {
     }
     const withTip = head.baseFee + BigInt(speeds.normal.maxPriorityFeePerGas.wei);
     expect(reply.transferCostUsdc).toEqual({
-      ...{ native: usdcCost(21_000n * head.baseFee), erc20: usdcCost(gas * head.baseFee) },
-      ...{ nativeWithTip: usdcCost(21_000n * withTip), erc20WithTip: usdcCost(gas * withTip) },
+      native: usdcCost(21_000n * head.baseFee),
+      erc20: usdcCost(gas * head.baseFee),
+      nativeWithTip: usdcCost(21_000n * withTip),
+      erc20WithTip: usdcCost(gas * withTip),
     });
     expect(reply.aboveFloorGwei).toBe(gwei(head.baseFee - fees[0]!));
     expect(Number(reply.aboveFloorPercent)).toBeCloseTo((Number(head.baseFee) / Number(fees[0]) - 1) * 100, 3);
@@ -259,7 +264,10 @@ describe('fees', () => {
         const use = own.reduce((total, { utilisation }) => total + utilisation, 0) / own.length;
         const mean = (2n * sum + BigInt(wei.length)) / (2n * BigInt(wei.length));
         return {
-          ...{ at, minGwei: gwei(wei[0]!), avgGwei: gwei(mean), maxGwei: gwei(wei.at(-1)!) },
+          at,
+          minGwei: gwei(wei[0]!),
+          avgGwei: gwei(mean),
+          maxGwei: gwei(wei.at(-1)!),
           utilisationShare: expect.closeTo(use, 5),
           utilisation: expect.closeTo(use, 5),
         };
@@ -271,8 +279,12 @@ describe('fees', () => {
     const reply = await buy('/fees/forecast');
     const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
     expect(reply.band24h).toEqual({
-      ...{ minGwei: gwei(fees[0]!), p5Gwei: gwei(rank(fees, 5)), medianGwei: gwei(rank(fees, 50)) },
-      ...{ p95Gwei: gwei(rank(fees, 95)), maxGwei: gwei(fees.at(-1)!), blocks: fees.length },
+      minGwei: gwei(fees[0]!),
+      p5Gwei: gwei(rank(fees, 5)),
+      medianGwei: gwei(rank(fees, 50)),
+      p95Gwei: gwei(rank(fees, 95)),
+      maxGwei: gwei(fees.at(-1)!),
+      blocks: fees.length,
     });
     expect(reply.now.wei).toBe(String(head.baseFee));
     const steps = Map.groupBy(blocks, ({ at }) => Math.floor(at / 300) * 300);
@@ -365,9 +377,15 @@ describe('fx', () => {
       const rate = (trade: Trade) => rateOf(trade.usdcE9, trade.baseE9);
       expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
       expect(reply.window).toEqual({
-        ...{ minutes: 1440, trades: counted.length, excluded: all.length - counted.length, complete: true },
-        ...{ volumeBase: decimal(base, 9), volumeUsdc: usdcAmount(usdc), vwap: rateOf(usdc, base) },
-        ...{ low: rate(rates[0]!), high: rate(rates.at(-1)!) },
+        minutes: 1440,
+        trades: counted.length,
+        excluded: all.length - counted.length,
+        complete: true,
+        volumeBase: decimal(base, 9),
+        volumeUsdc: usdcAmount(usdc),
+        vwap: rateOf(usdc, base),
+        low: rate(rates[0]!),
+        high: rate(rates.at(-1)!),
       });
       const free = await get(`/v1/fx?symbol=${symbol}&window=1440`);
       expect(free).toMatchObject({ symbol, last: reply.last, window: reply.window });
@@ -482,8 +500,11 @@ describe('accounts', () => {
       const reply = await buy('/chain/wallet', { address });
       const places = seen.get(address) ?? [];
       expect(reply.activity).toEqual({
-        ...{ first: places[0] ?? null, last: places.at(-1) ?? null, complete: true },
-        ...{ since: { block: 1, at: blocks[0]!.at }, until: { block: head.number, at: head.at } },
+        first: places[0] ?? null,
+        last: places.at(-1) ?? null,
+        complete: true,
+        since: { block: 1, at: blocks[0]!.at },
+        until: { block: head.number, at: head.at },
       });
       expect(reply.balances.map(({ symbol }: Json) => symbol)).toEqual(['USDC', 'CALL', 'EURC']);
       for (const { address: token, balanceRaw, lastMovedAt } of reply.balances) {
@@ -517,8 +538,10 @@ describe('accounts', () => {
     accounts.delete(ZERO);
     expect(accounts.size).toBeGreaterThan(2);
     expect(reply.holdersSeen).toEqual({
-      ...{ accounts: accounts.size, complete: true },
-      ...{ since: { block: 1, at: blocks[0]!.at }, until: { block: head.number, at: head.at } },
+      accounts: accounts.size,
+      complete: true,
+      since: { block: 1, at: blocks[0]!.at },
+      until: { block: head.number, at: head.at },
     });
     const own = createdIn(blocks).findLast((entry) => entry.address === address);
     expect(reply.creation?.creator ?? null).toBe(own?.deployer ?? null);

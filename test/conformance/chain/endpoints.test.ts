@@ -51,16 +51,15 @@ beforeAll(async () => {
   await chainNode.fundUsdc(holder, 123_456_789n);
   await send({ to: token, data: mint(holder, 250_000_000n) });
   sources = {
-    ...{
-      chain,
-      chainName: { name: 'Arc', isPlayMoney: true },
-      explorerUrl: null,
-      clock: patientClock,
-      usdc: chainNode.usdc,
-      projectToken: token,
-      collector: NO_COLLECTOR,
-    },
-    ...{ reads: createChainReads(emptyChainDatabase()), collected: SETTINGS },
+    chain,
+    chainName: { name: 'Arc', isPlayMoney: true },
+    explorerUrl: null,
+    clock: patientClock,
+    usdc: chainNode.usdc,
+    projectToken: token,
+    collector: NO_COLLECTOR,
+    reads: createChainReads(emptyChainDatabase()),
+    collected: SETTINGS,
   };
   await chainNode.resumeMining();
 });
@@ -227,7 +226,9 @@ describe('whose code an account runs', () => {
     const beacon = fresh();
     await place(beacon, `0x73${own.slice(2)}5f5260205ff3`);
     expect(await place(fresh(), code, { [slotOf('eip1967.proxy.beacon', 1n)]: beacon })).toMatchObject({
-      ...{ standard: 'EIP-1967 beacon', target: own, beacon },
+      standard: 'EIP-1967 beacon',
+      target: own,
+      beacon,
     });
   });
 });
@@ -402,8 +403,13 @@ describe('chain/tx', () => {
     const queue = (nonce: bigint, maxFeePerGas: string) =>
       chainNode.rpc<Hex>('eth_sendTransaction', [
         {
-          ...{ from: holder, to: recipient, value: '0x1', gas: '0x5208', nonce: `0x${nonce.toString(16)}` },
-          ...{ maxFeePerGas, maxPriorityFeePerGas: '0x0' },
+          from: holder,
+          to: recipient,
+          value: '0x1',
+          gas: '0x5208',
+          nonce: `0x${nonce.toString(16)}`,
+          maxFeePerGas,
+          maxPriorityFeePerGas: '0x0',
         },
       ]);
     const later = await queue(next + 2n, AMPLE_FEE.maxFeePerGas);

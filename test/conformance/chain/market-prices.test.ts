@@ -84,10 +84,18 @@ test('market/prices gives for every pair what a recount of the chain gives', asy
     const moved = pair.change24hPercent === null ? null : Number(pair.change24hPercent);
     expect({ ...pair, change24hPercent: moved, change24h: moved }).toEqual({
       rateUnit: `USDC/${pair.symbol}`,
-      ...{ symbol: pair.symbol, token: pair.token, last: last ? { rate: rate(last), at: last.at } : null },
-      ...{ ageSeconds: last ? expect.any(Number) : null, trades1h: hour.length, volumeUsdc1h: usdcAmount(usdc) },
-      ...{ vwap1h: base > 0n ? rateOf(usdc, base) : null, low1h: rate(rates[0]), high1h: rate(rates.at(-1)) },
-      ...{ complete1h: true, change24hPercent: change, change24h: change },
+      symbol: pair.symbol,
+      token: pair.token,
+      last: last ? { rate: rate(last), at: last.at } : null,
+      ageSeconds: last ? expect.any(Number) : null,
+      trades1h: hour.length,
+      volumeUsdc1h: usdcAmount(usdc),
+      vwap1h: base > 0n ? rateOf(usdc, base) : null,
+      low1h: rate(rates[0]),
+      high1h: rate(rates.at(-1)),
+      complete1h: true,
+      change24hPercent: change,
+      change24h: change,
     });
   }
   // The most traded pair has trades in both periods.

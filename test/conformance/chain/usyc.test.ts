@@ -116,7 +116,10 @@ describe('usyc over another oracle', () => {
       { round: `${first}`, at: T, usd: '1.13' },
     ]);
     expect(reply.growth).toEqual({
-      ...{ annualised7dPercent: null, annualised30dPercent: null, annualised7d: null, annualised30d: null },
+      annualised7dPercent: null,
+      annualised30dPercent: null,
+      annualised7d: null,
+      annualised30d: null,
     });
   });
 

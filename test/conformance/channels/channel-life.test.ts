@@ -25,7 +25,8 @@ beforeAll(async () => {
   // Claims happen in the middle of the buying.
   const env = {
     ...channelEnv(String(Number(DEPOSIT) / 1e6)),
-    ...{ CHANNELS_CLAIM_FROM_USDC: '0.01', CHANNELS_CLAIM_AFTER_SECONDS: '1' },
+    CHANNELS_CLAIM_FROM_USDC: '0.01',
+    CHANNELS_CLAIM_AFTER_SECONDS: '1',
   };
   service = await startService(network, { env });
   url = `${service.origin}/v1/paid/fees/estimate`;

@@ -34,10 +34,19 @@ afterEach(() => bed.close());
 function open(relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer, { store, reader } = bed) {
   const { chain, channels, wallet } = bed;
   return createClaims({
-    ...{ store, relayer, reader, chain, scheme, clock, limits: LIMITS },
+    store,
+    relayer,
+    reader,
+    chain,
+    scheme,
+    clock,
+    limits: LIMITS,
     alarms: createWithdrawalAlarms(clock),
-    ...{ receiver: channels.receiver, token: channels.token, authorizerKey: channels.authorizer.privateKey },
-    ...{ network: NETWORK, sender: wallet.address },
+    receiver: channels.receiver,
+    token: channels.token,
+    authorizerKey: channels.authorizer.privateKey,
+    network: NETWORK,
+    sender: wallet.address,
     log: { warn: (_, message) => alerts.push(message), error: (_, message) => alerts.push(message) },
   });
 }

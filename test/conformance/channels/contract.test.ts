@@ -7,11 +7,23 @@ import { type ChannelConfig, createChannelStage, settlementAbi } from '../../sup
 
 /** What callers of the scheme's own contract compile into their code. */
 const SELECTORS: Record<string, Hex> = {
-  ...{ channels: '0x7a7ebd7b', pendingWithdrawals: '0xb7f06ebe', refundNonce: '0xf0dc792e', receivers: '0x21ff6389' },
-  ...{ getChannelId: '0x5e5e0b87', getVoucherDigest: '0x862bb199', getRefundDigest: '0xe25cf189' },
-  ...{ getClaimBatchDigest: '0x488ccc3b', deposit: '0x140f1e75', claim: '0x29237b0c', settle: '0x9db32a8f' },
-  ...{ claimWithSignature: '0xe43ce1f2', refund: '0xdce4bfae', refundWithSignature: '0xb77433e9' },
-  ...{ initiateWithdraw: '0xcf5cf3dc', finalizeWithdraw: '0xe88377b1', multicall: '0xac9650d8' },
+  channels: '0x7a7ebd7b',
+  pendingWithdrawals: '0xb7f06ebe',
+  refundNonce: '0xf0dc792e',
+  receivers: '0x21ff6389',
+  getChannelId: '0x5e5e0b87',
+  getVoucherDigest: '0x862bb199',
+  getRefundDigest: '0xe25cf189',
+  getClaimBatchDigest: '0x488ccc3b',
+  deposit: '0x140f1e75',
+  claim: '0x29237b0c',
+  settle: '0x9db32a8f',
+  claimWithSignature: '0xe43ce1f2',
+  refund: '0xdce4bfae',
+  refundWithSignature: '0xb77433e9',
+  initiateWithdraw: '0xcf5cf3dc',
+  finalizeWithdraw: '0xe88377b1',
+  multicall: '0xac9650d8',
 };
 const TOPICS: Record<string, Hex> = {
   ChannelCreated: '0x69d8248d5566bdb2ebc4d218970710d8378a2ff9b709a999e052b71970f808fa',
@@ -24,17 +36,33 @@ const TOPICS: Record<string, Hex> = {
   WithdrawFinalized: '0x546ce1e2242cd930c196bd08b894443562d709b4fffe4f028a75a6d233efc6e3',
 };
 const ERRORS: Record<string, Hex> = {
-  ...{ InvalidChannel: '0xea3a9a39', ZeroDeposit: '0x56316e87', DepositOverflow: '0x1132981b' },
-  ...{ InvalidSignature: '0x8baa579f', NotReceiverAuthorizer: '0xf5e2237d', NotAuthorizedToClaim: '0xdefb7069' },
-  ...{ NotAuthorizedToRefund: '0x7864f008', ClaimExceedsCeiling: '0xf1789775', ClaimExceedsBalance: '0x7d8242b6' },
-  ...{ WithdrawalAlreadyPending: '0xa2aed0f0', WithdrawalNotPending: '0x3a0a1ca6' },
-  ...{ NotAuthorizedToFinalizeWithdraw: '0x15f969d5', WithdrawDelayNotElapsed: '0xf3965827' },
-  ...{ NothingToWithdraw: '0xd0d04f60', WithdrawAmountExceedsAvailable: '0x6d3d5764' },
-  ...{ WithdrawDelayOutOfRange: '0x4574fab6', EmptyBatch: '0xc2e5347d', DepositCollectionFailed: '0xeb43592c' },
-  ...{ InvalidCollector: '0x18b1afd4', InvalidRefundNonce: '0x164f1afe', ZeroRefund: '0xd758525c' },
-  ...{ ECDSAInvalidSignature: '0xf645eedf', ECDSAInvalidSignatureLength: '0xfce698f7' },
-  ...{ ECDSAInvalidSignatureS: '0xd78bce0c', ReentrancyGuardReentrantCall: '0x3ee5aeb5' },
-  ...{ SafeERC20FailedOperation: '0x5274afe7', FailedCall: '0xd6bda275' },
+  InvalidChannel: '0xea3a9a39',
+  ZeroDeposit: '0x56316e87',
+  DepositOverflow: '0x1132981b',
+  InvalidSignature: '0x8baa579f',
+  NotReceiverAuthorizer: '0xf5e2237d',
+  NotAuthorizedToClaim: '0xdefb7069',
+  NotAuthorizedToRefund: '0x7864f008',
+  ClaimExceedsCeiling: '0xf1789775',
+  ClaimExceedsBalance: '0x7d8242b6',
+  WithdrawalAlreadyPending: '0xa2aed0f0',
+  WithdrawalNotPending: '0x3a0a1ca6',
+  NotAuthorizedToFinalizeWithdraw: '0x15f969d5',
+  WithdrawDelayNotElapsed: '0xf3965827',
+  NothingToWithdraw: '0xd0d04f60',
+  WithdrawAmountExceedsAvailable: '0x6d3d5764',
+  WithdrawDelayOutOfRange: '0x4574fab6',
+  EmptyBatch: '0xc2e5347d',
+  DepositCollectionFailed: '0xeb43592c',
+  InvalidCollector: '0x18b1afd4',
+  InvalidRefundNonce: '0x164f1afe',
+  ZeroRefund: '0xd758525c',
+  ECDSAInvalidSignature: '0xf645eedf',
+  ECDSAInvalidSignatureLength: '0xfce698f7',
+  ECDSAInvalidSignatureS: '0xd78bce0c',
+  ReentrancyGuardReentrantCall: '0x3ee5aeb5',
+  SafeERC20FailedOperation: '0x5274afe7',
+  FailedCall: '0xd6bda275',
 };
 /** Half the order of secp256k1, times two. */
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -168,7 +196,9 @@ describe('a deposit', () => {
       'authorization is used or canceled',
     );
     const collect = {
-      ...{ address: DEPOSIT_COLLECTOR, abi: artifacts.DepositCollector.abi, functionName: 'collect' },
+      address: DEPOSIT_COLLECTOR,
+      abi: artifacts.DepositCollector.abi,
+      functionName: 'collect',
       args: [stage.payer.address, USDC, 700n, await stage.idOf(config), data],
     };
     await expect(stage.chain.simulateContract(collect)).rejects.toThrow('OnlyX402BatchSettlement');
@@ -250,7 +280,10 @@ describe('a claim', () => {
     expect((await stage.claim([row])).events).toMatchObject([{ claimAmount: 1500n }]);
     const owner = await stage.walletOf(stage.payer);
     const hash = await owner.writeContract({
-      ...{ address: wallet, abi: artifacts.SmartWallet.abi, functionName: 'setOwner', args: [stage.receiver] },
+      address: wallet,
+      abi: artifacts.SmartWallet.abi,
+      functionName: 'setOwner',
+      args: [stage.receiver],
     });
     await stage.chain.waitForTransactionReceipt({ hash });
     expect(await refused(stage.claim([{ ...row, total: 2000n }]))).toBe('InvalidSignature');

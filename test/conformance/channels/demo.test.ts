@@ -25,8 +25,13 @@ test('the demonstration’s buyer pays for its calls alone, and is told what eac
   const before = await balanceOf(network, network.buyer.address);
   const lines: string[] = [];
   await buyByChannel({
-    ...{ network, buyer: network.buyer, origin: service.origin, path: '/v1/paid/fees/estimate', calls: 5 },
-    ...{ say: (line: string) => lines.push(line), stopping: new AbortController().signal },
+    network,
+    buyer: network.buyer,
+    origin: service.origin,
+    path: '/v1/paid/fees/estimate',
+    calls: 5,
+    say: (line: string) => lines.push(line),
+    stopping: new AbortController().signal,
   });
   const text = lines.join('\n');
   expect(text).toContain('batch-settlement: 0.0005 USDC a call, from a deposit of 1 USDC');

@@ -27,8 +27,11 @@ beforeAll(async () => {
   service = await startService(network, {
     clock: patientClock,
     env: {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
-      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: network.authorizer.privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.1',
+      RECONCILE_INTERVAL_MS: '200',
+      RECEIPT_POLL_MS: '50',
     },
   });
 });

@@ -127,7 +127,8 @@ test('a service that went back to a backup tells each buyer the charges of the b
     for (const one of [early, late]) one.seen.length = 0;
     expect(await buy(late, second.url, 1)).toEqual([200]);
     expect(late.seen[1]).toMatchObject({
-      ...{ status: 402, error: STALE },
+      status: 402,
+      error: STALE,
       told: { channelState: { chargedCumulativeAmount: '1000' }, voucherState: { signedMaxClaimable: '1000' } },
     });
     expect(channelOf(late).chargedCumulativeAmount).toBe(String(3n * PRICE));

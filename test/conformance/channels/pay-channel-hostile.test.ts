@@ -38,11 +38,18 @@ async function startGreedySeller(write: (max: string) => unknown) {
     headers: {
       'payment-required': btoa(
         JSON.stringify({
-          ...{ x402Version: 2, resource: { url }, error: 'invalid_batch_settlement_evm_cumulative_amount_mismatch' },
+          x402Version: 2,
+          resource: { url },
+          error: 'invalid_batch_settlement_evm_cumulative_amount_mismatch',
           accepts: [
             {
-              ...{ scheme: 'batch-settlement', network: 'eip155:5042', asset: network.usdc, amount: String(PRICE) },
-              ...{ payTo: network.seller, maxTimeoutSeconds: 600, extra: { ...terms, ...more } },
+              scheme: 'batch-settlement',
+              network: 'eip155:5042',
+              asset: network.usdc,
+              amount: String(PRICE),
+              payTo: network.seller,
+              maxTimeoutSeconds: 600,
+              extra: { ...terms, ...more },
             },
           ],
         }),

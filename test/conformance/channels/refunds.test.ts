@@ -34,8 +34,11 @@ const PAUSE_MS = 600_000;
 const PREFIX = 'invalid_batch_settlement_evm_';
 const IDENTITY = '127.0.0.1';
 const asker = {
-  ...{ client: IDENTITY, hasFailed: false, signal: new AbortController().signal },
-  ...{ identity: IDENTITY, identifierHash: null },
+  client: IDENTITY,
+  hasFailed: false,
+  signal: new AbortController().signal,
+  identity: IDENTITY,
+  identifierHash: null,
 };
 /** What each channel has bought before its refund. */
 const CALL = 500n;
@@ -85,13 +88,26 @@ function open(
     clock,
   });
   const refund = createRefund({
-    ...{ store, book, turns: createTurns(clock), scheme, onBegun: () => {}, network: NETWORK, waitMs: 1, clock },
+    store,
+    book,
+    turns: createTurns(clock),
+    scheme,
+    onBegun: () => {},
+    network: NETWORK,
+    waitMs: 1,
+    clock,
     status: { cannotSend: () => null },
     sign: (digest) => signRecoverable(digest, channels.authorizer.privateKey),
   });
   const operations = createRefundOperations({
-    ...{ store, relayer, reader, chain, sender: bed.wallet.address, clock },
-    ...{ receiver: channels.receiver, token: channels.token },
+    store,
+    relayer,
+    reader,
+    chain,
+    sender: bed.wallet.address,
+    clock,
+    receiver: channels.receiver,
+    token: channels.token,
     log: { error: (_, message) => void alerts.push(message) },
   });
   const ask = async ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) => {

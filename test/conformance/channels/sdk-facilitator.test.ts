@@ -20,8 +20,11 @@ const DEPOSIT = 1_000_000n;
 const PREFIX = 'invalid_batch_settlement_evm_';
 /** Selectors of the scheme's errors. The SDK's interface of the contract does not name them. */
 const ERRORS = {
-  ...{ InvalidSignature: '0x8baa579f', ClaimExceedsCeiling: '0xf1789775', ClaimExceedsBalance: '0x7d8242b6' },
-  ...{ EmptyBatch: '0xc2e5347d', InvalidRefundNonce: '0x164f1afe' },
+  InvalidSignature: '0x8baa579f',
+  ClaimExceedsCeiling: '0xf1789775',
+  ClaimExceedsBalance: '0x7d8242b6',
+  EmptyBatch: '0xc2e5347d',
+  InvalidRefundNonce: '0x164f1afe',
 };
 const authorizer = createAccount().privateKey;
 let network: EmbeddedNetwork;
@@ -97,7 +100,8 @@ test('the SDK’s facilitator claims and refunds in one call with its own signat
   expect([await balanceOf(network, address), await claimedOf(buyer)]).toEqual([rest, 2500n]);
   expect(await eventsOf(network, 'Refunded', id)).toEqual([rest]);
   expect(await settle({ ...refund, amount: '1', refundNonce: '1' })).toMatchObject({
-    ...{ success: false, errorReason: `${PREFIX}refund_no_balance` },
+    success: false,
+    errorReason: `${PREFIX}refund_no_balance`,
   });
 });
 

@@ -21,10 +21,14 @@ let service: Service;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   const env = {
-    ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
+    CHANNELS: 'on',
+    CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+    CHANNELS_MIN_DEPOSIT_USDC: '0.1',
     PRICES: 'fees/estimate=0.0005',
-    ...{ CHANNELS_CLAIM_FROM_USDC: '0.0001', CHANNELS_CLAIM_AFTER_SECONDS: '3600' },
-    ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+    CHANNELS_CLAIM_FROM_USDC: '0.0001',
+    CHANNELS_CLAIM_AFTER_SECONDS: '3600',
+    RECONCILE_INTERVAL_MS: '200',
+    RECEIPT_POLL_MS: '50',
   };
   service = await startService(network, { env, clock });
 });

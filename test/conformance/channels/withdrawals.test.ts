@@ -61,19 +61,34 @@ function openSettling() {
   const { receiver, token, authorizer } = channels;
   const { rail } = openChannelSettling(
     {
-      ...{ store, chain: chain(), evidence: createEvidence(bed.chain, network.usdc), scheme, network: NETWORK },
+      store,
+      chain: chain(),
+      evidence: createEvidence(bed.chain, network.usdc),
+      scheme,
+      network: NETWORK,
       terms: { receiver, token, withdrawDelay: DELAY, receiverAuthorizer: Buffer.alloc(20) },
       channels: {
-        ...{ withdrawDelaySeconds: DELAY, authorizerKey: bytesToHex(authorizer.privateKey), minDeposit: 1n },
-        ...{ depositsADay: { payer: 0, client: 0 }, claimFrom: 1_000_000n, claimAfterSeconds: 3600 },
+        withdrawDelaySeconds: DELAY,
+        authorizerKey: bytesToHex(authorizer.privateKey),
+        minDeposit: 1n,
+        depositsADay: { payer: 0, client: 0 },
+        claimFrom: 1_000_000n,
+        claimAfterSeconds: 3600,
       },
-      ...{ sender: wallet.address, probe: async () => ({ ok: true }), waitMs: 1000, clock: systemClock, log },
+      sender: wallet.address,
+      probe: async () => ({ ok: true }),
+      waitMs: 1000,
+      clock: systemClock,
+      log,
     },
     {
       noteBroadcast: async () => new Set(),
       relaying: () => ({
-        ...{ settler: { ...relayer, unavailable: () => null }, operate: relayer.operate },
-        ...{ load: async () => {}, refresh: async () => {}, detail: () => null },
+        settler: { ...relayer, unavailable: () => null },
+        operate: relayer.operate,
+        load: async () => {},
+        refresh: async () => {},
+        detail: () => null,
       }),
     },
   );
@@ -84,16 +99,14 @@ function openSettling() {
 function openWatch(clock = systemClock) {
   const { store } = bed;
   return createWithdrawalWatch({
-    ...{
-      store,
-      reader: createChannelReader(chain()),
-      chain: chain(),
-      alarms: createWithdrawalAlarms(clock),
-      network: NETWORK,
-      withdrawDelaySeconds: DELAY,
-      clock,
-      log,
-    },
+    store,
+    reader: createChannelReader(chain()),
+    chain: chain(),
+    alarms: createWithdrawalAlarms(clock),
+    network: NETWORK,
+    withdrawDelaySeconds: DELAY,
+    clock,
+    log,
   });
 }
 

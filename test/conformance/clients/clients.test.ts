@@ -55,7 +55,8 @@ describe('the table of clients in docs/clients.md', () => {
 
   test('counts an answer as bought only when the money has moved', async () => {
     const liar = {
-      ...{ name: 'a client that makes its answer up', package: 'none' },
+      name: 'a client that makes its answer up',
+      package: 'none',
       buy: async () => ({ status: 200, headers: new Headers(), body: '{"gas":1}' }),
     };
     const [outcome] = await judgeClient(liar, shop, ['/v1/paid']);
@@ -64,7 +65,8 @@ describe('the table of clients in docs/clients.md', () => {
 
   test('shows a payment without evidence as lost, and goes on with the next surface', async () => {
     const spender = {
-      ...{ name: 'a client that pays two invoices for one answer', package: 'none' },
+      name: 'a client that pays two invoices for one answer',
+      package: 'none',
       buy: async ({ url, wallet }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
         const bought = async (of: string) => {
           const asked = await fetch(of);
@@ -80,7 +82,8 @@ describe('the table of clients in docs/clients.md', () => {
     const outcomes = await judgeClient(spender, shop, ['/v1/lightning', '/v1/paid']);
     expect(outcomes).toMatchObject([
       {
-        ...{ isBought: false, isLost: true },
+        isBought: false,
+        isLost: true,
         text: 'PAID, NO EVIDENCE: a client has paid two invoices for one call',
       },
       { isBought: false, isLost: false },
@@ -89,7 +92,8 @@ describe('the table of clients in docs/clients.md', () => {
 
   test('shows a payment that brought no answer as lost', async () => {
     const forgetful = {
-      ...{ name: 'a client that forgets what it has paid for', package: 'none' },
+      name: 'a client that forgets what it has paid for',
+      package: 'none',
       buy: async ({ url, wallet }: Parameters<(typeof CLIENTS)[number]['buy']>[0]) => {
         const asked = await fetch(url);
         const [, invoice = ''] = /invoice="([^"]+)"/.exec(asked.headers.get('www-authenticate') ?? '') ?? [];
@@ -128,7 +132,8 @@ describe('npm run pay buys from the whole service', () => {
   async function payForNoReader(surface: string) {
     const { args, env } = commandLine(surface, []);
     const buyer = spawn(process.execPath, [programFile('pay'), ...args], {
-      ...{ cwd: folder, env: { ...CHILD_ENV, ...env } },
+      cwd: folder,
+      env: { ...CHILD_ENV, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     buyer.stdout.destroy();

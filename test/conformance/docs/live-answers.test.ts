@@ -83,9 +83,16 @@ async function compile(files: Record<string, readonly LiveAnswer[]>): Promise<st
       return `export const answer${index}: paths${keys.join('')} = ${JSON.stringify(body)};\n`;
     });
   const compilerOptions = {
-    ...{ noEmit: true, strict: true, exactOptionalPropertyTypes: true, allowImportingTsExtensions: true },
+    noEmit: true,
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    allowImportingTsExtensions: true,
     // The compiler's own libraries are not under test.
-    ...{ module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2023'], skipLibCheck: true },
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    types: [],
+    lib: ['es2023'],
+    skipLibCheck: true,
   };
   try {
     writeFileSync(join(folder, 'client.ts'), astToString(await openapiTS(document as never)));

@@ -47,8 +47,12 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
   const clock = createAheadClock();
   beforeAll(async () => {
     const env = {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: authorizer.privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
-      ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: authorizer.privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.1',
+      RECEIPT_POLL_MS: '50',
+      RECONCILE_INTERVAL_MS: '200',
+      ...(await ledgerEnv()),
     };
     service = await startService(network, { env, catalogue: [latch.endpoint], clock });
     await untilChannelsAreOffered(service.origin + latch.path);

@@ -28,10 +28,14 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv, testMe
   const clock = createAheadClock();
   beforeAll(async () => {
     const env = {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.02' },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.02',
       CHANNELS_PAYER_DEPOSITS_PER_DAY: String(LIMIT.payer),
       CHANNELS_CLIENT_DEPOSITS_PER_DAY: String(LIMIT.client),
-      ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
+      RECEIPT_POLL_MS: '50',
+      RECONCILE_INTERVAL_MS: '200',
+      ...(await ledgerEnv()),
     };
     service = await startService(network, { env, catalogue: [endpoint], clock });
     await untilChannelsAreOffered(service.origin + path);
@@ -64,7 +68,8 @@ describeServices('the gas of deposits into payment channels', (ledgerEnv, testMe
     const refused = await pay(open(99).deposit(DEPOSIT, PRICE));
     expect(refused.status).toBe(429);
     expect(JSON.parse(refused.body)).toMatchObject({
-      ...{ code: 'too_many_deposits', charged: false },
+      code: 'too_many_deposits',
+      charged: false,
       detail: expect.stringContaining('"exact"'),
     });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000);

@@ -27,9 +27,13 @@ describeServices('a payer whom another client names', (ledgerEnv) => {
   let service: Service;
   beforeAll(async () => {
     const env = {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.02' },
-      ...{ PAYER_FAILURES_PER_MINUTE: '5', CLIENT_FAILURES_PER_MINUTE: '0', ...(await ledgerEnv()) },
-      ...{ RECEIPT_POLL_MS: '50' },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.02',
+      PAYER_FAILURES_PER_MINUTE: '5',
+      CLIENT_FAILURES_PER_MINUTE: '0',
+      ...(await ledgerEnv()),
+      RECEIPT_POLL_MS: '50',
     };
     service = await startService(network, { env, catalogue: [moody.endpoint] });
     await untilChannelsAreOffered(service.origin + path);

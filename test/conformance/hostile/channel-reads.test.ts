@@ -24,8 +24,12 @@ describeServices('reads of the chain for a payment channel', (ledgerEnv) => {
   let service: Service;
   beforeAll(async () => {
     const env = {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.003' },
-      ...{ CLIENT_FAILURES_PER_MINUTE: String(FAILURES), RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.003',
+      CLIENT_FAILURES_PER_MINUTE: String(FAILURES),
+      RECEIPT_POLL_MS: '50',
+      ...(await ledgerEnv()),
     };
     service = await startService(network, { env, catalogue: [endpoint] });
     await untilChannelsAreOffered(service.origin + path);

@@ -35,8 +35,12 @@ describeServices('a refund of a payment channel', (ledgerEnv, testMemory) => {
   let service: Service;
   beforeAll(async () => {
     const env = {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey, CHANNELS_MIN_DEPOSIT_USDC: '0.1' },
-      ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', ...(await ledgerEnv()) },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.1',
+      RECEIPT_POLL_MS: '50',
+      RECONCILE_INTERVAL_MS: '200',
+      ...(await ledgerEnv()),
     };
     service = await startService(network, { env, catalogue: [endpoint] });
     await untilChannelsAreOffered(service.origin + path);

@@ -28,8 +28,13 @@ afterAll(async () => {
 /** A service that settles with the facilitator, and sells. */
 async function startSeller({ endpoint }: Latch, more: Record<string, string>): Promise<Service> {
   const env = {
-    ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, RELAYER_PRIVATE_KEY: '' },
-    ...{ PAYER_MAX_UNKNOWN: '4', CLIENT_MAX_UNKNOWN: '12', RECONCILE_INTERVAL_MS: '100', RECEIPT_POLL_MS: '50' },
+    SETTLER: 'facilitator',
+    REMOTE_FACILITATOR_URL: facilitator.url,
+    RELAYER_PRIVATE_KEY: '',
+    PAYER_MAX_UNKNOWN: '4',
+    CLIENT_MAX_UNKNOWN: '12',
+    RECONCILE_INTERVAL_MS: '100',
+    RECEIPT_POLL_MS: '50',
     ...more,
   };
   const service = await startService(network, { env, catalogue: [endpoint] });

@@ -38,8 +38,12 @@ describePostgres('while the ledger is away', () => {
     service = await startService(network, {
       catalogue: [moody.endpoint],
       env: {
-        ...{ LEDGER_URL: proxy.url, COLLECTOR: 'off', RECONCILE_INTERVAL_MS: '300', ...TIMES },
-        ...{ LIGHTNING_INVOICES_PER_MINUTE: '1000', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '1000' },
+        LEDGER_URL: proxy.url,
+        COLLECTOR: 'off',
+        RECONCILE_INTERVAL_MS: '300',
+        ...TIMES,
+        LIGHTNING_INVOICES_PER_MINUTE: '1000',
+        LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '1000',
       },
     });
     await untilReady(service);

@@ -49,7 +49,11 @@ test('a payment of the official client passes our checks, and the Gateway accept
   gateway.deposit(address, 1000n);
   const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
   const upstream = upstreams.open({
-    ...{ name: 'gateway', timeoutMs: 30_000, maxBytes: 65_536, concurrency: 4, retries: 0 },
+    name: 'gateway',
+    timeoutMs: 30_000,
+    maxBytes: 65_536,
+    concurrency: 4,
+    retries: 0,
   });
   const client = createGatewayClient({ upstream, url: gateway.url, token: null, network: NETWORK });
   const signal = new AbortController().signal;

@@ -64,12 +64,18 @@ describe('the 402 under /v1/mpp', () => {
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
     expect(challenge).toMatchObject({ method: 'evm', intent: 'charge', realm: new URL(service.origin).host });
     expect(JSON.parse(Buffer.from(challenge.request ?? '', 'base64url').toString())).toEqual({
-      ...{ amount: '500', currency: network.usdc.toLowerCase(), recipient: network.seller },
+      amount: '500',
+      currency: network.usdc.toLowerCase(),
+      recipient: network.seller,
       methodDetails: { chainId: network.chainId, credentialTypes: ['authorization'], decimals: 6 },
     });
     expect(problem(answer)).toEqual({
-      ...{ type: 'https://paymentauth.org/problems/payment-required', title: 'Payment required', status: 402 },
-      ...{ detail: expect.stringContaining('MPP'), code: 'payment_required', challengeId: challenge.id },
+      type: 'https://paymentauth.org/problems/payment-required',
+      title: 'Payment required',
+      status: 402,
+      detail: expect.stringContaining('MPP'),
+      code: 'payment_required',
+      challengeId: challenge.id,
     });
   });
 

@@ -53,9 +53,14 @@ describe('a remote facilitator instead of our relayer', () => {
   let service: Service;
   const start = async (env: Record<string, string> = {}): Promise<Service> => {
     const own = {
-      ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: 'a-token' },
-      ...{ RELAYER_PRIVATE_KEY: '', SETTLE_WAIT_MS: '10000' },
-      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
+      SETTLER: 'facilitator',
+      REMOTE_FACILITATOR_URL: facilitator.url,
+      REMOTE_FACILITATOR_TOKEN: 'a-token',
+      RELAYER_PRIVATE_KEY: '',
+      SETTLE_WAIT_MS: '10000',
+      RECONCILE_INTERVAL_MS: '200',
+      RECEIPT_POLL_MS: '50',
+      EXPLORER_URL: 'https://explorer.example',
     };
     const started = await startService(network, { env: { ...own, ...env } });
     await untilReady(started);
@@ -136,8 +141,12 @@ describe('the Gateway beside our relayer', () => {
   let service: Service;
   const start = async (env: Record<string, string> = {}): Promise<Service> => {
     const own = {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
-      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
+      GATEWAY: 'on',
+      GATEWAY_URL: gateway.url,
+      GATEWAY_WALLET_ADDRESS: WALLET,
+      RECONCILE_INTERVAL_MS: '200',
+      RECEIPT_POLL_MS: '50',
+      EXPLORER_URL: 'https://explorer.example',
     };
     const started = await startService(network, { env: { ...own, ...env } });
     await until('the Gateway is fine', async () => (await readiness(started)).checks.gateway?.detail === undefined);
@@ -267,8 +276,11 @@ describe('the Gateway beside our relayer', () => {
     const folder = mkdtempSync(join(tmpdir(), 'percall-rails-'));
     const [kept, left] = [await batched(5000n), await batched(5000n)];
     const env = {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
-      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      GATEWAY: 'on',
+      GATEWAY_URL: gateway.url,
+      GATEWAY_WALLET_ADDRESS: WALLET,
+      RECONCILE_INTERVAL_MS: '200',
+      RECEIPT_POLL_MS: '50',
     };
     const service = await createProcess(network, folder, env);
     await service.start();

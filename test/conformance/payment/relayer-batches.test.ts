@@ -56,13 +56,24 @@ async function open({ blockSharePercent = 60, isCareful = false, clock = systemC
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { warn: () => {} });
   const token = createTokenWatch({
-    ...{ chain, usdc, payTo: seller, sender: () => wallet.address, clock },
+    chain,
+    usdc,
+    payTo: seller,
+    sender: () => wallet.address,
+    clock,
     log: { error: () => {}, info: () => {} },
   });
   const mined: MinedCost[] = [];
   const noted: string[][] = [];
   const relayer = createRelayer({
-    ...{ chain, usdc, wallet, clock, pollMs: 200, batchWindowMs: 100, blockSharePercent, stallMs: 20_000 },
+    chain,
+    usdc,
+    wallet,
+    clock,
+    pollMs: 200,
+    batchWindowMs: 100,
+    blockSharePercent,
+    stallMs: 20_000,
     check: createChainCheck(chain, usdc, () => wallet.address),
     evidence: createEvidence(chain, usdc),
     token,

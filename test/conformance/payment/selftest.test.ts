@@ -124,8 +124,15 @@ describe('the self-test', () => {
 
   test('a service that sells what must fail is reported', async () => {
     const charging = defineEndpoint({
-      ...{ path: selftestFail.path, access: 'paid', onlyOn: 'paid', priceUsd: '0.001', label: 'x', summary: 'x' },
-      ...{ params: z.object({}), result: z.strictObject({}), example: { params: {}, result: {} } },
+      path: selftestFail.path,
+      access: 'paid',
+      onlyOn: 'paid',
+      priceUsd: '0.001',
+      label: 'x',
+      summary: 'x',
+      params: z.object({}),
+      result: z.strictObject({}),
+      example: { params: {}, result: {} },
       run: async () => ({}),
     });
     const swapped = catalogue.map((endpoint) => (endpoint === selftestFail ? charging : endpoint));
@@ -197,7 +204,11 @@ test('there is no self-test without a wallet, and none of a route that is not fo
   const make = (selfTest: object, seller = service.config.seller) =>
     createSelfTest({
       config: { ...service.config, seller, selfTest: { ...service.config.selfTest, ...selfTest } },
-      ...{ chain: service.deps.sources.chain, store, catalogue, clock: systemClock, log: service.deps.log },
+      chain: service.deps.sources.chain,
+      store,
+      catalogue,
+      clock: systemClock,
+      log: service.deps.log,
     });
   expect(await make({})).toBeNull();
   const { privateKey } = network.selfTester;

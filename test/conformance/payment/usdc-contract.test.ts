@@ -52,8 +52,12 @@ function authorization(changes: Partial<Authorization> = {}): Authorization {
 
 const fieldsOf = (types: Record<string, string>) => Object.entries(types).map(([name, type]) => ({ name, type }));
 const MOVE = fieldsOf({
-  ...{ from: 'address', to: 'address', value: 'uint256' },
-  ...{ validAfter: 'uint256', validBefore: 'uint256', nonce: 'bytes32' },
+  from: 'address',
+  to: 'address',
+  value: 'uint256',
+  validAfter: 'uint256',
+  validBefore: 'uint256',
+  nonce: 'bytes32',
 });
 const CANCEL = fieldsOf({ authorizer: 'address', nonce: 'bytes32' });
 

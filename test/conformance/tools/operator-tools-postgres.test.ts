@@ -72,7 +72,8 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     return said.join('\n');
   };
   const shared = () => ({
-    ...{ LEDGER_URL: database, LEDGER_CONNECT_TIMEOUT_MS: '20000' },
+    LEDGER_URL: database,
+    LEDGER_CONNECT_TIMEOUT_MS: '20000',
     DATA_DIR: join(folder, 'instance'),
   });
   const reconcile = (options: { isChainStill?: boolean } = {}) =>

@@ -71,7 +71,12 @@ describeSamples(
     test('reads both forms of a CAA record as the same record', async () => {
       for (const { data, means } of samples.parsed('dns/caa-data-strings.json') as { data: string; means: string }[]) {
         const answer = (text: string) => ({
-          ...{ Status: 0, TC: false, RD: true, RA: true, AD: false, CD: false },
+          Status: 0,
+          TC: false,
+          RD: true,
+          RA: true,
+          AD: false,
+          CD: false,
           Question: [{ name: 'example.com', type: 257 }],
           Answer: [{ name: 'example.com', type: 257, TTL: 60, data: text }],
         });

@@ -63,7 +63,9 @@ describeSamples(
       [
         'rest-summary-disambiguation',
         {
-          ...{ disambiguation: true, summary: 'Dart or DART may refer to:', image: null },
+          disambiguation: true,
+          summary: 'Dart or DART may refer to:',
+          image: null,
           description: 'Topics referred to by the same term',
         },
       ],

@@ -95,9 +95,14 @@ describe('a call that fails', () => {
     const { answer, body, paid, transfers } = await buy(check('http://good.example/page'));
     expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([502, 'upstream_failed', false, 0n, 0]);
     expect(body).toMatchObject({
-      ...{ up: false, reason: 'the connection was lost', phase: 'request', url: 'http://good.example/page' },
+      up: false,
+      reason: 'the connection was lost',
+      phase: 'request',
+      url: 'http://good.example/page',
       timings: { connectMs: expect.any(Number), tlsMs: null, firstByteMs: expect.any(Number) },
-      ...{ tls: null, certificateError: null, measuredFrom: service.origin },
+      tls: null,
+      certificateError: null,
+      measuredFrom: service.origin,
     });
     const ajv = new AjvJsonSchemaValidator();
     const { components } = JSON.parse((await call(service.origin, '/openapi.json')).body);
@@ -143,7 +148,8 @@ describe('a call that fails', () => {
 
 test('production refuses to start with hosts that bypass the address guard', () => {
   const env = {
-    ...{ NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}` },
+    NETWORK: 'arc',
+    SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
     RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
   };
   const allowed = { ...env, ALLOW_TEST_HOSTS: 'a.example=127.0.0.1:80' };

@@ -233,7 +233,11 @@ export function transfersIn(blocks: readonly Block[]): Moved[] {
   return logs
     .filter(({ topics }) => topics[0] === TRANSFER)
     .map(({ address, topics, data, at }) => ({
-      ...{ address, from: `0x${topics[1]!.slice(26)}`, to: `0x${topics[2]!.slice(26)}`, amount: BigInt(data), at },
+      address,
+      from: `0x${topics[1]!.slice(26)}`,
+      to: `0x${topics[2]!.slice(26)}`,
+      amount: BigInt(data),
+      at,
     }));
 }
 
@@ -266,8 +270,10 @@ export function activityOf(blocks: readonly Block[]) {
     const kinds = own.flatMap(({ transactions }) => transactions.map(kindOf));
     const count = (kind: string) => kinds.filter((candidate) => candidate === kind).length;
     const operations = {
-      ...{ deploy: count('deploy'), nativeTransfer: count('nativeTransfer') },
-      ...{ tokenTransfer: count('tokenTransfer'), contractCall: count('contractCall') },
+      deploy: count('deploy'),
+      nativeTransfer: count('nativeTransfer'),
+      tokenTransfer: count('tokenTransfer'),
+      contractCall: count('contractCall'),
     };
     return { at, blocks: own.length, transactions: kinds.length, operations };
   });

@@ -43,7 +43,9 @@ export function createChainChannels(network: EmbeddedNetwork, { withdrawDelay = 
   const receiverAuthorizer = hexToBytes(authorizer.address);
 
   return {
-    ...{ authorizer, receiver, token },
+    authorizer,
+    receiver,
+    token,
     /** A channel of a new payer who holds this much USDC, in base units. */
     async open(funds: bigint): Promise<ChainChannel> {
       const { privateKey, address } = newKey();

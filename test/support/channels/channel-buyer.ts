@@ -47,13 +47,18 @@ export function channelBuyer(
   function deposit(amount: bigint, max: bigint): string {
     const own = randomBytes(32);
     const unsigned = {
-      ...{ from: config.payer, to: hexToBytes(DEPOSIT_COLLECTOR), value: amount, validAfter: 0n },
+      from: config.payer,
+      to: hexToBytes(DEPOSIT_COLLECTOR),
+      value: amount,
+      validAfter: 0n,
       validBefore: BigInt(Math.floor(Date.now() / 1000) + maxTimeoutSeconds),
       nonce: depositNonce(id, BigInt(bytesToHex(own))),
       signature: new Uint8Array(),
     };
     const erc3009Authorization = {
-      ...{ validAfter: '0', validBefore: String(unsigned.validBefore), salt: bytesToHex(own) },
+      validAfter: '0',
+      validBefore: String(unsigned.validBefore),
+      salt: bytesToHex(own),
       signature: bytesToHex(signRecoverable(receiveDigest(unsigned, separator), privateKey)),
     };
     return header(max, {
@@ -63,7 +68,10 @@ export function channelBuyer(
   }
 
   return {
-    ...{ id, config, address: addressOf(privateKey), deposit },
+    id,
+    config,
+    address: addressOf(privateKey),
+    deposit,
     refund: (charged) => header(charged, { type: 'refund' }),
     voucher: (max) => header(max, { type: 'voucher' }),
   };

@@ -132,11 +132,27 @@ export function createChannelStage(network: EmbeddedNetwork) {
   }
 
   return {
-    ...{ payer, receiver, authorizer, chain, sender, read, call, idOf, signVoucher, claimsOf, signBatch, signDeposit },
+    payer,
+    receiver,
+    authorizer,
+    chain,
+    sender,
+    read,
+    call,
+    idOf,
+    signVoucher,
+    claimsOf,
+    signBatch,
+    signDeposit,
     /** A channel that no other test has: its salt is random. */
     config: (more: Partial<ChannelConfig> = {}): ChannelConfig => ({
-      ...{ payer: payer.address, payerAuthorizer: payer.address, receiver, receiverAuthorizer: authorizer.address },
-      ...{ token: USDC, withdrawDelay: 900, salt: `0x${randomBytes(32).toString('hex')}` },
+      payer: payer.address,
+      payerAuthorizer: payer.address,
+      receiver,
+      receiverAuthorizer: authorizer.address,
+      token: USDC,
+      withdrawDelay: 900,
+      salt: `0x${randomBytes(32).toString('hex')}`,
       ...more,
     }),
     deposit: async (config: ChannelConfig, amount: bigint) =>

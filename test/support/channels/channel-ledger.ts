@@ -36,7 +36,14 @@ export async function openChannelLedger() {
   }
 
   return {
-    ...{ contract, chain: contract.chain, clock, store, reader, logged, noted, stores: open.stores },
+    contract,
+    chain: contract.chain,
+    clock,
+    store,
+    reader,
+    logged,
+    noted,
+    stores: open.stores,
     /** Plain SQL beside the stores. */
     sql: open.sql,
     log: { info: logAs('info'), warn: logAs('warn'), error: logAs('error') },

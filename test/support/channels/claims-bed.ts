@@ -44,7 +44,12 @@ export async function openClaimsBed(network: EmbeddedNetwork, stage: ReturnType<
   const payerOf = ({ privateKey }: ChainChannel) => stage.walletOf(privateKeyToAccount(bytesToHex(privateKey)));
 
   return {
-    ...{ ...bed, channels, store, reader, noted, note },
+    ...bed,
+    channels,
+    store,
+    reader,
+    noted,
+    note,
     /** What the contract has recorded as claimed from a channel. */
     recorded: async (channel: ChainChannel) => (await reader.read([channel.id]))[0]?.totalClaimed,
     /** What the receiver holds. */

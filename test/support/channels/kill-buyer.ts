@@ -135,7 +135,11 @@ export async function newKillBuyer(network: EmbeddedNetwork, origin: string, ran
   }
 
   return {
-    ...{ id: bytesToHex(signer.id), address, privateKey, signer, path: pathOfNext },
+    id: bytesToHex(signer.id),
+    address,
+    privateKey,
+    signer,
+    path: pathOfNext,
     /** What the buyer was told: the channel's charges and its deposits, and the most that it has signed for a call that can succeed. */
     told: () => ({ charged, deposited, highest }),
     funds: FUNDS,

@@ -13,10 +13,16 @@ import type { Remains, Stage } from './kill-points.ts';
 export const KILL_LANE = {
   delaySeconds: 900,
   env: {
-    ...{ CHANNELS: 'on', CHANNELS_MIN_DEPOSIT_USDC: '0.1', CHANNELS_CLAIM_FROM_USDC: '0.02' },
+    CHANNELS: 'on',
+    CHANNELS_MIN_DEPOSIT_USDC: '0.1',
+    CHANNELS_CLAIM_FROM_USDC: '0.02',
     // The contract's shortest delay.
-    ...{ CHANNELS_WITHDRAW_DELAY_SECONDS: '900', CHANNELS_CLAIM_AFTER_SECONDS: '400' },
-    ...{ RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '200', PAYER_MAX_OPEN: '0', COLLECTOR: 'off' },
+    CHANNELS_WITHDRAW_DELAY_SECONDS: '900',
+    CHANNELS_CLAIM_AFTER_SECONDS: '400',
+    RECEIPT_POLL_MS: '50',
+    RECONCILE_INTERVAL_MS: '200',
+    PAYER_MAX_OPEN: '0',
+    COLLECTOR: 'off',
     REDELIVERY_MAX: '1000',
   },
 } as const;

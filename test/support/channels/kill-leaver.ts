@@ -89,7 +89,8 @@ export async function createLeaver(network: EmbeddedNetwork, origin: string, buy
   }
 
   return {
-    ...{ buyer, kind },
+    buyer,
+    kind,
     /** How many claims lowered what was left while the payer asked. */
     met: () => met,
     /** Asks for the money. A refund's answer may be lost. */

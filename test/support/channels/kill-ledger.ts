@@ -57,7 +57,9 @@ export async function readChannels(ask: Ask): Promise<ReadonlyMap<string, Channe
     rows.map(({ id, charged, sold, written_off, signature }) => [
       bytesToHex(id as Uint8Array),
       {
-        ...{ charged: BigInt(String(charged)), sold: BigInt(String(sold)), writtenOff: BigInt(String(written_off)) },
+        charged: BigInt(String(charged)),
+        sold: BigInt(String(sold)),
+        writtenOff: BigInt(String(written_off)),
         signature: signature as Uint8Array | null,
       },
     ]),

@@ -72,15 +72,25 @@ function transactionPoints(
   const sending = sends(fits);
   return [
     {
-      ...{ name: `${what} is signed, not sent`, kill: kills[0], ...rest, shows: shows(TRIED.asked) },
+      name: `${what} is signed, not sent`,
+      kill: kills[0],
+      ...rest,
+      shows: shows(TRIED.asked),
       stop: { stage: 'asked', matches: sending },
     },
     {
-      ...{ name: `${what} is sent, not mined`, kill: kills[1], ...rest, shows: shows(TRIED.sent), unmined: true },
+      name: `${what} is sent, not mined`,
+      kill: kills[1],
+      ...rest,
+      shows: shows(TRIED.sent),
+      unmined: true,
       stop: { stage: 'forwarded', matches: sending },
     },
     {
-      ...{ name: `${what} is mined, its receipt unread`, kill: kills[2], ...rest, shows: shows(TRIED.mined) },
+      name: `${what} is mined, its receipt unread`,
+      kill: kills[2],
+      ...rest,
+      shows: shows(TRIED.mined),
       stop: { stage: 'forwarded', matches: receiptWith(topic(event)) },
     },
   ];
@@ -118,7 +128,10 @@ export function channelPoints(relayer: string): readonly ChannelPoint[] {
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => !isDeposit && row === null),
     },
     {
-      ...{ name: 'a voucher is charged, its answer not delivered', kill: 6, discards: true, rises: SETTLED },
+      name: 'a voucher is charged, its answer not delivered',
+      kill: 6,
+      discards: true,
+      rises: SETTLED,
       stop: { stage: 'answered', matches: handlerReads },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => !isDeposit && row?.state === 'settled'),
     },
@@ -131,13 +144,11 @@ export function channelPoints(relayer: string): readonly ChannelPoint[] {
       deposits,
     ),
     {
-      ...{
-        name: 'a deposit is settled, its answer not delivered',
-        kill: 4,
-        deposits: true,
-        discards: true,
-        rises: SETTLED,
-      },
+      name: 'a deposit is settled, its answer not delivered',
+      kill: 4,
+      deposits: true,
+      discards: true,
+      rises: SETTLED,
       stop: { stage: 'answered', matches: receiptWith(topic('Deposited')) },
       shows: ({ calls }) => calls.some(({ isDeposit, row }) => isDeposit && row?.state === 'settled'),
     },

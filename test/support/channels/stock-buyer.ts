@@ -11,8 +11,11 @@ import { newBuyer } from '../usdc/buyer.ts';
 
 /** A service that offers channels, with claims and looks at the chain in quick succession. */
 export const channelEnv = (minDepositUsdc: string): Record<string, string> => ({
-  ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: createAccount().privateKey },
-  ...{ CHANNELS_MIN_DEPOSIT_USDC: minDepositUsdc, RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+  CHANNELS: 'on',
+  CHANNELS_AUTHORIZER_KEY: createAccount().privateKey,
+  CHANNELS_MIN_DEPOSIT_USDC: minDepositUsdc,
+  RECONCILE_INTERVAL_MS: '200',
+  RECEIPT_POLL_MS: '50',
 });
 
 /** What a 402 or a receipt shows of a channel, as far as the tests look. */

@@ -43,8 +43,13 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
   const store = { ...bed.store, ...changes.store };
   const read = changes.read ?? (async (id: Uint8Array) => (await reader.read([id]))[0]!);
   return createSellVoucher({
-    ...{ store, ledger: { ...real, ...changes.ledger?.(real) }, clock, log },
-    ...{ network: NETWORK, limits: CLAIMED, turns: createTurns(clock) },
+    store,
+    ledger: { ...real, ...changes.ledger?.(real) },
+    clock,
+    log,
+    network: NETWORK,
+    limits: CLAIMED,
+    turns: createTurns(clock),
     book: createChannelBook({
       store,
       read,
@@ -60,8 +65,14 @@ export function openVoucherSeller(bed: Awaited<ReturnType<typeof openChannelLedg
 
 /** An order of the request with this name, from a client that is called `one`. Its answer is `answer`. */
 export const orderOf = (request = 'a', more: Partial<PaidOrder> = {}): PaidOrder => ({
-  ...{ accepted: {}, requirement: plainRequirement(bytesToHex(CHANNEL_TERMS.receiver)), route: '/v1/paid/a' },
-  ...{ price: PRICE, identifierHash: null, identity: 'one', protocol: 'x402', requestHash: hash32(request) },
+  accepted: {},
+  requirement: plainRequirement(bytesToHex(CHANNEL_TERMS.receiver)),
+  route: '/v1/paid/a',
+  price: PRICE,
+  identifierHash: null,
+  identity: 'one',
+  protocol: 'x402',
+  requestHash: hash32(request),
   asker: { client: 'one', signal: new AbortController().signal, hasFailed: false },
   admit: () => {},
   run: async () => Buffer.from('answer'),

@@ -49,8 +49,11 @@ export function createReplay(store: LedgerStore, number: number) {
         const [request = 0, content = 0, again] = rest;
         const value = VALUES[content] ?? 0n;
         const more = {
-          ...{ amount: value, price: value, requestHash: hash32(`request ${request}`) },
-          ...{ authorizationHash: hash32(`${nonce} content ${content}`), clientHash: hash32('the buyer') },
+          amount: value,
+          price: value,
+          requestHash: hash32(`request ${request}`),
+          authorizationHash: hash32(`${nonce} content ${content}`),
+          clientHash: hash32('the buyer'),
         };
         const id = await ledger.reserve(sale(nonce, more), again === 1);
         if (id) ids.set(after.id, id);
@@ -132,7 +135,8 @@ function shownByLedger(row: Payment, contentHashes: readonly Uint8Array[]) {
   const numberIn = (hashes: readonly Uint8Array[], stored: Uint8Array | null) =>
     hashes.findIndex((hash) => stored !== null && Buffer.compare(stored, hash) === 0);
   return {
-    ...{ id, state },
+    id,
+    state,
     request: numberIn(REQUEST_HASHES, row.requestHash),
     content: numberIn(contentHashes, row.authorizationHash),
     ...(isOpen && { noted: transaction !== null, tried: reason === REVERTED }),

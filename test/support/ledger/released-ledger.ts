@@ -15,17 +15,23 @@ export async function expectPayments({ payments }: LedgerStores, version: number
     const payment = await payments.get(id);
     expect(payment, id).toEqual({
       ...signed,
-      ...{ state, identifierHash, authorizationHash: since(14, signed.authorizationHash), price: since(14, 2500n) },
-      ...{ signature: isOpen ? rows.signatureOf(id) : null, checkedBlock: state === 'reserved' ? null : 70 },
+      state,
+      identifierHash,
+      authorizationHash: since(14, signed.authorizationHash),
+      price: since(14, 2500n),
+      signature: isOpen ? rows.signatureOf(id) : null,
+      checkedBlock: state === 'reserved' ? null : 70,
       payerHasCode: state === 'reserved' ? null : since(14, false),
       transaction: state === 'reserved' || state === 'settling' ? null : rows.hashOf(`transaction ${id}`),
-      ...{ block: isEnded ? 77 : null, endedAt: isEnded ? rows.AT + 2000 : null },
-      ...{ reason: state === 'failed' ? rows.REVERTED : null, charged: state === 'settled' ? since(14, 2500n) : null },
-      ...{
-        deliveries: state === 'settled' ? 1 : 0,
-        deliveredAt: state === 'settled' ? since(17, rows.AT + 2500) : null,
-      },
-      ...{ protocol: since(18, 'x402'), channel: null, calldata: null },
+      block: isEnded ? 77 : null,
+      endedAt: isEnded ? rows.AT + 2000 : null,
+      reason: state === 'failed' ? rows.REVERTED : null,
+      charged: state === 'settled' ? since(14, 2500n) : null,
+      deliveries: state === 'settled' ? 1 : 0,
+      deliveredAt: state === 'settled' ? since(17, rows.AT + 2500) : null,
+      protocol: since(18, 'x402'),
+      channel: null,
+      calldata: null,
     });
     expect(await payments.find(signed), id).toEqual(payment);
     expect((await payments.findByHash(signed.nonce, 5)).map((one) => one.id)).toEqual([id]);

@@ -12,32 +12,34 @@ export function seedLedger(file: string): void {
   };
   db.pragma('foreign_keys = ON');
   const payment = {
-    ...{
-      network: 'eip155:5042',
-      contract: randomBytes(20),
-      payer: randomBytes(20),
-      boot_id: 'long gone',
-      amount: 2n ** 62n,
-    },
-    ...{
-      pay_to: randomBytes(20),
-      valid_after: '0',
-      valid_before: String(2n ** 256n - 1n),
-      request_hash: randomBytes(32),
-    },
-    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7, delivered_at: 4 },
+    network: 'eip155:5042',
+    contract: randomBytes(20),
+    payer: randomBytes(20),
+    boot_id: 'long gone',
+    amount: 2n ** 62n,
+    pay_to: randomBytes(20),
+    valid_after: '0',
+    valid_before: String(2n ** 256n - 1n),
+    request_hash: randomBytes(32),
+    client_hash: randomBytes(32),
+    reserved_at: 1,
+    settling_at: 2,
+    ended_at: 3,
+    deliveries: 7,
+    delivered_at: 4,
   };
   const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
   ended('a', {
-    ...{ state: 'settled', transaction_hash: randomBytes(16), block: 9, identifier_hash: randomBytes(32) },
-    ...{
-      authorization_hash: randomBytes(32),
-      price: 2n ** 62n,
-      charged: 2n ** 62n,
-      payer_has_code: 1,
-      route: '/v1/paid/a',
-      protocol: 'x402',
-    },
+    state: 'settled',
+    transaction_hash: randomBytes(16),
+    block: 9,
+    identifier_hash: randomBytes(32),
+    authorization_hash: randomBytes(32),
+    price: 2n ** 62n,
+    charged: 2n ** 62n,
+    payer_has_code: 1,
+    route: '/v1/paid/a',
+    protocol: 'x402',
   });
   ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
   seedChannels(put, ended);
@@ -124,17 +126,28 @@ function seedChannels(put: Put, ended: (id: string, more: object) => void): void
   const addresses = { payer: randomBytes(20), payer_authorizer: Buffer.alloc(20), receiver: randomBytes(20) };
   const id = randomBytes(32);
   put('channels', {
-    ...{ id, network: 'eip155:5042', ...addresses, receiver_authorizer: randomBytes(20), token: randomBytes(20) },
-    ...{ withdraw_delay: 86_400, salt: randomBytes(32), charged: most, written_off: 1n, signature: randomBytes(65) },
-    ...{
-      balance: most,
-      total_claimed: most - 3n,
-      withdraw_amount: 1n,
-      withdraw_at: 9,
-      refund_nonce: 2n,
-      state_block: 5,
-    },
-    ...{ deposit_block: 6, confirmed_block: 5, refused_at: 10, read_at: 7, used_at: 8, unclaimed_since: 9 },
+    id,
+    network: 'eip155:5042',
+    ...addresses,
+    receiver_authorizer: randomBytes(20),
+    token: randomBytes(20),
+    withdraw_delay: 86_400,
+    salt: randomBytes(32),
+    charged: most,
+    written_off: 1n,
+    signature: randomBytes(65),
+    balance: most,
+    total_claimed: most - 3n,
+    withdraw_amount: 1n,
+    withdraw_at: 9,
+    refund_nonce: 2n,
+    state_block: 5,
+    deposit_block: 6,
+    confirmed_block: 5,
+    refused_at: 10,
+    read_at: 7,
+    used_at: 8,
+    unclaimed_since: 9,
   });
   const after = { balance: String(most), totalClaimed: '0', withdrawAmount: '0', withdrawAt: 0, refundNonce: '0' };
   const snapshot = { channel_id: id, voucher_max: most, channel_after: JSON.stringify(after) };
@@ -156,7 +169,13 @@ function seedChannels(put: Put, ended: (id: string, more: object) => void): void
     calldata: randomBytes(9),
   });
   put('channel_operations', {
-    ...{ ...operation, id: 'y', kind: 'claim', state: 'done', amount: 0n },
-    ...{ transaction_hash: randomBytes(32), ended_at: 2, reason: null },
+    ...operation,
+    id: 'y',
+    kind: 'claim',
+    state: 'done',
+    amount: 0n,
+    transaction_hash: randomBytes(32),
+    ended_at: 2,
+    reason: null,
   });
 }

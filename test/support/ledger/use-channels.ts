@@ -23,7 +23,10 @@ export function useChannels(adapter: Adapter) {
   });
 
   return {
-    ...{ ledger, payments, channels, charge },
+    ledger,
+    payments,
+    channels,
+    charge,
     /** Notes a state of a channel. */
     seen: (name = 'a', more: Parameters<typeof channelState>[0] = {}, now = SEEN_AT) =>
       channels.note(channelTerms(name), channelState(more), now),

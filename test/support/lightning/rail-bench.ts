@@ -66,14 +66,26 @@ export async function openRailBench(choices: Choices = {}) {
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
     sourcesAtRankOffer: null,
-    ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, quota, network: MAINNET },
+    ...common,
+    issuer: configuredIssuer,
+    rates,
+    buyers,
+    newcomers,
+    quota,
+    network: MAINNET,
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
   const verifyProof = createProofVerifier({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
   const serve = createServeGranted<null>({ ...common, quota, keepMs: 900_000, log });
   const redeem = createRedeem<null>({
-    ...{ store, issuer: configuredIssuer, verifyProof, serve, buyers, shared, clock },
+    store,
+    issuer: configuredIssuer,
+    verifyProof,
+    serve,
+    buyers,
+    shared,
+    clock,
     bootId: 'boot',
   });
   const endpoint = defineEndpoint({
@@ -122,27 +134,28 @@ export async function openRailBench(choices: Choices = {}) {
   }
 
   return {
-    ...{
-      clock,
-      node,
-      store,
-      real,
-      faults,
-      issuer,
-      rates,
-      buyers,
-      newcomers,
-      quota,
-      handler,
-      warned,
-      offers,
-      verifyProof,
-      serve,
-    },
+    clock,
+    node,
+    store,
+    real,
+    faults,
+    issuer,
+    rates,
+    buyers,
+    newcomers,
+    quota,
+    handler,
+    warned,
+    offers,
+    verifyProof,
+    serve,
     redeemed: redeem,
     /** Redeems what a PAYMENT-SIGNATURE header holds. */
     redeem: async (...[order, header]: [Parameters<typeof redeem>[0], string]) => redeem(order, decodePayment(header)),
-    ...{ endpoint, order, ask, buy },
+    endpoint,
+    order,
+    ask,
+    buy,
     /** Changes the ledger from outside the rail. */
     sql: (text: string) => void db.exec(text),
     close: async () => {

@@ -8,15 +8,14 @@ export const CHAIN = { network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}` };
 export const PAY_TO = `0x${'ab'.repeat(20)}`;
 
 const accept = (extra: object, changes: object = {}) => ({
-  ...{
-    scheme: 'exact',
-    network: CHAIN.network,
-    asset: CHAIN.usdc,
-    amount: '5000',
-    payTo: PAY_TO,
-    maxTimeoutSeconds: 604_900,
-  },
-  ...{ extra, ...changes },
+  scheme: 'exact',
+  network: CHAIN.network,
+  asset: CHAIN.usdc,
+  amount: '5000',
+  payTo: PAY_TO,
+  maxTimeoutSeconds: 604_900,
+  extra,
+  ...changes,
 });
 /** Payable without the gateway; the next one is payable through the gateway. */
 export const plain = (changes: object = {}) => accept({ name: 'USDC', version: '2' }, changes);
@@ -26,7 +25,9 @@ export const gateway = (changes: object = {}) => accept({ name: 'GatewayWalletBa
 export function item(n: number | string, accepts: unknown = [gateway()], metadata: object = {}) {
   return {
     resource: `https://seller${n}.example/v1/thing`,
-    ...{ type: 'http', x402Version: 2, accepts },
+    type: 'http',
+    x402Version: 2,
+    accepts,
     metadata: { method: 'GET', path: '/v1/thing', description: `Thing ${n}`, ...metadata },
   };
 }

@@ -167,7 +167,11 @@ async function visit(context: BrowserContext, url: string, prepare?: VisitOption
 
 async function observe(page: Page): Promise<Observed> {
   const observed: Observed = {
-    ...{ consoleErrors: [], pageErrors: [], cspViolations: [], failedRequests: [], requests: [] },
+    consoleErrors: [],
+    pageErrors: [],
+    cspViolations: [],
+    failedRequests: [],
+    requests: [],
     transferredBytes: 0,
   };
   page.on('console', (message) => {

@@ -9,7 +9,9 @@ export async function openMeddled() {
   const url = await freshDatabase();
   let retries = 0;
   const stores = await openPostgresStores({
-    ...{ url, ...POSTGRES_LIMITS, clock: systemClock },
+    url,
+    ...POSTGRES_LIMITS,
+    clock: systemClock,
     onRetry: () => void retries++,
   });
   // These are two clients, because inside a transaction pg_stat_activity does not change.

@@ -53,7 +53,9 @@ export const lightning: RailFixture = {
     const proxy = await startNodeProxy(node);
     return {
       env: {
-        ...{ LIGHTNING_RECEIVER: 'lnd', LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true' },
+        LIGHTNING_RECEIVER: 'lnd',
+        LIGHTNING_NODE_URL: proxy.url,
+        LIGHTNING_NODE_SHARED: 'true',
         LIGHTNING_TIMEOUT_MS: '60000',
       },
       secrets: [node.macaroon, network.relayer.privateKey.slice(2)],
@@ -65,8 +67,11 @@ export const lightning: RailFixture = {
         const header = presented(wrong, requirement, preimage);
         const id = Buffer.from(decodeInvoice(requirement.extra.invoice)!.paymentHash).toString('hex');
         return {
-          ...{ header, id, mended: header === right ? null : right },
-          ...{ price: BigInt(requirement.amount), secret: preimage },
+          header,
+          id,
+          mended: header === right ? null : right,
+          price: BigInt(requirement.amount),
+          secret: preimage,
           lost: () => received(node, id),
         };
       },

@@ -55,7 +55,9 @@ export async function openShop(
   function stageOf(fixture: RailFixture, rail: RailUnderTest) {
     const answers: string[] = [];
     return {
-      ...{ fixture, rail, source },
+      fixture,
+      rail,
+      source,
       ...buyersAt(shop.origin, fixture, rail, answers),
       /** Stops all settlements until the test calls `heal` or ends. */
       hang: async (): Promise<Hanging> => {

@@ -28,7 +28,10 @@ export const toy = signedRail('toy', async (network) => {
       );
       let spent = 0n;
       return {
-        ...{ header, mended: header === right ? null : right, id: payment.nonce, price },
+        header,
+        mended: header === right ? null : right,
+        id: payment.nonce,
+        price,
         secret: payment.signature.slice(2),
         lost: async () => (wrong === 'without the money' ? 0n : FUNDS) - spent - account.balance,
         spend: async () => {
@@ -57,7 +60,10 @@ interface Signing {
 function signed(key: Buffer, { from, to, price, wrong }: Signing): ToyPayment {
   const lasts = wrong === 'expired' ? -10 : DAY_SECONDS;
   const fields = {
-    ...{ from, to, value: String(wrong === 'too small' ? price - 1n : price), validAfter: '0' },
+    from,
+    to,
+    value: String(wrong === 'too small' ? price - 1n : price),
+    validAfter: '0',
     validBefore: String(Math.floor(Date.now() / 1000) + lasts),
     nonce: `0x${randomBytes(32).toString('hex')}`,
   };

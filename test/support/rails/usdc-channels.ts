@@ -32,8 +32,10 @@ function openChannels(
   const authorizer = network.authorizer.privateKey;
   return {
     env: {
-      ...{ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: authorizer },
-      ...{ CHANNELS_MIN_DEPOSIT_USDC: '0.05', CHANNELS_CLAIM_FROM_USDC: '0.000001' },
+      CHANNELS: 'on',
+      CHANNELS_AUTHORIZER_KEY: authorizer,
+      CHANNELS_MIN_DEPOSIT_USDC: '0.05',
+      CHANNELS_CLAIM_FROM_USDC: '0.000001',
       // All presentations of one voucher at once get its answer.
       REDELIVERY_MAX: '64',
     },
@@ -61,7 +63,11 @@ async function newPayer(network: EmbeddedNetwork, challenge: Answer, units: bigi
   const buyer = channelBuyer(privateKey, requirement);
   const inWallet = () => balanceOf(network, address);
   return {
-    ...{ buyer, privateKey, requirement, inWallet, price: BigInt(requirement.amount) },
+    buyer,
+    privateKey,
+    requirement,
+    inWallet,
+    price: BigInt(requirement.amount),
     /** What is neither in the wallet nor in the channel for the payer. `away`: what the payer has moved elsewhere. */
     lost: async (away = 0n): Promise<bigint> => {
       const charged = await chargedAndClaimed(network, url, buyer);
@@ -145,7 +151,11 @@ async function payByDeposit(network: EmbeddedNetwork, challenge: Answer, wrong?:
   const header = presented(right, signature, wrong);
   let away = 0n;
   return {
-    ...{ header, mended: header === right ? null : right, id: bytesToHex(authorization.nonce), price, moved: DEPOSIT },
+    header,
+    mended: header === right ? null : right,
+    id: bytesToHex(authorization.nonce),
+    price,
+    moved: DEPOSIT,
     secret: signature.slice(2),
     lost: () => lost(away),
     spend: async () => {
@@ -181,7 +191,11 @@ async function payByVoucher(
   const signature = (read(right).payload.voucher as { signature: `0x${string}` }).signature;
   const header = wrong === 'too small' ? buyer.voucher(price - 1n) : presented(right, signature, wrong);
   return {
-    ...{ header, mended: header === right ? null : right, id: voucherId(buyer.id, price), price, lost: () => lost() },
+    header,
+    mended: header === right ? null : right,
+    id: voucherId(buyer.id, price),
+    price,
+    lost: () => lost(),
     secret: signature.slice(2),
   };
 }

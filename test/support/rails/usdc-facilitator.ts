@@ -10,8 +10,10 @@ export const usdcFacilitator = signedRail('usdc-exact over a facilitator', async
   return {
     ...openExact(network),
     env: {
-      ...{ RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
-      ...{ REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: token },
+      RELAYER_PRIVATE_KEY: '',
+      SETTLER: 'facilitator',
+      REMOTE_FACILITATOR_URL: facilitator.url,
+      REMOTE_FACILITATOR_TOKEN: token,
       REMOTE_FACILITATOR_TIMEOUT_MS: '60000',
     },
     secrets: [token],

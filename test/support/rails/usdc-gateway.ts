@@ -13,8 +13,10 @@ export const usdcGateway = signedRail('usdc-gateway', async (network) => {
   const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
   return {
     env: {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url },
-      ...{ GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '60000' },
+      GATEWAY: 'on',
+      GATEWAY_URL: gateway.url,
+      GATEWAY_WALLET_ADDRESS: WALLET,
+      GATEWAY_TIMEOUT_MS: '60000',
     },
     secrets: [],
     pay: async (challenge, wrong) => {

@@ -23,8 +23,12 @@ export async function startInstances(
   const instances = await Promise.all(
     ports.map((port, at) =>
       createProcess(network, join(folder, String(at)), {
-        ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
-        ...{ COLLECTOR: 'off', REDELIVERY_MAX: '1000' },
+        LEDGER_URL: ledgerUrl,
+        PORT: String(port),
+        PUBLIC_ORIGIN: balancer.origin,
+        PAYER_MAX_OPEN: '0',
+        COLLECTOR: 'off',
+        REDELIVERY_MAX: '1000',
         ...env,
         ...own(at),
       }),

@@ -11,7 +11,8 @@ export async function payHere(
 ): Promise<Run> {
   const [answer, words]: [Buffer[], string[]] = [[], []];
   const code = await payCommand(args, {
-    ...{ env, folder },
+    env,
+    folder,
     say: (line) => void words.push(`${line}\n`),
     deliver: async (body) => void answer.push(body),
   });

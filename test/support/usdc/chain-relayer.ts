@@ -24,7 +24,15 @@ export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = 
   const warnings: string[] = [];
   const check = createChainCheck(chain, usdc, () => wallet.address);
   const relayer = createRelayer({
-    ...{ chain, usdc, wallet, clock, pollMs: 200, batchWindowMs: 100, blockSharePercent: 60, stallMs: 20_000, check },
+    chain,
+    usdc,
+    wallet,
+    clock,
+    pollMs: 200,
+    batchWindowMs: 100,
+    blockSharePercent: 60,
+    stallMs: 20_000,
+    check,
     evidence: createEvidence(chain, usdc),
     token: { check: async () => true },
     isCareful: () => false,
@@ -34,7 +42,12 @@ export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = 
     log: { warn: (_, message) => warnings.push(message) },
   });
   return {
-    ...{ relayer, chain, check, wallet, mined, warnings },
+    relayer,
+    chain,
+    check,
+    wallet,
+    mined,
+    warnings,
     close: async (): Promise<void> => {
       await relayer.stop();
       heads.close();

@@ -93,9 +93,18 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     deposits.set(payer, balance - BigInt(value));
     const at = new Date().toISOString();
     const transfer: Transfer = {
-      ...{ id: randomUUID(), status: 'received', token: 'USDC', txHash: null, createdAt: at, updatedAt: at },
-      ...{ sendingNetwork: network, recipientNetwork: network, fromAddress: payer, nonce },
-      ...{ toAddress: to.toLowerCase(), amount: value },
+      id: randomUUID(),
+      status: 'received',
+      token: 'USDC',
+      txHash: null,
+      createdAt: at,
+      updatedAt: at,
+      sendingNetwork: network,
+      recipientNetwork: network,
+      fromAddress: payer,
+      nonce,
+      toAddress: to.toLowerCase(),
+      amount: value,
     };
     transfers.set(transfer.id, transfer);
     return { success: true, transaction: transfer.id, network, payer };

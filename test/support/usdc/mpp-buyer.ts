@@ -39,8 +39,13 @@ export function nonceFor({ id = '', realm = '' }: Challenge): Buffer {
 function requirementIn({ request = '' }: Challenge): Requirement {
   const { amount, currency, methodDetails, recipient } = JSON.parse(Buffer.from(request, 'base64url').toString());
   return {
-    ...{ scheme: 'exact', network: `eip155:${methodDetails.chainId}`, amount, asset: currency, payTo: recipient },
-    ...{ maxTimeoutSeconds: 0, extra: {} },
+    scheme: 'exact',
+    network: `eip155:${methodDetails.chainId}`,
+    amount,
+    asset: currency,
+    payTo: recipient,
+    maxTimeoutSeconds: 0,
+    extra: {},
   };
 }
 

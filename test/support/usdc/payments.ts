@@ -28,7 +28,12 @@ export interface Requirement {
 /** The plain entry of a 402 as the service makes it, over 1000 base units of USDC on chain 5042. */
 export function plainRequirement(payTo: string): Requirement & { network: 'eip155:5042' } {
   return {
-    ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo, maxTimeoutSeconds: 604_900 },
+    scheme: 'exact',
+    network: 'eip155:5042',
+    amount: '1000',
+    asset: USDC,
+    payTo,
+    maxTimeoutSeconds: 604_900,
     extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
   };
 }

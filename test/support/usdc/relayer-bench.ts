@@ -50,7 +50,11 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);
   const stopping = new AbortController();
   const token = createTokenWatch({
-    ...{ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock },
+    chain,
+    usdc: USDC,
+    payTo: USDC,
+    sender: () => USDC,
+    clock,
     log: { error: () => {}, info: () => {} },
   });
   const state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 60_000, wallet, blockSharePercent: 60 });
@@ -59,7 +63,11 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
   const ends = new Map<Job, Outcome[]>();
   const operationEnds = new Map<OperationJob, OperationOutcome[]>();
   const self = {
-    ...{ node, token, state, clock, stopping },
+    node,
+    token,
+    state,
+    clock,
+    stopping,
     prices: pricesAt(20n * GWEI, 30_000_000n),
     effects: [] as Effect[],
     waits: [] as Wait[],
@@ -135,7 +143,12 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
     },
   };
   const effects = createEffects({
-    ...{ chain, token, clock, usdc: USDC, relayer: wallet.address, signal: stopping.signal },
+    chain,
+    token,
+    clock,
+    usdc: USDC,
+    relayer: wallet.address,
+    signal: stopping.signal,
     check: createChainCheck(chain, USDC, () => USDC),
     evidence: createEvidence(chain, USDC),
     fees: { ready: async () => {}, refresh: async () => {} },

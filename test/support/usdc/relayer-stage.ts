@@ -61,12 +61,20 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const others = [network.rpcUrl, network.rpcUrl.replace('127.0.0.1', 'localhost')];
   const config = loadConfig({
     ...embeddedEnvironment(network),
-    ...{ SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: relayer.privateKey, DATA_DIR: folder },
-    ...{ RPC_URLS: (providers === 3 ? [proxy.url, ...others] : [proxy.url]).join(), PAYER_MAX_OPEN: '0' },
-    ...{ PAYER_FAILURES_PER_MINUTE: '0', CLIENT_FAILURES_PER_MINUTE: '0', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
+    SELLER_ADDRESS: seller.address,
+    RELAYER_PRIVATE_KEY: relayer.privateKey,
+    DATA_DIR: folder,
+    RPC_URLS: (providers === 3 ? [proxy.url, ...others] : [proxy.url]).join(),
+    PAYER_MAX_OPEN: '0',
+    PAYER_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
     // Handlers wait until all payments of a fault have been checked and the fault is there. A handler that ended before would take its payment back.
-    ...{ HANDLER_TIMEOUT_MS: '120000', RPC_TIMEOUT_MS: '2500', SETTLE_WAIT_MS: '1000' },
-    ...{ RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' },
+    HANDLER_TIMEOUT_MS: '120000',
+    RPC_TIMEOUT_MS: '2500',
+    SETTLE_WAIT_MS: '1000',
+    RECONCILE_INTERVAL_MS: '500',
+    RECEIPT_POLL_MS: '100',
     RELAYER_DAILY_GAS_USDC: 'off',
   });
   const { chainId, usdc, rpcUrls } = config.network;

@@ -21,8 +21,12 @@ export function randomAuthorization(): Authorization {
 /** An intent of a random payer without code that was never sent to the chain. */
 export function randomIntent(changes: Partial<Intent> = {}): Intent {
   return {
-    ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), call: null, fromBlock: 1 },
-    ...{ broadcast: false, hasCode: false },
+    id: bytesToHex(randomBytes(8)),
+    authorization: randomAuthorization(),
+    call: null,
+    fromBlock: 1,
+    broadcast: false,
+    hasCode: false,
     ...changes,
   };
 }
@@ -30,7 +34,11 @@ export function randomIntent(changes: Partial<Intent> = {}): Intent {
 /** An operation that no node has seen. A transaction that did not revert shows its end, and the chain shows none elsewhere. */
 export function randomOperation(changes: Partial<Operation> = {}): Operation {
   return {
-    ...{ id: bytesToHex(randomBytes(8)), to: randomBytes(20), data: randomBytes(36), gas: 500_000n, broadcast: false },
+    id: bytesToHex(randomBytes(8)),
+    to: randomBytes(20),
+    data: randomBytes(36),
+    gas: 500_000n,
+    broadcast: false,
     readReceipt: ({ status, transactionHash, blockNumber }) =>
       status === '0x1'
         ? { kind: 'done', transaction: hexToBytes(transactionHash), block: Number(blockNumber), amount: 7n }
@@ -53,8 +61,12 @@ export function paidReceipt(authorizations: readonly Authorization[], changes: P
     { address: USDC, topics: [TRANSFER, topic(from), topic(to)], data: amount(value) },
   ]);
   return {
-    ...{ transactionHash: bytesToHex(randomBytes(32)), blockNumber: '0x64', status: '0x1', gasUsed: '0x186a0' },
-    ...{ effectiveGasPrice: '0x4a817c800', logs },
+    transactionHash: bytesToHex(randomBytes(32)),
+    blockNumber: '0x64',
+    status: '0x1',
+    gasUsed: '0x186a0',
+    effectiveGasPrice: '0x4a817c800',
+    logs,
     ...changes,
   };
 }
@@ -67,8 +79,10 @@ export async function startTokenNode() {
   const server = await startRpcServer({
     eth_blockNumber: () => '0x64',
     eth_getBlockByNumber: () => ({
-      ...{ number: '0x64', timestamp: `0x${Math.floor(Date.now() / 1000).toString(16)}` },
-      ...{ baseFeePerGas: '0x4a817c800', gasLimit: '0x1c9c380' },
+      number: '0x64',
+      timestamp: `0x${Math.floor(Date.now() / 1000).toString(16)}`,
+      baseFeePerGas: '0x4a817c800',
+      gasLimit: '0x1c9c380',
     }),
     eth_getCode: () => '0x',
     eth_call: ([call, block]) => {

@@ -5,14 +5,15 @@ import { RpcError, type RpcOutcome } from '../../../src/chain/rpc/wire.ts';
 
 const header = (number: number, at: number): RpcOutcome => ({
   result: {
-    ...{ number: `0x${number.toString(16)}`, hash: `0x${'a1'.repeat(32)}`, parentHash: `0x${'a0'.repeat(32)}` },
-    ...{
-      timestamp: `0x${at.toString(16)}`,
-      baseFeePerGas: `0x${number.toString(16)}`,
-      gasUsed: '0x0',
-      gasLimit: '0x1',
-    },
-    ...{ extraData: '0x', transactions: [] },
+    number: `0x${number.toString(16)}`,
+    hash: `0x${'a1'.repeat(32)}`,
+    parentHash: `0x${'a0'.repeat(32)}`,
+    timestamp: `0x${at.toString(16)}`,
+    baseFeePerGas: `0x${number.toString(16)}`,
+    gasUsed: '0x0',
+    gasLimit: '0x1',
+    extraData: '0x',
+    transactions: [],
   },
 });
 const history = (oldest: number, count: number): RpcOutcome => ({

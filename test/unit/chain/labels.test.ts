@@ -120,7 +120,9 @@ test('a label names another contract with the same code, from the database or fr
   );
   const describe = createDescribeCode(createDeployReads(db));
   const entry = (value: number, code: `0x${string}`, codeHash: number) => ({
-    ...{ address: at(value), code, codeHash: toHex(hash(codeHash)) },
+    address: at(value),
+    code,
+    codeHash: toHex(hash(codeHash)),
   });
   const labels = await describe(
     [

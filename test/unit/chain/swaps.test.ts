@@ -7,7 +7,10 @@ const ID = `0x${'1d'.repeat(32)}` as const;
 const words = (...values: bigint[]) =>
   `0x${values.map((value) => BigInt.asUintN(256, value).toString(16).padStart(64, '0')).join('')}` as const;
 const log = (kind: 'v2' | 'v3' | 'v4', values: bigint[], logIndex = 3) => ({
-  ...{ address: POOL, topics: [SWAP_TOPIC[kind], kind === 'v4' ? ID : PEER, PEER], data: words(...values), logIndex },
+  address: POOL,
+  topics: [SWAP_TOPIC[kind], kind === 'v4' ? ID : PEER, PEER],
+  data: words(...values),
+  logIndex,
 });
 
 describe('swaps of a transaction', () => {
@@ -38,7 +41,11 @@ describe('swaps of a transaction', () => {
 describe('the token that moved', () => {
   const [A, B] = [`0x${'aa'.repeat(20)}`, `0x${'bb'.repeat(20)}`] as const;
   const moved = (token: `0x${string}`, from: string, to: string, amount: bigint) => ({
-    ...{ token, from: from as `0x${string}`, to: to as `0x${string}`, amount, logIndex: 0 },
+    token,
+    from: from as `0x${string}`,
+    to: to as `0x${string}`,
+    amount,
+    logIndex: 0,
   });
 
   test('is the one of the amount in that direction', () => {

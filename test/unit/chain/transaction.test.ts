@@ -7,8 +7,15 @@ import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rp
 const HASH = `0x${'3e'.repeat(32)}` as const;
 const A = `0x${'a1'.repeat(20)}`;
 const transaction = {
-  ...{ hash: HASH, blockNumber: '0x10', from: A, to: A, value: '0x0', input: '0x' },
-  ...{ nonce: '0x7', gas: '0x5208', gasPrice: '0x4a817c800' },
+  hash: HASH,
+  blockNumber: '0x10',
+  from: A,
+  to: A,
+  value: '0x0',
+  input: '0x',
+  nonce: '0x7',
+  gas: '0x5208',
+  gasPrice: '0x4a817c800',
 };
 const receipt = {
   transactionHash: HASH,

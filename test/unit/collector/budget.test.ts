@@ -73,7 +73,10 @@ describe('the request budget', () => {
 test('the collector’s requests have the rank `collect`, unless a call names another', async () => {
   const ranks: unknown[] = [];
   const chain = {
-    ...{ chainId: 1, publicUrl: 'x', ready: async () => {}, requestsPerSecond: () => 7 },
+    chainId: 1,
+    publicUrl: 'x',
+    ready: async () => {},
+    requestsPerSecond: () => 7,
     request: async (_method: string, _params: unknown, options?: { rank?: string }) => ranks.push(options?.rank),
     batch: async (_calls: unknown, options?: { rank?: string }) => {
       ranks.push(options?.rank);

@@ -39,7 +39,10 @@ function collectorOver(urls: string[]) {
     ...[CREATED, account(1), account(9), hash(1)],
   );
   const context = {
-    ...{ fillChain: chain, lookups: createChainLookups(db), writes: createChainWrites(db), describeCode: null },
+    fillChain: chain,
+    lookups: createChainLookups(db),
+    writes: createChainWrites(db),
+    describeCode: null,
     state: { codeIsPending: true, next: CREATED + 1, refused: new Map() },
   } as unknown as CollectorContext;
   return { context, codeBytes: () => db.prepare('SELECT code_bytes FROM deploys').pluck().get() };

@@ -40,8 +40,11 @@ beforeEach(async () => {
     );
   }
   context = {
-    ...{ fillChain: chain, lookups: createChainLookups(db), writes: createChainWrites(db) },
-    ...{ describeCode: createDescribeCode(createDeployReads(db)), signal: new AbortController().signal },
+    fillChain: chain,
+    lookups: createChainLookups(db),
+    writes: createChainWrites(db),
+    describeCode: createDescribeCode(createDeployReads(db)),
+    signal: new AbortController().signal,
     state: { codeIsPending: true, next: 11 },
   } as unknown as CollectorContext;
 });

@@ -44,7 +44,12 @@ function probeOf(
   allowances = urls.map(() => createAllowance(clock)),
 ) {
   const probe = createProbe({
-    ...{ rpcUrls: urls, allowances, chainId: 5042, clock, intervalMs: 5000, timeoutMs },
+    rpcUrls: urls,
+    allowances,
+    chainId: 5042,
+    clock,
+    intervalMs: 5000,
+    timeoutMs,
     writes: createProbeWrites(db),
     log: { warn: (_fields, message) => void warnings.push(message) },
   });

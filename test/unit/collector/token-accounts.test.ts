@@ -12,8 +12,13 @@ const watch = (...addresses: Hex[]) => ({ tokens: addresses.map((address) => ({ 
 
 const topic = (address: string): Hex => `0x${address.slice(2).padStart(64, '0')}`;
 const transfer = (block: number, emitter: Hex, from: Hex, to: Hex, amount = 5n): ScanLog => ({
-  ...{ block, at: 1000 + block, logIndex: block, transactionHash: topic('0x1'), address: emitter },
-  ...{ topics: [TRANSFER_TOPIC, topic(from), topic(to)], data: topic(`0x${amount.toString(16)}`) },
+  block,
+  at: 1000 + block,
+  logIndex: block,
+  transactionHash: topic('0x1'),
+  address: emitter,
+  topics: [TRANSFER_TOPIC, topic(from), topic(to)],
+  data: topic(`0x${amount.toString(16)}`),
 });
 const scan = (logs: ScanLog[], { tokens, usdc } = watch(EURC)) =>
   (createTokenAccountScanner({ tokens, usdc }).scan({ from: 1, to: 9, logs }).tokenAccounts ?? []).map(

@@ -11,21 +11,26 @@ const [TOKEN, USDC, DISTRIBUTOR, ALICE, BOB] = ['70', '36', 'd1', 'a1', 'b0'].ma
 const ZERO = repeat('00');
 const DEAD: Hex = '0x000000000000000000000000000000000000dead';
 const WATCH: WatchList = {
-  ...{ tokens: [], venues: [], usdc: USDC, projectToken: TOKEN, distributor: DISTRIBUTOR },
-  ...{ burnAddresses: [ZERO, DEAD], dustE9: 0n, outlierPercent: 20 },
+  tokens: [],
+  venues: [],
+  usdc: USDC,
+  projectToken: TOKEN,
+  distributor: DISTRIBUTOR,
+  burnAddresses: [ZERO, DEAD],
+  dustE9: 0n,
+  outlierPercent: 20,
 };
 
 const topic = (address: string): Hex => `0x${address.slice(2).padStart(64, '0')}`;
 let next = 0;
 const transfer = (emitter: Hex, from: Hex, to: Hex, amount: bigint, transaction = next): ScanLog => ({
-  ...{
-    block: 7,
-    at: 1000,
-    logIndex: next++,
-    transactionHash: topic(`0x${transaction.toString(16)}`),
-    address: emitter,
-  },
-  ...{ topics: [TRANSFER_TOPIC, topic(from), topic(to)], data: topic(`0x${amount.toString(16)}`) },
+  block: 7,
+  at: 1000,
+  logIndex: next++,
+  transactionHash: topic(`0x${transaction.toString(16)}`),
+  address: emitter,
+  topics: [TRANSFER_TOPIC, topic(from), topic(to)],
+  data: topic(`0x${amount.toString(16)}`),
 });
 const scan = (logs: ScanLog[], watch = WATCH) =>
   (createTokenEventScanner(watch).scan({ from: 7, to: 7, logs }).tokenEvents ?? []).map(

@@ -53,8 +53,13 @@ const topic = (value: string | bigint): Hex => `0x${word(value)}`;
 /** Numbers the logs: each is of a transaction of its own. */
 let count = 0;
 const logOf = (block: number, address: Hex, topics: readonly Hex[], content: Hex): ScanLog => ({
-  ...{ block, at: 1_000_000 + block, logIndex: count++, transactionHash: topic(BigInt(count)) },
-  ...{ address, topics, data: content },
+  block,
+  at: 1_000_000 + block,
+  logIndex: count++,
+  transactionHash: topic(BigInt(count)),
+  address,
+  topics,
+  data: content,
 });
 
 const ID = (byte: string): Hex => `0x${byte.repeat(32)}`;

@@ -8,21 +8,32 @@ const read = (...accepts: unknown[]) => readAccepts(accepts, CHAIN);
 describe('a seller’s accepts', () => {
   test('payable without a gateway on our chain is direct', () => {
     expect(read(plain())).toEqual({
-      ...{ rail: 'direct', priceUsd: '0.005', payTo: PAY_TO, plainPriceUsd: null },
-      ...{ networks: [CHAIN.network], plainNetworks: [CHAIN.network] },
+      rail: 'direct',
+      priceUsd: '0.005',
+      payTo: PAY_TO,
+      plainPriceUsd: null,
+      networks: [CHAIN.network],
+      plainNetworks: [CHAIN.network],
     });
   });
 
   test('payable through the gateway is gateway, and its plain networks are the others', () => {
     expect(read(plain({ network: OTHER }), gateway({ amount: '7' }), gateway({ network: OTHER }))).toEqual({
-      ...{ rail: 'gateway', priceUsd: '0.000007', payTo: PAY_TO, plainPriceUsd: null },
-      ...{ networks: [OTHER, CHAIN.network], plainNetworks: [OTHER] },
+      rail: 'gateway',
+      priceUsd: '0.000007',
+      payTo: PAY_TO,
+      plainPriceUsd: null,
+      networks: [OTHER, CHAIN.network],
+      plainNetworks: [OTHER],
     });
   });
 
   test('payable both ways on our chain is gateway, with a separate plain price, and without our chain among the plain networks', () => {
     expect(read(gateway(), plain({ amount: '6000' }), plain({ network: OTHER }))).toMatchObject({
-      ...{ rail: 'gateway', priceUsd: '0.005', plainPriceUsd: '0.006', plainNetworks: [OTHER] },
+      rail: 'gateway',
+      priceUsd: '0.005',
+      plainPriceUsd: '0.006',
+      plainNetworks: [OTHER],
     });
   });
 

@@ -545,7 +545,11 @@ export interface BackgroundRoute {
 /** Other sellers' routes, written by hand in the style of catalogues of paid services. */
 export const BACKGROUND: readonly BackgroundRoute[] = SELLERS.flatMap(([host, provider, category, tags, routes]) =>
   routes.map(([spelled, priceUsd, description, params]) => ({
-    ...{ host, provider, category, priceUsd, description },
+    host,
+    provider,
+    category,
+    priceUsd,
+    description,
     tags: tags.split(' '),
     method: spelled.startsWith('POST ') ? ('POST' as const) : ('GET' as const),
     path: spelled.replace('POST ', ''),

@@ -9,11 +9,15 @@ const read = (one: unknown) => readCatalogueItem(one, CHAIN);
 describe('an item of a catalogue', () => {
   test('becomes an entry with every field', () => {
     const provider = {
-      ...{ name: 'Tides Inc', description: 'All about the sea', category: 'DATA', tags: ['sea', 'tide'] },
+      name: 'Tides Inc',
+      description: 'All about the sea',
+      category: 'DATA',
+      tags: ['sea', 'tide'],
       website: 'https://tides.example/about',
     };
     const input = {
-      ...{ type: 'object', required: ['port'] },
+      type: 'object',
+      required: ['port'],
       properties: {
         port: { type: 'string', description: 'Which <b>port</b>', examples: ['Brest'] },
         days: { type: ['integer', 'null'], default: 3 },
@@ -28,15 +32,27 @@ describe('an item of a catalogue', () => {
     });
     expect(read(one)).toEqual({
       entry: {
-        ...{ url: 'https://seller1.example/v1/thing', method: 'GET', priceUsd: '0.005', name: '/v1/thing' },
-        ...{ label: 'Tides Inc', description: 'Thing 1', payTo: PAY_TO, host: 'seller1.example', category: 'DATA' },
+        url: 'https://seller1.example/v1/thing',
+        method: 'GET',
+        priceUsd: '0.005',
+        name: '/v1/thing',
+        label: 'Tides Inc',
+        description: 'Thing 1',
+        payTo: PAY_TO,
+        host: 'seller1.example',
+        category: 'DATA',
         params: [
           { name: 'port', in: 'query', type: 'string', description: 'Which port', required: true, example: 'Brest' },
           { name: 'days', in: 'query', type: 'integer', description: '', required: false, example: 3 },
         ],
-        ...{ network: CHAIN.network, rail: 'gateway', source: 'catalogue', site: 'https://tides.example/about' },
+        network: CHAIN.network,
+        rail: 'gateway',
+        source: 'catalogue',
+        site: 'https://tides.example/about',
         direct: { url: 'https://seller1.example/v1/thing', priceUsd: '0.004' },
-        ...{ body: null, networks: [CHAIN.network], plainNetworks: [] },
+        body: null,
+        networks: [CHAIN.network],
+        plainNetworks: [],
       },
       keywords: 'sea tide All about the sea highWater',
     });
@@ -45,14 +61,12 @@ describe('an item of a catalogue', () => {
   test('with the fewest members is still an entry', () => {
     const entry = read({ resource: 'https://a.example/x/{id}', accepts: [plain()] })?.entry;
     expect(entry).toMatchObject({
-      ...{
-        method: 'GET',
-        name: '/x/{id}',
-        label: 'a.example',
-        description: '',
-        category: '',
-        site: 'https://a.example',
-      },
+      method: 'GET',
+      name: '/x/{id}',
+      label: 'a.example',
+      description: '',
+      category: '',
+      site: 'https://a.example',
       params: [{ name: 'id', in: 'path', type: 'string', required: true, example: null }],
     });
     expect(entrySchema.safeParse({ ...entry, online: true, score: 0 }).error).toBeUndefined();
@@ -156,17 +170,13 @@ describe.skipIf(!existsSync(SAMPLES))('a documented example', () => {
     expect(read({ ...moved(one), accepts: [{ ...moved(one).accepts[0], payTo: one.accepts[0].payTo }] })).toBeNull();
     const found = read(moved(one));
     expect(found?.entry).toMatchObject({
-      ...{
-        url: 'https://api.aisa.one/apis/v2/coingecko/simple/price',
-        label: 'AIsa API',
-        priceUsd: '0.01',
-        rail: 'gateway',
-      },
-      ...{
-        category: 'FINANCIAL_ANALYSIS',
-        site: 'https://aisa.one',
-        description: 'Get cryptocurrency prices in multiple currencies',
-      },
+      url: 'https://api.aisa.one/apis/v2/coingecko/simple/price',
+      label: 'AIsa API',
+      priceUsd: '0.01',
+      rail: 'gateway',
+      category: 'FINANCIAL_ANALYSIS',
+      site: 'https://aisa.one',
+      description: 'Get cryptocurrency prices in multiple currencies',
     });
     expect(found?.entry.params.map(({ name }) => name)).toEqual(['ids', 'vs_currencies']);
     expect(found?.keywords).toContain('cryptocurrency');

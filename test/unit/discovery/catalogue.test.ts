@@ -22,7 +22,8 @@ beforeEach(async () => {
   store = createCatalogueStore(db);
   server = await startReplay();
   clock = {
-    ...{ now: 1_800_000_000_000, slept: 0 },
+    now: 1_800_000_000_000,
+    slept: 0,
     nowMs: () => clock.now,
     sleep: async (ms) => {
       clock.slept += ms;

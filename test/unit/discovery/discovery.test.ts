@@ -15,8 +15,14 @@ afterEach(async () => {
 function world() {
   const clock = createManualClock(1_800_000_000_000);
   const state = {
-    ...{ market: [] as Listing[], catalogue: [] as Listing[], marketVersion: 0, catalogueVersion: 0 },
-    ...{ online: new Set<string>(), ready: true, readiness: 0, readAtMs: null as number | null },
+    market: [] as Listing[],
+    catalogue: [] as Listing[],
+    marketVersion: 0,
+    catalogueVersion: 0,
+    online: new Set<string>(),
+    ready: true,
+    readiness: 0,
+    readAtMs: null as number | null,
   };
   const errors: unknown[] = [];
   const discovery = createDiscovery({

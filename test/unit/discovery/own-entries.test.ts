@@ -21,17 +21,20 @@ describe('our own entries', () => {
       const endpoint = sold.find((one) => pathOn(one, 'paid') === path);
       expect(entrySchema.safeParse({ ...entry, online: true, score: 0 }).error).toBeUndefined();
       expect(entry).toMatchObject({
-        ...{ method: 'GET', priceUsd: endpoint?.price?.usd, label: endpoint?.label, description: endpoint?.summary },
-        ...{
-          payTo: SELLER,
-          host: 'percall.example',
-          site: ORIGIN,
-          source: 'own',
-          rail: 'direct',
-          direct: null,
-          body: null,
-        },
-        ...{ network: NETWORK, networks: [NETWORK], plainNetworks: [NETWORK] },
+        method: 'GET',
+        priceUsd: endpoint?.price?.usd,
+        label: endpoint?.label,
+        description: endpoint?.summary,
+        payTo: SELLER,
+        host: 'percall.example',
+        site: ORIGIN,
+        source: 'own',
+        rail: 'direct',
+        direct: null,
+        body: null,
+        network: NETWORK,
+        networks: [NETWORK],
+        plainNetworks: [NETWORK],
       });
       expect(entry.params.map(({ name }) => name)).toEqual(Object.keys(endpoint?.params.shape ?? {}));
       for (const param of entry.params) {
@@ -46,7 +49,13 @@ describe('our own entries', () => {
   test('belong to the promised data families', () => {
     const families = Object.groupBy(listings, ({ entry }) => entry.category);
     expect(Object.fromEntries(Object.entries(families).map(([name, of]) => [name, of?.length]))).toEqual({
-      ...{ network: 5, chain: 3, web: 2, packages: 3, domains: 2, currency: 2, wiki: 3 },
+      network: 5,
+      chain: 3,
+      web: 2,
+      packages: 3,
+      domains: 2,
+      currency: 2,
+      wiki: 3,
     });
   });
 

@@ -8,8 +8,13 @@ describe('the parameters of a search', () => {
 
   test('are accepted up to their limits', () => {
     const given = {
-      ...{ q: '😀'.repeat(200), limit: '50', maxPriceUsd: '0', source: 'market', seller: 'a.example' },
-      ...{ category: 'x'.repeat(60), network: 'eip155:5042' },
+      q: '😀'.repeat(200),
+      limit: '50',
+      maxPriceUsd: '0',
+      source: 'market',
+      seller: 'a.example',
+      category: 'x'.repeat(60),
+      network: 'eip155:5042',
     };
     expect(searchParams.safeParse(given).error).toBeUndefined();
   });

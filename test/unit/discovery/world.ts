@@ -54,7 +54,11 @@ export function background(): { market: Listing[]; catalogue: Listing[] } {
     const source = hosts.includes(route.host) ? ('market' as const) : ('catalogue' as const);
     const { host, method, path, priceUsd, provider, category, description, tags } = route;
     const params = route.params.map((name) => ({
-      ...{ name, type: 'string', description: '', required: true, example: null },
+      name,
+      type: 'string',
+      description: '',
+      required: true,
+      example: null,
       in: method === 'GET' ? ('query' as const) : ('body' as const),
     }));
     const url = `https://${host}${path}`;

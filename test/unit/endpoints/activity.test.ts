@@ -30,11 +30,17 @@ test('activity: counted hours of the last day, with their operations', async () 
   expect(await run(activity, given().sources)).toEqual({
     hours: [
       {
-        ...{ at: THIS_HOUR - HOUR, blocks: 2, transactions: 13, complete: false },
+        at: THIS_HOUR - HOUR,
+        blocks: 2,
+        transactions: 13,
+        complete: false,
         operations: { deploy: 3, nativeTransfer: 2, tokenTransfer: 4, contractCall: 4 },
       },
       {
-        ...{ at: THIS_HOUR, blocks: 1, transactions: 1, complete: false },
+        at: THIS_HOUR,
+        blocks: 1,
+        transactions: 1,
+        complete: false,
         operations: { deploy: 0, nativeTransfer: 1, tokenTransfer: 0, contractCall: 0 },
       },
     ],
@@ -47,8 +53,13 @@ test('deploys: the newest, in the requested number', async () => {
   expect(await run(deploys, given().sources, { limit: 1 })).toEqual({
     deploys: [
       {
-        ...{ address: toHex(account(2)), deployer: toHex(account(0xa)), transaction: toHex(hash(2)) },
-        ...{ block: 201, at: THIS_HOUR - 1, codeBytes: null, label: null },
+        address: toHex(account(2)),
+        deployer: toHex(account(0xa)),
+        transaction: toHex(hash(2)),
+        block: 201,
+        at: THIS_HOUR - 1,
+        codeBytes: null,
+        label: null,
       },
     ],
     detail: expect.any(Object),

@@ -116,7 +116,12 @@ describe('what is collected of a token', () => {
     ]);
     putCoverage(db, 'logs', [[1, 1000]]);
     const trade = (block: number, at: number, usdc: number) => ({
-      ...{ block, at, token: bytes(TOKEN), pool, baseE9: 10 ** 9, usdcE9: usdc * 10 ** 9 },
+      block,
+      at,
+      token: bytes(TOKEN),
+      pool,
+      baseE9: 10 ** 9,
+      usdcE9: usdc * 10 ** 9,
     });
     putTrades(db, [
       trade(2, UNTIL - 25 * HOUR, 2),
@@ -125,7 +130,8 @@ describe('what is collected of a token', () => {
     ]);
     const status = collectedStatus();
     const more = {
-      ...{ reads: createChainReads(db), collector: { status: () => status } },
+      reads: createChainReads(db),
+      collector: { status: () => status },
       clock: { ...given().sources.clock, nowMs: () => UNTIL * 1000 },
       collected: { ...given().sources.collected, watched: [{ symbol: 'TKN', address: TOKEN }] },
     };
@@ -139,21 +145,30 @@ describe('what is collected of a token', () => {
     );
     const { market, holdersSeen, freshness, missing } = await read(more);
     expect(market).toEqual({
-      ...{ symbol: 'TKN', rateUnit: 'USDC/TKN', baseUnit: 'TKN', ageSeconds: 60, change24hPercent: '150' },
+      symbol: 'TKN',
+      rateUnit: 'USDC/TKN',
+      baseUnit: 'TKN',
+      ageSeconds: 60,
+      change24hPercent: '150',
       last: { rate: '5', at: UNTIL - 60, block: 900, transaction: `0x${hash(900).toString('hex')}` },
       window: {
-        ...{ minutes: 1440, trades: 2, excluded: 0, volumeBase: '2', volumeUsdc: '8', complete: true },
-        ...{ vwap: '4', low: '3', high: '5' },
+        minutes: 1440,
+        trades: 2,
+        excluded: 0,
+        volumeBase: '2',
+        volumeUsdc: '8',
+        complete: true,
+        vwap: '4',
+        low: '3',
+        high: '5',
       },
       pools: [
         {
-          ...{
-            id: `0x${account(0x99).toString('hex')}`,
-            venue: 'Uniswap v4',
-            trades: 2,
-            volumeUsdc: '8',
-            volumeShare: 1,
-          },
+          id: `0x${account(0x99).toString('hex')}`,
+          venue: 'Uniswap v4',
+          trades: 2,
+          volumeUsdc: '8',
+          volumeShare: 1,
           address: `0x${account(0x40).toString('hex')}`,
           state: { rate: '5', at: UNTIL - 60, depth10BpsUsdc: '0.499875' },
         },
@@ -161,7 +176,10 @@ describe('what is collected of a token', () => {
       poolsTruncated: false,
     });
     expect(holdersSeen).toEqual({
-      ...{ accounts: 2, since: place(1, UNTIL - 25 * HOUR), until: place(1000, UNTIL), complete: true },
+      accounts: 2,
+      since: place(1, UNTIL - 25 * HOUR),
+      until: place(1000, UNTIL),
+      complete: true,
     });
     expect(freshness).toMatchObject({ collected: 1000, lagBlocks: 0 });
     expect(missing).toEqual([{ field: 'creation', reason: NOT_CREATED }]);

@@ -37,9 +37,17 @@ describe('chain/tx', () => {
     logIndex: hex(logIndex),
   });
   const transaction = {
-    ...{ hash: HASH, blockNumber: hex(900), from: ALICE, to: USDC, value: '0x0', input: '0xa9059cbb00' },
-    ...{ nonce: '0x7', gas: hex(65_000), gasPrice: hex(20_130_000_002) },
-    ...{ maxFeePerGas: hex(30_000_000_000), maxPriorityFeePerGas: hex(5) },
+    hash: HASH,
+    blockNumber: hex(900),
+    from: ALICE,
+    to: USDC,
+    value: '0x0',
+    input: '0xa9059cbb00',
+    nonce: '0x7',
+    gas: hex(65_000),
+    gasPrice: hex(20_130_000_002),
+    maxFeePerGas: hex(30_000_000_000),
+    maxPriorityFeePerGas: hex(5),
   };
   const receipt = {
     transactionHash: HASH,
@@ -126,7 +134,11 @@ describe('chain/tx', () => {
     await expect(run(chainTx, given().sources, { hash: HASH })).rejects.toBeInstanceOf(NotFound);
     answers({ ...transaction, blockNumber: null, input: '0x', value: hex(10n ** 18n + 1n) }, null);
     expect(await run(chainTx, given().sources, { hash: HASH })).toMatchObject({
-      ...{ status: 'pending', final: false, confirmations: 0, gasPrice: null, tip: null },
+      status: 'pending',
+      final: false,
+      confirmations: 0,
+      gasPrice: null,
+      tip: null,
       block: null,
       at: null,
       gasUsed: null,
@@ -149,7 +161,9 @@ describe('chain/tx', () => {
     answers({ ...transaction, to: null }, { ...receipt, contractAddress: TOKEN.toUpperCase().replace('0X', '0x') });
     expect(await run(chainTx, given().sources, { hash: HASH })).toMatchObject({
       kind: 'deploy',
-      ...{ to: null, toLabel: null, method: null },
+      to: null,
+      toLabel: null,
+      method: null,
       contractCreated: TOKEN,
     });
   });
@@ -187,9 +201,13 @@ describe('chain/tx', () => {
       const clocked = { ...sources, clock: { ...sources.clock, nowMs: () => nowMs } };
       const ask = async () => (await run(chainTx, clocked, { hash: HASH })).pending;
       expect(await ask()).toEqual({
-        ...{ firstSeenAt: NOW_SECONDS, heldBy: [], unknownReason: null, accountNonce: 7 },
+        firstSeenAt: NOW_SECONDS,
+        heldBy: [],
+        unknownReason: null,
+        accountNonce: 7,
         nextBaseFee: { wei: '20130000001', gwei: '20.130000001' },
-        ...{ floorGwei: null, asOfBlock: 1000 },
+        floorGwei: null,
+        asOfBlock: 1000,
       });
       nowMs += 60_000;
       node.methods.eth_getTransactionCount = () => '0x5';
@@ -215,7 +233,12 @@ describe('chain/tx', () => {
       };
       given().node.methods.eth_getTransactionCount = () => '0x8';
       expect(await run(chainTx, given().sources, { hash: HASH })).toMatchObject({
-        ...{ status: 'success', final: true, block: 1001, confirmations: 1, asOfBlock: 1001, pending: null },
+        status: 'success',
+        final: true,
+        block: 1001,
+        confirmations: 1,
+        asOfBlock: 1001,
+        pending: null,
         transfers: [{ token: TOKEN, amountRaw: '3' }],
       });
     });
@@ -265,17 +288,17 @@ describe('chain/tx', () => {
   describe('swaps', () => {
     const [POOL, EURC] = [address('c1'), address('e0')];
     const moved = (token: string, from: string, to: string, value: bigint, logIndex: number) => ({
-      ...{
-        address: token,
-        topics: [TRANSFER_TOPIC, topic(from), topic(to)],
-        data: number(value),
-        logIndex: hex(logIndex),
-      },
+      address: token,
+      topics: [TRANSFER_TOPIC, topic(from), topic(to)],
+      data: number(value),
+      logIndex: hex(logIndex),
     });
     const words = (...values: bigint[]) =>
       `0x${values.map((value) => number(BigInt.asUintN(256, value)).slice(2)).join('')}`;
     const swapped = (logIndex: number) => ({
-      ...{ address: POOL, topics: [SWAP_TOPIC.v3, topic(ALICE), topic(ALICE)], logIndex: hex(logIndex) },
+      address: POOL,
+      topics: [SWAP_TOPIC.v3, topic(ALICE), topic(ALICE)],
+      logIndex: hex(logIndex),
       data: words(2_000_000n, -15n * 10n ** 17n, 1n, 1n, 1n),
     });
     const swaps = async (logs: unknown[], db = emptyChainDatabase()) => {
@@ -292,7 +315,11 @@ describe('chain/tx', () => {
       ];
       expect(await swaps(logs)).toEqual([
         {
-          ...{ pool: POOL, contract: POOL, family: 'v3', venue: null, logIndex: 3 },
+          pool: POOL,
+          contract: POOL,
+          family: 'v3',
+          venue: null,
+          logIndex: 3,
           sold: { token: USDC, symbol: 'USDC', decimals: 6, amount: '2', amountRaw: '2000000' },
           bought: { token: TOKEN, symbol: 'TKN', decimals: 18, amount: '1.5', amountRaw: '1500000000000000000' },
         },

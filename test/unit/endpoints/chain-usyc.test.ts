@@ -228,15 +228,19 @@ describe('no answer is sold', () => {
 
 test('growth is annualised over 7 and 30 days by the rounds that were read', async () => {
   rounds = [30, 7, 0].map((days, at) => ({
-    ...{ id: BigInt(at + 1), answer: E18 + BigInt(at) * 10n ** 15n, at: NOW_SECONDS - days * DAY },
+    id: BigInt(at + 1),
+    answer: E18 + BigInt(at) * 10n ** 15n,
+    at: NOW_SECONDS - days * DAY,
   }));
   const [week, month] = [(1.002 / 1.001) ** (365 / 7), 1.002 ** (365 / 30)].map((times) =>
     ((times - 1) * 100).toFixed(4),
   );
   expect(await reply()).toMatchObject({
     growth: {
-      ...{ annualised7dPercent: week, annualised30dPercent: month },
-      ...{ annualised7d: week, annualised30d: month },
+      annualised7dPercent: week,
+      annualised30dPercent: month,
+      annualised7d: week,
+      annualised30d: month,
     },
   });
 });

@@ -16,7 +16,12 @@ const watching = (...addresses: `0x${string}`[]) => ({
   collected: { ...given().sources.collected, watched: addresses.map((of, at) => ({ symbol: `W${at}`, address: of })) },
 });
 const USDC_HELD = {
-  ...{ address: USDC, symbol: 'USDC', decimals: 6, balance: '1.234567', balanceRaw: '1234567', lastMovedAt: null },
+  address: USDC,
+  symbol: 'USDC',
+  decimals: 6,
+  balance: '1.234567',
+  balanceRaw: '1234567',
+  lastMovedAt: null,
 };
 /** `missing` of an answer in which the newest transfers of these tokens are not known. */
 const notCollected = (...tokens: string[]) => ({
@@ -24,7 +29,11 @@ const notCollected = (...tokens: string[]) => ({
   reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
 });
 const TOKEN_HELD = {
-  ...{ address: TOKEN, symbol: 'TKN', decimals: 18, balance: '0.5', balanceRaw: '500000000000000000' },
+  address: TOKEN,
+  symbol: 'TKN',
+  decimals: 18,
+  balance: '0.5',
+  balanceRaw: '500000000000000000',
   lastMovedAt: null,
 };
 
@@ -73,7 +82,9 @@ describe('chain/wallet', () => {
         ? number(BigInt('0xca11bde05977b3631167028862be2a173976ca11'))
         : number(0n);
     expect((await read()).proxy).toEqual({
-      ...{ standard: 'ZeppelinOS', target: '0xca11bde05977b3631167028862be2a173976ca11', targetLabel: 'Multicall3' },
+      standard: 'ZeppelinOS',
+      target: '0xca11bde05977b3631167028862be2a173976ca11',
+      targetLabel: 'Multicall3',
       beacon: null,
     });
   });
@@ -198,13 +209,13 @@ describe('what is collected of an account', () => {
     const row = { hash: hash(1), parentHash: hash(0), baseFee: 1n, nextBaseFee: null, utilisation: 0, gasLimit: 1n };
     const counts = { transactions: 1, deploys: 0, nativeTransfers: 1, tokenTransfers: 0, contractCalls: 0 };
     writes.storeBlocks({
-      ...{
-        blocks: [5, 6, 7, 8, 9].map((block) => ({ number: block, at: NOW + block, ...row, ...counts })),
-        deploys: [],
-      },
+      blocks: [5, 6, 7, 8, 9].map((block) => ({ number: block, at: NOW + block, ...row, ...counts })),
+      deploys: [],
       accounts: [see(5, BOB), see(6, ALICE), see(8, ALICE)],
       scan: () => ({
-        ...{ trades: [], tokenEvents: [], pools: [] },
+        trades: [],
+        tokenEvents: [],
+        pools: [],
         tokenAccounts: [{ ...see(7, ALICE), token: bytes(TOKEN) }],
       }),
     });

@@ -42,7 +42,10 @@ test('the amount is converted when the days before cannot be read', async () => 
   world().answers.delete('/ecb/eurofxref-hist-90d.xml');
   world().answers.delete('/frankfurter/v1');
   expect(await convert({ from: 'EUR', to: 'USD', amount: '1' })).toMatchObject({
-    ...{ result: '1.25', previousDate: null, changePercent: null, series: null },
+    result: '1.25',
+    previousDate: null,
+    changePercent: null,
+    series: null,
     missing: ['previousDate', 'changePercent'].map((field) => ({ field, reason: expect.stringContaining('ECB: ') })),
   });
 });

@@ -71,7 +71,9 @@ describe('what was before', () => {
     expect(reply).toMatchObject({ changePercent: { BGN: '0' }, previousDate: '2025-12-24' });
     expect(series).toHaveLength(2);
     expect(await rates({ base: 'EUR', symbols: 'USD', date: '1999-01-04' })).toMatchObject({
-      ...{ previousDate: null, changePercent: { USD: null }, missing: [] },
+      previousDate: null,
+      changePercent: { USD: null },
+      missing: [],
     });
   });
 
@@ -80,9 +82,13 @@ describe('what was before', () => {
     world().answers.delete('/frankfurter/v1');
     const reply = await rates({ symbols: 'EUR', days: '7' });
     expect(reply).toMatchObject({
-      ...{ rates: { EUR: '0.8' }, previousDate: null, changePercent: { EUR: null }, series: null },
+      rates: { EUR: '0.8' },
+      previousDate: null,
+      changePercent: { EUR: null },
+      series: null,
       missing: ['previousDate', 'changePercent', 'series'].map((field) => ({
-        ...{ field, reason: expect.stringMatching(/^reference rates: ECB: .*; Frankfurter: /) },
+        field,
+        reason: expect.stringMatching(/^reference rates: ECB: .*; Frankfurter: /),
       })),
       sources: [reply.source],
     });
@@ -93,12 +99,16 @@ describe('what was before', () => {
     world().answers.set(
       '/frankfurter/v1/2026-11-05..2026-11-19',
       json({
-        ...{ amount: 1.0, base: 'EUR', start_date: '2026-11-04', end_date: '2026-11-19' },
+        amount: 1.0,
+        base: 'EUR',
+        start_date: '2026-11-04',
+        end_date: '2026-11-19',
         rates: { '2026-11-04': { USD: 1.1 }, '2026-11-17': { USD: 1.2 }, '2026-11-19': { USD: 1.25 } },
       }),
     );
     expect(await rates({ base: 'EUR', symbols: 'USD', days: '10' })).toMatchObject({
-      ...{ previousDate: '2026-11-17', changePercent: { USD: '4.1667' } },
+      previousDate: '2026-11-17',
+      changePercent: { USD: '4.1667' },
       series: [
         { date: '2026-11-17', rates: { USD: '1.2' } },
         { date: '2026-11-19', rates: { USD: '1.25' } },

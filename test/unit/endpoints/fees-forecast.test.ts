@@ -121,13 +121,11 @@ describe('fees/forecast', () => {
     putBlocks(db, [{ number: 1000, at: UNTIL }]);
     createOperationCosts(db).record(
       [45_000, 51_000, 65_000].map((gasUsed) => ({
-        ...{
-          kind: 'tokenTransfer' as const,
-          at: UNTIL - HOUR,
-          gasUsed,
-          effectiveGasPrice: 25n * 10n ** 9n,
-          baseFee: 20n * 10n ** 9n,
-        },
+        kind: 'tokenTransfer' as const,
+        at: UNTIL - HOUR,
+        gasUsed,
+        effectiveGasPrice: 25n * 10n ** 9n,
+        baseFee: 20n * 10n ** 9n,
       })),
     );
     const { operations } = (await run(feesForecast, sources)) as { operations: unknown[] };

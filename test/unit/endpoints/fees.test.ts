@@ -87,7 +87,11 @@ describe('fees', () => {
     const { db, sources } = given();
     putBlocks(db, [{ number: 1000, at: UNTIL }]);
     const costs = [40_000, 62_000, 61_000].map((gasUsed) => ({
-      ...{ kind: 'tokenTransfer' as const, at: UNTIL - 100, gasUsed, effectiveGasPrice: 1n, baseFee: 0n },
+      kind: 'tokenTransfer' as const,
+      at: UNTIL - 100,
+      gasUsed,
+      effectiveGasPrice: 1n,
+      baseFee: 0n,
     }));
     createOperationCosts(db).record(costs);
     expect(await run(fees, sources)).toMatchObject({
@@ -101,7 +105,10 @@ describe('fees', () => {
     putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 20 * GWEI, nextBaseFee: 20_400_000_000 }]);
     const paid = (count: number, tip: bigint, at = UNTIL - 100) =>
       Array.from({ length: count }, () => ({
-        ...{ kind: 'contractCall' as const, at, gasUsed: 1, baseFee: 20_000_000_000n },
+        kind: 'contractCall' as const,
+        at,
+        gasUsed: 1,
+        baseFee: 20_000_000_000n,
         effectiveGasPrice: 20_000_000_000n + tip,
       }));
     // Ten tips: two of 0, six of 1 gwei, one of 3, one of 50. A tip of two hours ago is not measured.

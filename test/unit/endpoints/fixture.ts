@@ -93,16 +93,14 @@ async function createFixture(timeoutMs: number) {
   const clock = createManualClock(NOW_SECONDS * 1000 + 999);
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {
-    ...{
-      chain,
-      chainName: { name: 'Arc', isPlayMoney: false },
-      explorerUrl: 'https://explorer.test',
-      clock,
-      usdc: USDC,
-      projectToken: null,
-      collector: NO_COLLECTOR,
-      reads,
-    },
+    chain,
+    chainName: { name: 'Arc', isPlayMoney: false },
+    explorerUrl: 'https://explorer.test',
+    clock,
+    usdc: USDC,
+    projectToken: null,
+    collector: NO_COLLECTOR,
+    reads,
     collected: SETTINGS,
   };
   const source = { name: 'JSON-RPC of eip155:5042', url: node.url, retrievedAt: NOW_SECONDS };

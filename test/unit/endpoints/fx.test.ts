@@ -104,7 +104,12 @@ describe('fx/execution', () => {
     });
     const empty = { trades: 0, vwap: null, deviationFromVwapBps: null, slippageBps: null, ...unmeasured };
     const venue = (name: string, pool: number, trades: number, volumeUsdc: string, share: number) => ({
-      ...{ name, address: toHex(account(pool)), trades, volumeUsdc, volumeShare: share, share },
+      name,
+      address: toHex(account(pool)),
+      trades,
+      volumeUsdc,
+      volumeShare: share,
+      share,
     });
     expect(reply).toEqual({
       symbol: 'EURC',
@@ -122,12 +127,22 @@ describe('fx/execution', () => {
       venues: [venue('Aero', 2, 1, '2340', 0.9306), venue('Uniswap v3', 1, 2, '174.5', 0.0694)],
       pools: [
         {
-          ...{ id: toHex(account(2)), venue: 'Aero', address: toHex(account(2)), trades: 1 },
-          ...{ volumeUsdc: '2340', volumeShare: 0.9306, state: null },
+          id: toHex(account(2)),
+          venue: 'Aero',
+          address: toHex(account(2)),
+          trades: 1,
+          volumeUsdc: '2340',
+          volumeShare: 0.9306,
+          state: null,
         },
         {
-          ...{ id: toHex(account(1)), venue: 'Uniswap v3', address: toHex(account(1)), trades: 2 },
-          ...{ volumeUsdc: '174.5', volumeShare: 0.0694, state: null },
+          id: toHex(account(1)),
+          venue: 'Uniswap v3',
+          address: toHex(account(1)),
+          trades: 2,
+          volumeUsdc: '174.5',
+          volumeShare: 0.0694,
+          state: null,
         },
       ],
       ...PROVENANCE,
@@ -145,8 +160,15 @@ describe('fx/execution', () => {
       const side = at % 2 === 0 ? ('buy' as const) : ('sell' as const);
       const paid = before * (side === 'buy' ? 1.0005 : 0.9995);
       return {
-        ...{ block: at, at: UNTIL - 100 + at, baseE9: 10n * E9, usdcE9: BigInt(Math.round(10 * paid * 1e9)) },
-        ...{ pool: account(1), side, priceBefore: before, priceAfter: before * 1.01, usdcReserve: 2_000_000 },
+        block: at,
+        at: UNTIL - 100 + at,
+        baseE9: 10n * E9,
+        usdcE9: BigInt(Math.round(10 * paid * 1e9)),
+        pool: account(1),
+        side,
+        priceBefore: before,
+        priceAfter: before * 1.01,
+        usdcReserve: 2_000_000,
       };
     });
     const dust = { block: 20, at: UNTIL, baseE9: 1, usdcE9: 1, pool: account(1), excluded: 'dust' };
@@ -162,8 +184,12 @@ describe('fx/execution', () => {
     expect(reply.sizes[0]!.deviationFromVwapBps).toBeGreaterThan(200);
     expect(reply.pools).toEqual([
       {
-        ...{ id: toHex(account(1)), venue: 'Uniswap v3', address: toHex(account(1)), trades: 10 },
-        ...{ volumeUsdc: expect.any(String), volumeShare: 1 },
+        id: toHex(account(1)),
+        venue: 'Uniswap v3',
+        address: toHex(account(1)),
+        trades: 10,
+        volumeUsdc: expect.any(String),
+        volumeShare: 1,
         // 2,000,000 x (sqrt(1.001) - 1)
         state: { rate: '1.25', at: UNTIL, depth10BpsUsdc: '999.750125' },
       },

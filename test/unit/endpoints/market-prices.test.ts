@@ -21,7 +21,13 @@ const pairs = async () => (await run(marketPrices, given().sources)).pairs as [P
 const change = async () => (await pairs())[0].change24hPercent;
 
 const UNKNOWN = {
-  ...{ last: null, ageSeconds: null, vwap1h: null, low1h: null, high1h: null, trades1h: 0, volumeUsdc1h: '0' },
+  last: null,
+  ageSeconds: null,
+  vwap1h: null,
+  low1h: null,
+  high1h: null,
+  trades1h: 0,
+  volumeUsdc1h: '0',
   rateUnit: 'USDC/cirBTC',
   change24hPercent: null,
   change24h: null,
@@ -29,7 +35,11 @@ const UNKNOWN = {
 
 /** A trade of one token at a rate in thousandths. */
 const trade = (block: number, at: number, milliRate: number, excluded: string | null = null) => ({
-  ...{ block, at, baseE9: E9, usdcE9: (E9 * BigInt(milliRate)) / 1000n, excluded },
+  block,
+  at,
+  baseE9: E9,
+  usdcE9: (E9 * BigInt(milliRate)) / 1000n,
+  excluded,
 });
 
 test('every watched token, exact: the last trade, the hour, the change of a day', async () => {

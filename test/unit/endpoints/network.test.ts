@@ -11,7 +11,9 @@ const given = useFixture();
 describe('network', () => {
   test('measures block time and transactions over recent blocks, and reports no collector', async () => {
     expect(await run(network, given().sources)).toEqual({
-      ...{ name: 'Arc', playMoney: false, chainId: 5042 },
+      name: 'Arc',
+      playMoney: false,
+      chainId: 5042,
       genesis: { hash: number(0n), at: NOW_SECONDS - 500 },
       head: { number: 1000, hash: number(1000n), at: NOW_SECONDS, ageSeconds: 0 },
       blocksCollected: 0,
@@ -38,7 +40,10 @@ describe('network', () => {
     };
     const sources = { ...given().sources, collector: { status: () => status } };
     expect(await run(network, sources)).toMatchObject({
-      ...{ blocksCollected: 979, firstCollected: 12, lagBlocks: 10, lagSeconds: 5 },
+      blocksCollected: 979,
+      firstCollected: 12,
+      lagBlocks: 10,
+      lagSeconds: 5,
       freshness: { head: 1000, collected: 990, lagBlocks: 10, lagSeconds: 5 },
     });
   });
@@ -84,7 +89,11 @@ describe('network', () => {
     expect(await run(network, away)).toMatchObject({
       genesis: null,
       head: { number: 995, hash: HASH, at: NOW_SECONDS - 38, ageSeconds: 38 },
-      ...{ lagBlocks: 5, lagSeconds: 2, blockTimeSeconds: 0.5, txPerSecond: 6, asOfBlock: 995 },
+      lagBlocks: 5,
+      lagSeconds: 2,
+      blockTimeSeconds: 0.5,
+      txPerSecond: 6,
+      asOfBlock: 995,
       source: { name: 'Collected from eip155:5042 over JSON-RPC', retrievedAt: NOW_SECONDS - 37 },
     });
     await expect(run(network, sources)).rejects.toBeInstanceOf(UpstreamFailed);

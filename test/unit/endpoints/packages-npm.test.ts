@@ -139,8 +139,14 @@ describe('packages/npm', () => {
     const reply = await ask({ name: 'legacy' });
     expect(reply).toMatchObject({
       version: '0.1.0-beta',
-      ...{ weeklyDownloads: null, advisories: null, advisoryCount: null, dependents: null, provenance: null },
-      ...{ unpackedSizeBytes: null, fileCount: null, integrity: null },
+      weeklyDownloads: null,
+      advisories: null,
+      advisoryCount: null,
+      dependents: null,
+      provenance: null,
+      unpackedSizeBytes: null,
+      fileCount: null,
+      integrity: null,
       sources: [reply.source],
     });
     expect(reply.missing).toEqual(
@@ -156,7 +162,11 @@ describe('packages/npm', () => {
     serve('GET /legacy', fixture('npm/legacy.json'));
     serve('POST /v1/query', '{}');
     expect(await ask({ name: 'legacy' })).toMatchObject({
-      ...{ advisories: [], advisoryCount: 0, dependents: null, weeklyDownloads: null, missing: [] },
+      advisories: [],
+      advisoryCount: 0,
+      dependents: null,
+      weeklyDownloads: null,
+      missing: [],
     });
   });
 

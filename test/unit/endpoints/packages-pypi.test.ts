@@ -104,7 +104,10 @@ describe('packages/pypi', () => {
     const reply = await ask({ name: 'flask-thing' });
     expect(reply).toMatchObject({
       advisories: [{ id: 'GHSA-aaaa-bbbb-cccc', severity: { label: null, score: null, vector: null } }],
-      ...{ advisoryCount: 1, dependents: null, provenance: null, sources: [reply.source] },
+      advisoryCount: 1,
+      dependents: null,
+      provenance: null,
+      sources: [reply.source],
     });
     expect(reply.missing).toEqual(
       expect.arrayContaining([
@@ -119,7 +122,11 @@ describe('packages/pypi', () => {
     serve({ ...project, urls: [] });
     serveAny('POST /v1/query', '{}');
     expect(await ask({ name: 'flask-thing' })).toMatchObject({
-      ...{ files: [], fileCount: 0, totalSizeBytes: 0, provenance: null, missing: [] },
+      files: [],
+      fileCount: 0,
+      totalSizeBytes: 0,
+      provenance: null,
+      missing: [],
     });
     expect(server().received.some(({ url }) => url.startsWith('/integrity'))).toBe(false);
   });

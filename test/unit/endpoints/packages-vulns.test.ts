@@ -223,7 +223,12 @@ describe('packages/vulns', () => {
       serve(path, { versionKey: { name: their, version: exact } });
     }
     expect(await ask({ ecosystem, name, version })).toMatchObject({
-      ...{ ecosystem: ecosystem.toLowerCase(), name: asName, version: asVersion, known: true, listed: true, count: 0 },
+      ecosystem: ecosystem.toLowerCase(),
+      name: asName,
+      version: asVersion,
+      known: true,
+      listed: true,
+      count: 0,
     });
     expect(bodies()).toEqual([{ package: { name: asName, ecosystem: theirs }, version: asVersion }]);
   });

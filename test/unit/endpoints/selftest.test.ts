@@ -27,11 +27,19 @@ afterEach(() => {
 
 const good = (secondsAgo: number): SelfTestRun => ({
   at: (NOW_SECONDS - secondsAgo) * 1000 + 321,
-  ...{ ok: true, latencyMs: 700, transaction: Buffer.from(HASH.slice(2), 'hex'), notCharged: true, reason: null },
+  ok: true,
+  latencyMs: 700,
+  transaction: Buffer.from(HASH.slice(2), 'hex'),
+  notCharged: true,
+  reason: null,
 });
 const bad = (secondsAgo: number, changes: Partial<SelfTestRun> = {}): SelfTestRun => ({
   ...good(secondsAgo),
-  ...{ ok: false, latencyMs: null, transaction: null, notCharged: null, reason: 'purchase_unreachable' },
+  ok: false,
+  latencyMs: null,
+  transaction: null,
+  notCharged: null,
+  reason: 'purchase_unreachable',
   ...changes,
 });
 

@@ -29,22 +29,29 @@ const SAID_BESIDE: Record<string, readonly string[]> = {
   ...Object.fromEntries(
     ['rate', 'vwap', 'low', 'high', 'vwap1h', 'low1h', 'high1h'].map((name) => [name, ['rateUnit', 'from']]),
   ),
-  ...{ volumeBase: ['baseUnit'], total: ['unit'], last24h: ['unit'], supplyOnChain: ['supplyUnit'] },
-  ...{
-    amount: ['unit', 'symbol', 'from'],
-    balance: ['symbol'],
-    totalSupply: ['symbol'],
-    result: ['to'],
-    rates: ['base'],
-  },
+  volumeBase: ['baseUnit'],
+  total: ['unit'],
+  last24h: ['unit'],
+  supplyOnChain: ['supplyUnit'],
+  amount: ['unit', 'symbol', 'from'],
+  balance: ['symbol'],
+  totalSupply: ['symbol'],
+  result: ['to'],
+  rates: ['base'],
 };
 /** Numbers without a unit. */
 const PLAIN: Record<string, string> = { score: 'CVSS, 0 to 10', round: 'an id' };
 /** Released names that say no unit, each with the one beside it that does. */
 const OLD: Record<string, string> = {
-  ...{ utilisation: 'utilisationShare', slopePerHour: 'slopeSharePerHour', errorRate: 'errorShare' },
-  ...{ slippageBps: 'deviationFromVwapBps', share: 'volumeShare', windowCollected: 'windowCollectedShare' },
-  ...{ change24h: 'change24hPercent', annualised7d: 'annualised7dPercent', annualised30d: 'annualised30dPercent' },
+  utilisation: 'utilisationShare',
+  slopePerHour: 'slopeSharePerHour',
+  errorRate: 'errorShare',
+  slippageBps: 'deviationFromVwapBps',
+  share: 'volumeShare',
+  windowCollected: 'windowCollectedShare',
+  change24h: 'change24hPercent',
+  annualised7d: 'annualised7dPercent',
+  annualised30d: 'annualised30dPercent',
 };
 const SIX_DECIMALS = '^\\d+(\\.\\d{1,6})?$';
 

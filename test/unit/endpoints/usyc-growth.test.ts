@@ -8,7 +8,9 @@ const DAY = 86_400;
 /** Rounds by days before the newest and price in 10^-4, newest first. */
 const published = (...prices: readonly (readonly [days: number, price: number])[]) =>
   prices.map(([days, price], at) => ({
-    ...{ id: BigInt(prices.length - at), answer: BigInt(price) * 10n ** 14n, at: NOW - Math.round(days * DAY) },
+    id: BigInt(prices.length - at),
+    answer: BigInt(price) * 10n ** 14n,
+    at: NOW - Math.round(days * DAY),
   })) as unknown as Rounds;
 /** Percent with at most four decimals, as JavaScript formats it. */
 const percent = (times: number) => String(Number(((times - 1) * 100).toFixed(4)));

@@ -73,8 +73,12 @@ describe('web/check', () => {
       redirects: [{ url: 'https://good.example/moved', status: 307 }],
       timings: { dnsMs: expect.any(Number), connectMs: expect.any(Number), tlsMs: expect.any(Number) },
       tls: {
-        ...{ protocol: 'TLSv1.3', issuer: 'percall tests', subject: 'good.example' },
-        ...{ validFrom: 1795203968, validTo: 4948803968, expiresInDays: expect.any(Number) },
+        protocol: 'TLSv1.3',
+        issuer: 'percall tests',
+        subject: 'good.example',
+        validFrom: 1795203968,
+        validTo: 4948803968,
+        expiresInDays: expect.any(Number),
       },
       securityHeaders: { present: [{ name: 'strict-transport-security', judgement: 'weak' }] },
       measuredFrom: 'https://us.example',
@@ -93,7 +97,10 @@ describe('web/check', () => {
       message: `other.example: ${reason}`,
       charged: false,
       members: {
-        ...{ up: false, reason, phase: 'tls', certificateError: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+        up: false,
+        reason,
+        phase: 'tls',
+        certificateError: 'ERR_TLS_CERT_ALTNAME_INVALID',
         tls: { subject: 'good.example', issuer: 'percall tests', validTo: 4948803968 },
         timings: { connectMs: expect.any(Number), tlsMs: expect.any(Number), firstByteMs: null },
       },
@@ -189,7 +196,9 @@ describe('web/check of a host that does not answer', () => {
   test('a failure behind a redirect names the redirect and the URL that failed', async () => {
     const { members } = await faulty('reset', 'http://good.example/moved');
     expect(members).toMatchObject({
-      ...{ url: 'http://good.example/moved', failedUrl: 'http://good.example/page', phase: 'request' },
+      url: 'http://good.example/moved',
+      failedUrl: 'http://good.example/page',
+      phase: 'request',
       redirects: [{ url: 'http://good.example/moved', status: 302, latencyMs: some }],
     });
   });
@@ -222,7 +231,10 @@ describe('web/check of a host that does not answer', () => {
       await server.stop();
       expect([status, received]).toEqual([502, []]);
       expect(members).toMatchObject({
-        ...{ up: false, phase: 'tls', certificateError: fault, reason: `its TLS certificate is not valid (${fault})` },
+        up: false,
+        phase: 'tls',
+        certificateError: fault,
+        reason: `its TLS certificate is not valid (${fault})`,
         tls: { subject: 'good.example', issuer: 'percall tests', validTo },
         timings: { firstByteMs: null },
       });

@@ -53,7 +53,9 @@ test('the summary of any other page costs one request', async () => {
 test('a disambiguation page is answered when its links cannot be read, with the reason', async () => {
   world().answers.delete('/wikipedia/en/w/api.php');
   expect(await summary({ title: 'Mercury' })).toMatchObject({
-    ...{ summary: 'Mercury may refer to:', disambiguation: true, meanings: null },
+    summary: 'Mercury may refer to:',
+    disambiguation: true,
+    meanings: null,
     missing: [{ field: 'meanings', reason: expect.stringMatching(/^Wikipedia: /) }],
   });
 });

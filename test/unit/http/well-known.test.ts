@@ -11,7 +11,10 @@ import { withGateway } from '../../support/service/terms.ts';
 
 const publicOrigin = 'https://here.example';
 const TERMS: Terms = {
-  ...{ network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, payTo: `0x${'5e'.repeat(20)}`, publicOrigin },
+  network: 'eip155:5042',
+  usdc: `0x36${'0'.repeat(38)}`,
+  payTo: `0x${'5e'.repeat(20)}`,
+  publicOrigin,
   chain: { name: 'Arc', isPlayMoney: false },
   rails: withGateway(`0x${'77'.repeat(20)}`),
 };
@@ -38,11 +41,16 @@ describe('/.well-known/x402', () => {
       expect(item?.accepts).toHaveLength(2);
       const read = describeWellKnown(JSON.parse(JSON.stringify(document)), new URL(publicOrigin + path), 'GET');
       expect(read).toMatchObject({
-        ...{ name: endpoint.label, label: 'percall', description: endpoint.summary, method: 'GET' },
+        name: endpoint.label,
+        label: 'percall',
+        description: endpoint.summary,
+        method: 'GET',
       });
       expect(read.params.map(({ name, required, description }) => ({ name, required, description }))).toEqual(
         describeParams(endpoint).map(({ name, required, description }) => ({
-          ...{ name, required, description: plainText(description, MARKET_KEEPS) },
+          name,
+          required,
+          description: plainText(description, MARKET_KEEPS),
         })),
       );
     },

@@ -10,7 +10,8 @@ const BEFORE =
 const REPORT = {
   status: {
     'usdc-exact': {
-      ...{ unavailable: 'short of gas', codeRefused: 'no budget' },
+      unavailable: 'short of gas',
+      codeRefused: 'no budget',
       payers: [[PAYER, 'its payments burn gas']] as const,
     },
     'usdc-gateway': { unavailable: 'a payment waits', codeRefused: null, payers: [] },

@@ -15,7 +15,9 @@ function newLink() {
     onEnded: (listener) => {
       end = listener;
     },
-    ...{ reportEnded() {}, onAsked() {}, close: async () => {} },
+    reportEnded() {},
+    onAsked() {},
+    close: async () => {},
   };
   const link = createSettlingLink({ reported: () => leader.text }, notifications);
   const report = (given: SettlingReport) => {

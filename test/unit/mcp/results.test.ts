@@ -11,8 +11,12 @@ test('a problem has the members of its error, which never replace the standard o
   });
   expect(failed).toBeInstanceOf(AppError);
   expect(problem(failed, 'id').structuredContent).toEqual({
-    ...{ up: false, status: 502, code: 'upstream_failed', charged: false },
-    ...{ detail: 'page.example: timed out', requestId: 'id' },
+    up: false,
+    status: 502,
+    code: 'upstream_failed',
+    charged: false,
+    detail: 'page.example: timed out',
+    requestId: 'id',
   });
 });
 

@@ -10,8 +10,14 @@ const CONFIG = {
 };
 const HASH = `0x${'ab'.repeat(32)}`;
 const payment: FoundPayment = {
-  ...{ rail: 'usdc', protocol: 'x402', amount: '2000', state: 'settled', transaction: HASH, block: 7 },
-  ...{ at: 1_800_000_000, explorerUrl: `https://explorer.example/tx/${HASH}` },
+  rail: 'usdc',
+  protocol: 'x402',
+  amount: '2000',
+  state: 'settled',
+  transaction: HASH,
+  block: 7,
+  at: 1_800_000_000,
+  explorerUrl: `https://explorer.example/tx/${HASH}`,
 };
 const main = (...payments: Partial<FoundPayment>[]) =>
   /<main[\s\S]*<\/main>/.exec(

@@ -24,7 +24,10 @@ const { describePayment, summarisePayment }: Script = await import(script.href);
 const PAY_TO = `0x${'5e'.repeat(20)}` as const;
 const USDC = `0x36${'0'.repeat(38)}` as const;
 const TERMS: Terms = {
-  ...{ network: 'eip155:5042', usdc: USDC, payTo: PAY_TO, publicOrigin: 'https://api.example.com' },
+  network: 'eip155:5042',
+  usdc: USDC,
+  payTo: PAY_TO,
+  publicOrigin: 'https://api.example.com',
   chain: { name: 'Arc', isPlayMoney: false },
   rails: PLAIN_RAILS,
 };

@@ -29,7 +29,9 @@ const base: QuotedProtocol = {
   receipt: () => [['payment-response', 'receipt']],
 };
 const scheme = (protocol: ProtocolName, names: readonly string[]): AuthScheme => ({
-  ...{ protocol, names, read: (text) => credentialOf(protocol, text) },
+  protocol,
+  names,
+  read: (text) => credentialOf(protocol, text),
   challenge: ({ text }) => `${names[0]} for ${text}`,
   receipt: () => [[`${protocol}-receipt`, 'receipt']],
 });

@@ -12,7 +12,11 @@ const failing = (error: unknown) => async () => {
 test('an open settlement is 503, says that it is not known whether money moved, and asks for the same payment again', () => {
   const cause = new Error('the disk');
   expect(settlementUnknown(cause)).toMatchObject({
-    ...{ status: 503, code: 'settlement_unknown', charged: 'unknown', retryAfterSeconds: 2, cause },
+    status: 503,
+    code: 'settlement_unknown',
+    charged: 'unknown',
+    retryAfterSeconds: 2,
+    cause,
     message: expect.stringContaining('present the same payment again'),
   });
 });
@@ -21,7 +25,10 @@ test('once an intent is stored, whatever fails leaves the settlement unknown; wh
   expect(await openUntilKnown(async () => 'the row')).toBe('the row');
   for (const error of [new Error('a bug'), new UpstreamFailed('chain', 'away'), new PaymentRefused('refused')])
     expect(await endOf(openUntilKnown(failing(error)))).toMatchObject({
-      ...{ status: 503, code: 'settlement_unknown', charged: 'unknown', cause: error },
+      status: 503,
+      code: 'settlement_unknown',
+      charged: 'unknown',
+      cause: error,
     });
 });
 
@@ -53,7 +60,10 @@ describe('an authorization that reverted before', () => {
 
   test('keeps a failure’s status, Retry-After, list of errors and header fields', async () => {
     expect(await endOf(inDoubt(failing(new TooMany('payer_failures', 'wait', 17))))).toMatchObject({
-      ...{ status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 17 },
+      status: 429,
+      code: 'payer_failures',
+      charged: 'unknown',
+      retryAfterSeconds: 17,
     });
     expect(await endOf(inDoubt(failing(new Unavailable('chain_busy', 'busy', 0))))).toMatchObject({
       retryAfterSeconds: 0,

@@ -27,7 +27,8 @@ describe('a payer', () => {
     expect(failures.refusal('payer', CLIENT)).toBeNull();
     failures.note('payer', OTHER);
     expect(failures.refusal('payer', '192.0.2.3')).toEqual({
-      ...{ code: 'payer_failures', retryAfterSeconds: 60 },
+      code: 'payer_failures',
+      retryAfterSeconds: 60,
       detail: 'too many of this payer’s calls failed uncharged; wait a little',
     });
     expect(failures.refusal('another', CLIENT)).toBeNull();
@@ -82,7 +83,8 @@ describe('a client', () => {
     expect(failures.refusal('new', CLIENT)).toBeNull();
     failures.noteUnproven(CLIENT);
     expect(failures.refusal('new', CLIENT)).toEqual({
-      ...{ code: 'client_failures', retryAfterSeconds: 60 },
+      code: 'client_failures',
+      retryAfterSeconds: 60,
       detail: 'too many of this client’s calls failed uncharged; wait a little',
     });
     expect(failures.refusal('new', OTHER)).toBeNull();
@@ -161,7 +163,8 @@ describe('settlements that moved nothing', () => {
     const { failures, clock } = open();
     for (const client of [CLIENT, OTHER]) failures.beginSettlement('payer', client)(true);
     expect(failures.refusal('payer', 'a third client')).toMatchObject({
-      ...{ code: 'payer_failures', retryAfterSeconds: 86_400 },
+      code: 'payer_failures',
+      retryAfterSeconds: 86_400,
     });
     expect(failures.refusal('another payer', CLIENT)).toBeNull();
     await clock.advance(DAY_MS);

@@ -18,12 +18,22 @@ const PATH = '/v1/paid/test/gate';
 const HOW =
   'This answer costs 0.001 USDC on Arc: pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE. How to pay: https://data.percall.example/docs#paidTestGate.';
 const RECEIPT = {
-  ...{ success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount: '1000' },
+  success: true,
+  payer: '0x01',
+  transaction: '0x02',
+  network: TERMS.network,
+  amount: '1000',
 } as const;
 const endpoint = defineEndpoint({
-  ...{ path: '/test/gate', access: 'paid', priceUsd: '0.001', label: 'Gate', summary: 'Tells a thing.' },
-  ...{ params: z.object({ a: z.string(), b: z.string() }), result: z.object({}) },
-  ...{ freeSummary: '/v1/test/free', example: { params: { a: 'x', b: 'y' }, result: {} } },
+  path: '/test/gate',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Gate',
+  summary: 'Tells a thing.',
+  params: z.object({ a: z.string(), b: z.string() }),
+  result: z.object({}),
+  freeSummary: '/v1/test/free',
+  example: { params: { a: 'x', b: 'y' }, result: {} },
   checkParams: ({ b }) => {
     if (b === 'unwatched') throw new BadParameter([{ path: 'b', message: 'is not sold' }]);
     if (b === 'away') throw new AppError(503, 'away', 'cannot be judged now');
@@ -80,7 +90,8 @@ describe('without a payment', () => {
       'content-type': 'application/json; charset=utf-8',
     });
     expect(decoded(answer.headers['payment-required'])).toMatchObject({
-      ...{ error: 'Payment required', resource: { url: `${TERMS.publicOrigin}${PATH}?a=1&b=2` } },
+      error: 'Payment required',
+      resource: { url: `${TERMS.publicOrigin}${PATH}?a=1&b=2` },
     });
     expect(answer.json()).toEqual({ hint: `Tells a thing. ${HOW} Free summary: GET /v1/test/free.` });
   });
@@ -137,7 +148,8 @@ describe('a payment', () => {
     const answer = await ask(`${PATH}?a=1&b=2`, PAID);
     expect([answer.statusCode, answer.body]).toEqual([200, '{"sold":true}']);
     expect(answer.headers).toMatchObject({
-      ...{ 'cache-control': 'private, no-store', 'content-type': 'application/json; charset=utf-8' },
+      'cache-control': 'private, no-store',
+      'content-type': 'application/json; charset=utf-8',
     });
     expect(decoded(answer.headers['payment-response'])).toEqual(RECEIPT);
     expect(presented).toMatchObject([

@@ -30,7 +30,10 @@ afterEach(async () => {
 const payer = randomBytes(20);
 const payment = (nonce = randomBytes(32), from: Uint8Array = payer) =>
   sale(nonce.toString('hex'), {
-    ...{ payer: from, nonce, amount: 1000n, price: 1000n },
+    payer: from,
+    nonce,
+    amount: 1000n,
+    price: 1000n,
     requestHash: hashRequest('/v1/paid/x', { a: 1 }),
     clientHash: hashClient(nonce, '127.0.0.1'),
   });

@@ -18,7 +18,10 @@ beforeEach(() => {
     return transfers.batchOf(id);
   };
   lookup = createLookup({
-    ...{ payments, claims, lightningNetworks: ['lnbtc:0'], explorerUrl: 'https://explorer.example' },
+    payments,
+    claims,
+    lightningNetworks: ['lnbtc:0'],
+    explorerUrl: 'https://explorer.example',
     transfers: { ...transfers, batchOf },
   });
 });
@@ -40,15 +43,14 @@ test('a chain transaction finds all of its payments, and no batch is read', asyn
   const { payments } = await lookup(hex(transaction));
   expect(payments).toEqual(
     Array.from({ length: 3 }, () => ({
-      ...{
-        rail: 'usdc',
-        protocol: 'x402',
-        amount: '500',
-        state: 'settled',
-        transaction: hex(transaction),
-        block: null,
-      },
-      ...{ at: 1_800_000_001, explorerUrl: `https://explorer.example/tx/${hex(transaction)}` },
+      rail: 'usdc',
+      protocol: 'x402',
+      amount: '500',
+      state: 'settled',
+      transaction: hex(transaction),
+      block: null,
+      at: 1_800_000_001,
+      explorerUrl: `https://explorer.example/tx/${hex(transaction)}`,
     })),
   );
   expect((await lookup(hex(hash32('open')))).payments).toMatchObject([{ state: 'reserved', transaction: null }]);
@@ -128,7 +130,10 @@ test('a payment whose row is deleted during the lookup is not found', async () =
   await stores.transfers.note('gone', { status: 'completed', transaction: hash32('batch'), nextCheckAt: null });
   const { payments, transfers, lightning: claims } = stores;
   const forgetful = createLookup({
-    ...{ claims, transfers, lightningNetworks: [], explorerUrl: null },
+    claims,
+    transfers,
+    lightningNetworks: [],
+    explorerUrl: null,
     payments: { ...payments, get: async () => null },
   });
   await expect(forgetful(hex(hash32('batch')))).rejects.toMatchObject({ status: 404 });
@@ -139,8 +144,11 @@ test('an identifier of a wrong form is refused without a ledger read', async () 
     throw new Error('asked');
   };
   const idle = createLookup({
-    ...{ payments: { findByHash: away, get: away }, transfers: { batchOf: away, paymentsIn: away } },
-    ...{ claims: { findClaim: away }, lightningNetworks: ['lnbtc:0'], explorerUrl: null },
+    payments: { findByHash: away, get: away },
+    transfers: { batchOf: away, paymentsIn: away },
+    claims: { findClaim: away },
+    lightningNetworks: ['lnbtc:0'],
+    explorerUrl: null,
   });
   await expect(idle('a')).rejects.toMatchObject({ status: 404, code: 'payment_not_found' });
   await expect(idle(hex(hash32('some')))).rejects.toThrow('asked');

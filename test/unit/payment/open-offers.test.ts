@@ -14,7 +14,11 @@ const { endpoint, path } = latchedEndpoint();
 const offer = createOffer(endpoint as never, TERMS);
 const challenge = challengeOf(offer);
 const PLAIN = {
-  ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: TERMS.usdc, payTo: TERMS.payTo },
+  scheme: 'exact',
+  network: 'eip155:5042',
+  amount: '1000',
+  asset: TERMS.usdc,
+  payTo: TERMS.payTo,
   // Seven days and a hundred seconds.
   maxTimeoutSeconds: 604_900,
   extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
@@ -89,8 +93,14 @@ describe('an offer', () => {
 
   test('is not made for a route without a price', () => {
     const free = defineEndpoint({
-      ...{ path: '/test/free', access: 'free', label: 'Free', summary: 'Costs nothing.' },
-      ...{ params: z.object({}), result: z.object({}), example: { params: {}, result: {} }, run: async () => ({}) },
+      path: '/test/free',
+      access: 'free',
+      label: 'Free',
+      summary: 'Costs nothing.',
+      params: z.object({}),
+      result: z.object({}),
+      example: { params: {}, result: {} },
+      run: async () => ({}),
     });
     expect(() => createOffer(free as never, TERMS)).toThrow('/test/free has no price');
   });
@@ -99,7 +109,8 @@ describe('an offer', () => {
 describe('the terms of a configuration', () => {
   const config = {
     network: { caip2: TERMS.network, usdc: TERMS.usdc, ...TERMS.chain },
-    ...{ seller: TERMS.payTo, publicOrigin: TERMS.publicOrigin },
+    seller: TERMS.payTo,
+    publicOrigin: TERMS.publicOrigin,
   };
 
   test('are its network, token, seller, origin, chain and rails', () => {
@@ -116,7 +127,9 @@ describe('a challenge', () => {
       const header = challenge(target);
       expect(Buffer.from(header, 'base64').toString('base64')).toBe(header);
       expect(decoded(header)).toMatchObject({
-        ...{ x402Version: 2, error: 'Payment required', accepts: offer.accepts },
+        x402Version: 2,
+        error: 'Payment required',
+        accepts: offer.accepts,
         resource: { description: endpoint.summary, mimeType: 'application/json' },
       });
     }

@@ -10,7 +10,10 @@ const ORIGIN = 'https://api.percall.example';
 const OTHER_FIELDS = 700;
 /** A node with private channels adds route hints to its invoices. */
 const invoice = {
-  ...{ text: 'l'.repeat(400), paymentHash: Buffer.alloc(32), amountMsat: 1000n, payTo: '02'.repeat(33) },
+  text: 'l'.repeat(400),
+  paymentHash: Buffer.alloc(32),
+  amountMsat: 1000n,
+  payTo: '02'.repeat(33),
   expiresAt: 1_800_000_000,
 };
 

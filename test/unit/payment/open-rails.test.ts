@@ -75,14 +75,17 @@ describe('the configuration of the rails', () => {
     [{ SETTLER: 'facilitator', REMOTE_FACILITATOR_MODE: 'circle' }, /exactly one of them/],
     [
       {
-        ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_MODE: 'circle', REMOTE_FACILITATOR_TOKEN: 'k' },
+        SETTLER: 'facilitator',
+        REMOTE_FACILITATOR_MODE: 'circle',
+        REMOTE_FACILITATOR_TOKEN: 'k',
         REMOTE_FACILITATOR_SELLER_KEY: `0x${'2'.repeat(64)}`,
       },
       /exactly one of them/,
     ],
     [
       {
-        ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: 'http://127.0.0.1:1' },
+        SETTLER: 'facilitator',
+        REMOTE_FACILITATOR_URL: 'http://127.0.0.1:1',
         REMOTE_FACILITATOR_SELLER_KEY: `0x${'2'.repeat(64)}`,
       },
       /^REMOTE_FACILITATOR_SELLER_KEY is set/,
@@ -153,20 +156,22 @@ describe('the rails', () => {
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
     const { relayerPrivateKey: key } = config;
     const parts = {
-      ...{
-        config,
-        chain: NO_CHAIN,
-        wallet: key && createWallet(key, 5042),
-        ledger,
-        channels,
-        spending,
-        settled: createSettledReads(db),
-        transfers,
-        outgoing,
-      },
+      config,
+      chain: NO_CHAIN,
+      wallet: key && createWallet(key, 5042),
+      ledger,
+      channels,
+      spending,
+      settled: createSettledReads(db),
+      transfers,
+      outgoing,
       // Of these the rails use what is given here, and nothing else.
-      ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
-      ...{ clock: systemClock, log, balanceContracts: balanceContracts(config) },
+      evidence: evidence as unknown as Evidence,
+      check: check as unknown as ChainCheck,
+      token,
+      clock: systemClock,
+      log,
+      balanceContracts: balanceContracts(config),
       contracts: createContractBudget(systemClock),
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
@@ -442,7 +447,8 @@ describe('the rails', () => {
 
   test('accept a seller key for Circle’s facilitator only when it is the key of SELLER_ADDRESS', async () => {
     const trial = (key: Uint8Array) => ({
-      ...{ ...facilitated(), REMOTE_FACILITATOR_MODE: 'circle' },
+      ...facilitated(),
+      REMOTE_FACILITATOR_MODE: 'circle',
       REMOTE_FACILITATOR_SELLER_KEY: bytesToHex(key),
     });
     await expect(open(trial(newKey().privateKey))).rejects.toThrow(/is not the key of SELLER_ADDRESS/);

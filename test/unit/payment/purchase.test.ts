@@ -156,7 +156,8 @@ function open() {
     unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
     serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: HANDLER_MS }),
     sources: {} as Sources,
-    ...{ clock, network: TERMS.network },
+    clock,
+    network: TERMS.network,
     log: { error: (_detail, message) => void errors.push(message) },
   });
 }
@@ -205,7 +206,12 @@ describe('a payment', () => {
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
     expect(asked).toEqual(['terms', 'signature', 'look', 'verify']);
     expect(await rowOf(payment)).toMatchObject({
-      ...{ state: 'settled', amount: 1000n, price: 1000n, charged: 1000n, checkedBlock: 7, payerHasCode: true },
+      state: 'settled',
+      amount: 1000n,
+      price: 1000n,
+      charged: 1000n,
+      checkedBlock: 7,
+      payerHasCode: true,
     });
   });
 
@@ -231,8 +237,11 @@ describe('a payment that answers a challenge', () => {
   };
   const presentAnswer = async ({ header, requirement }: Signed, checkChallenge: () => void) => {
     const credential: Credential = {
-      ...{ protocol: 'mpp', accepted: null, payload: decodePayment(header).payload },
-      ...{ identifierHash: randomBytes(32), checkChallenge },
+      protocol: 'mpp',
+      accepted: null,
+      payload: decodePayment(header).payload,
+      identifierHash: randomBytes(32),
+      checkChallenge,
     };
     const asker = { client: CLIENT, identity: CLIENT, signal: new AbortController().signal };
     const presentation = { credential, query: {}, ...asker };
@@ -318,7 +327,10 @@ describe('a reservation', () => {
     const first = present(sign(latch, { key }));
     await started;
     expect(await present(sign(latch, { key }))).toMatchObject({
-      ...{ status: 429, code: 'payer_open_payments', retryAfterSeconds: 1, charged: false },
+      status: 429,
+      code: 'payer_open_payments',
+      retryAfterSeconds: 1,
+      charged: false,
     });
     latch.open();
     expect(await first).toHaveProperty('body');
@@ -529,7 +541,9 @@ describe('a payment that another presentation has bought since its row was read'
     const payment = sign(latch, { identifier: 'order-three-of-this-test' });
     sellBeforeIdentifierIsRead(payment);
     expect(await present(payment, { query: { tag: 'another' } })).toMatchObject({
-      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+      status: 409,
+      code: 'payment_identifier_conflict',
+      charged: 'unknown',
     });
   });
 
@@ -866,7 +880,10 @@ describe('the same payment', () => {
     const first = present(payment);
     await started;
     expect(await present(payment)).toMatchObject({
-      ...{ status: 409, code: 'payment_in_flight', charged: 'unknown', retryAfterSeconds: 1 },
+      status: 409,
+      code: 'payment_in_flight',
+      charged: 'unknown',
+      retryAfterSeconds: 1,
     });
     latch.open();
     expect(await first).toHaveProperty('body');
@@ -1027,7 +1044,9 @@ describe('a payment that has reverted', () => {
     const pretending = headerOf(payloadOf(payment.authorization, requirement));
     for (const header of [payment.header, pretending])
       expect(await present({ header, requirement })).toMatchObject({
-        ...{ status: 409, code: 'payment_of_other_terms', charged: 'unknown' },
+        status: 409,
+        code: 'payment_of_other_terms',
+        charged: 'unknown',
         // To present the same one for the same call, as other failures advise, would be in vain.
         message: expect.stringMatching(/present it for a call with the same price$/),
       });

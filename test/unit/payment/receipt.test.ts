@@ -11,8 +11,19 @@ const HASH = Buffer.alloc(32, 0xab);
 function settled(more: Partial<Payment> = {}): Payment {
   return {
     ...reservation('a', 'a', { amount: 1000n, price: 1000n }),
-    ...{ state: 'settled', signature: null, charged: 1000n, payerHasCode: false, checkedBlock: 1, transaction: HASH },
-    ...{ block: 9, reason: null, endedAt: 2, deliveries: 0, deliveredAt: null, channel: null, calldata: null },
+    state: 'settled',
+    signature: null,
+    charged: 1000n,
+    payerHasCode: false,
+    checkedBlock: 1,
+    transaction: HASH,
+    block: 9,
+    reason: null,
+    endedAt: 2,
+    deliveries: 0,
+    deliveredAt: null,
+    channel: null,
+    calldata: null,
     ...more,
   };
 }
@@ -32,8 +43,11 @@ describe('an answer', () => {
       body: BODY,
       at: settled().endedAt,
       receipt: {
-        ...{ success: true, network: 'eip155:5042', amount: '1000' },
-        ...{ payer: `0x${'09'.repeat(20)}`, transaction: `0x${'ab'.repeat(32)}` },
+        success: true,
+        network: 'eip155:5042',
+        amount: '1000',
+        payer: `0x${'09'.repeat(20)}`,
+        transaction: `0x${'ab'.repeat(32)}`,
       },
     });
     expect(deliver(settled(), BODY, 500n).body).toBe(BODY);
@@ -47,7 +61,9 @@ describe('an answer', () => {
     const error = heldBack(settled(), 1001n);
     expect(error).toBeInstanceOf(Underpaid);
     expect(error).toMatchObject({
-      ...{ status: 500, code: 'underpaid', charged: 'unknown' },
+      status: 500,
+      code: 'underpaid',
+      charged: 'unknown',
       cause: { payment: 'a', paid: '1000', price: '1001' },
     });
     expect(JSON.stringify((error as Underpaid).message)).not.toContain('1000');
@@ -75,8 +91,11 @@ describe('a settlement that was refused', () => {
     expect(refused).toBeInstanceOf(PaymentRefused);
     expect(refused.reason).toBe('invalid_exact_evm_nonce_already_used');
     expect(refused.settlement).toEqual({
-      ...{ success: false, errorReason: 'invalid_exact_evm_nonce_already_used', network: 'eip155:5042' },
-      ...{ payer: `0x${'09'.repeat(20)}`, transaction: '' },
+      success: false,
+      errorReason: 'invalid_exact_evm_nonce_already_used',
+      network: 'eip155:5042',
+      payer: `0x${'09'.repeat(20)}`,
+      transaction: '',
     });
   });
 

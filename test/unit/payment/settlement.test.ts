@@ -83,7 +83,9 @@ function open(fencingToken?: number): Settlement {
   return createSettlement({
     ledger: watched,
     railOf: (contract) => (isOn && CONTRACT.equals(contract) ? rail() : null),
-    ...{ clock, waitMs: WAIT_MS, fencingToken },
+    clock,
+    waitMs: WAIT_MS,
+    fencingToken,
     log: { info: (detail) => void said.push(detail), error: (detail) => void errors.push(detail) },
   });
 }
@@ -101,10 +103,19 @@ async function unknown(name: string, more?: Parameters<typeof stored>[1]): Promi
   return (await ledger.get(id)) as Payment;
 }
 const intentOf = ({ id }: Payment): Intent => ({
-  ...{ id, call: null, fromBlock: 7, broadcast: false, hasCode: false },
+  id,
+  call: null,
+  fromBlock: 7,
+  broadcast: false,
+  hasCode: false,
   authorization: {
-    ...{ from: Buffer.alloc(20, 9), to: Buffer.alloc(20, 1), value: 500n, validAfter: 0n, validBefore: 1n },
-    ...{ nonce: Buffer.alloc(32), signature: Buffer.alloc(65) },
+    from: Buffer.alloc(20, 9),
+    to: Buffer.alloc(20, 1),
+    value: 500n,
+    validAfter: 0n,
+    validBefore: 1n,
+    nonce: Buffer.alloc(32),
+    signature: Buffer.alloc(65),
   },
 });
 const stateOf = async ({ id }: Pick<Payment, 'id'>) => (await ledger.get(id))?.state ?? null;
@@ -119,7 +130,10 @@ describe('a fresh intent', () => {
   test('is sent at once, and its end is written with what was paid', async () => {
     const payment = await stored('a');
     expect(await open().settle(intentOf(payment), CONTRACT)).toMatchObject({
-      ...{ id: payment.id, state: 'settled', block: 9, charged: 500n },
+      id: payment.id,
+      state: 'settled',
+      block: 9,
+      charged: 500n,
     });
     expect([given.map(({ id }) => id), lookups]).toEqual([[payment.id], []]);
   });
@@ -129,7 +143,7 @@ describe('a fresh intent', () => {
     const [one, other] = [await stored('a'), await stored('b')];
     expect(await open(17).settle(intentOf(one), CONTRACT)).toMatchObject({
       state: 'failed',
-      ...{ reason: FAILED.reason },
+      reason: FAILED.reason,
     });
     await open().settle(intentOf(other), CONTRACT);
     expect(fences).toEqual([17, undefined]);

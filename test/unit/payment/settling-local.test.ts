@@ -77,7 +77,10 @@ function settling(hasGateway = true) {
   const rail = { settler, evidence, ownOnly: false };
   const settlement = createSettlement({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
   return createLocalSettling({
-    ...{ ledger, settlement, probes: () => probes, detail: () => null },
+    ledger,
+    settlement,
+    probes: () => probes,
+    detail: () => null,
     settlers: { 'usdc-exact': settler, ...(hasGateway && { 'usdc-gateway': { unavailable: () => batched } }) },
     takeOver: async () => void done.push('takeover'),
     isShared,

@@ -53,10 +53,19 @@ async function intent(): Promise<string> {
 
 const CONTRACT = Buffer.alloc(20, 0x36);
 const intentOf = (id: string): Intent => ({
-  ...{ id, call: null, fromBlock: 0, broadcast: false, hasCode: false },
+  id,
+  call: null,
+  fromBlock: 0,
+  broadcast: false,
+  hasCode: false,
   authorization: {
-    ...{ from: Buffer.alloc(20, 9), to: Buffer.alloc(20, 1), value: 500n, validAfter: 0n, validBefore: 1n },
-    ...{ nonce: Buffer.alloc(32), signature: Buffer.alloc(65) },
+    from: Buffer.alloc(20, 9),
+    to: Buffer.alloc(20, 1),
+    value: 500n,
+    validAfter: 0n,
+    validBefore: 1n,
+    nonce: Buffer.alloc(32),
+    signature: Buffer.alloc(65),
   },
 });
 

@@ -61,7 +61,10 @@ const builds = () => readdirSync(join(root, 'dist')).filter((name) => name !== '
 test('a build finds the files beside its sources, its thread and the embedded network, and keeps the names of errors', async () => {
   expect(await build(root)).toBe(true);
   expect(JSON.parse(await printed())).toEqual({
-    ...{ beside: 'first', above: '{}', network: 'dev/network.ts', page: 'built' },
+    beside: 'first',
+    above: '{}',
+    network: 'dev/network.ts',
+    page: 'built',
     words: ['it’s', 'café 5’', '🙂'],
     names: ['Problem', 'Problem'],
   });

@@ -41,7 +41,11 @@ function mppHeader({
     ...details,
   };
   const given = {
-    ...{ id: 'a', realm: 'r', method: 'lightning', intent: 'charge', expires: inTime },
+    id: 'a',
+    realm: 'r',
+    method: 'lightning',
+    intent: 'charge',
+    expires: inTime,
     request: base64url({ amount: '25', currency: 'sat', methodDetails, ...request }),
     ...params,
   };

@@ -13,7 +13,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 test('two proofs have two files, whatever their payment hashes have in common', async () => {
   const proofOf = (end: string, path: string) => ({
     ...({ protocol: 'x402', url: `http://seller.test/${path}`, invoice: 'lnbc1', preimage: null } as const),
-    ...{ paymentHash: 'ab'.repeat(31) + end, resource: undefined, accepted: {} },
+    paymentHash: 'ab'.repeat(31) + end,
+    resource: undefined,
+    accepted: {},
   });
   const first = await saveProof(proofOf('01', 'a'), folder);
   const second = await saveProof(proofOf('02', 'b'), folder);

@@ -20,7 +20,10 @@ function mutant(fileName: string, at: [number, number, number, number], replacem
   };
 }
 const equal = (source: string, replacement: string, more: Partial<Equivalent> = {}): Equivalent => ({
-  ...{ file: 'a.ts', source, replacement, reason: 'it is the same' },
+  file: 'a.ts',
+  source,
+  replacement,
+  reason: 'it is the same',
   ...more,
 });
 const COMPARED = mutant('a.ts', [2, 10, 2, 15], 'a <= b', 'Survived');
@@ -37,7 +40,12 @@ test('a file’s score is the share of its mutants that a test notices; time-out
     wrong: [],
     files: [
       {
-        ...{ file: 'a.ts', killed: 3, survived: 1, equivalent: 0, ignored: 1, score: 75 },
+        file: 'a.ts',
+        killed: 3,
+        survived: 1,
+        equivalent: 0,
+        ignored: 1,
+        score: 75,
         survivors: ['2: a < b → a >= b'],
       },
     ],

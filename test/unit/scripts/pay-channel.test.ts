@@ -48,7 +48,9 @@ const startRpc = () =>
   startStandIn(async ({ body }) => {
     const channel = `0x${balance.toString(16).padStart(64, '0')}${'0'.repeat(64)}`;
     const answer = ({ id, method }: Rpc) => ({
-      ...{ jsonrpc: '2.0', id, result: method === 'eth_chainId' ? '0x13b2' : channel },
+      jsonrpc: '2.0',
+      id,
+      result: method === 'eth_chainId' ? '0x13b2' : channel,
     });
     return { json: Array.isArray(body) ? body.map(answer) : answer(body as Rpc) };
   });
@@ -229,7 +231,9 @@ test('a deposit of an answer that was cut off is noted also when the voucher is 
   expect(told).toContain('status 500');
   expect(told).toContain(`by its receipt the deposit is made, transaction ${MADE}`);
   expect(await storage().get(id)).toEqual({
-    ...{ balance: '275000', chargedCumulativeAmount: '250000', totalClaimed: '0' },
+    balance: '275000',
+    chargedCumulativeAmount: '250000',
+    totalClaimed: '0',
   });
 });
 
@@ -440,7 +444,8 @@ describe('the record of a channel after a refund', () => {
   const refunded = (amount: string | undefined, status = 200) => {
     const receipt = { success: true, transaction: MADE, network: ARC.network, amount };
     return {
-      ...{ status, json: { detail: 'cannot refund' } },
+      status,
+      json: { detail: 'cannot refund' },
       headers: { 'payment-response': btoa(JSON.stringify(receipt)) },
     };
   };

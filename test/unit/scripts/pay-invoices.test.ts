@@ -43,8 +43,12 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const invoice = (parts: Partial<Parameters<typeof invoiceOf>[0]> = {}) =>
   invoiceOf({
-    ...{ privateKey: SCHEME_KEY, amountMsat: 10_000n, createdAt: Math.floor(Date.now() / 1000) },
-    ...{ paymentHash: sha256(preimage), description: 'one call', ...parts },
+    privateKey: SCHEME_KEY,
+    amountMsat: 10_000n,
+    createdAt: Math.floor(Date.now() / 1000),
+    paymentHash: sha256(preimage),
+    description: 'one call',
+    ...parts,
   });
 const l402 = (text = invoice()) => `L402 macaroon="b3BhcXVl", invoice="${text}"`;
 

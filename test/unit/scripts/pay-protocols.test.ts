@@ -32,7 +32,11 @@ const EXPIRES = timeText(secondsFromNow(600));
 function evm({ request = {}, details = {}, params = {} }: Record<string, object> = {}): string {
   const methodDetails = { chainId: 5042, credentialTypes: ['authorization'], decimals: 6, ...details };
   const given = {
-    ...{ ...VECTOR, method: 'evm', intent: 'charge', expires: EXPIRES, opaque: base64url({ n: 'x' }) },
+    ...VECTOR,
+    method: 'evm',
+    intent: 'charge',
+    expires: EXPIRES,
+    opaque: base64url({ n: 'x' }),
     request: base64url({ amount: '2000', currency: ASSET, methodDetails, recipient: payTo, ...request }),
     ...params,
   };

@@ -56,7 +56,9 @@ beforeEach(async () => {
   node = await startRpcServer({
     eth_blockNumber: () => `0x${(state.head++).toString(16)}`,
     eth_getTransactionReceipt: () => ({
-      ...{ status: '0x1', blockNumber: '0x66', logs: state.logs(shop.shown[0]?.nonce ?? '0x') },
+      status: '0x1',
+      blockNumber: '0x66',
+      logs: state.logs(shop.shown[0]?.nonce ?? '0x'),
     }),
     eth_call: (params) => {
       const [{ data }, block] = params as [{ data: string }, string];

@@ -105,8 +105,14 @@ const json = z.record(z.string(), z.unknown());
 const opaque = z.union([text, z.record(text, text).transform(encodeCanonical)]);
 const credential = z.object({
   challenge: z.object({
-    ...{ id: text, realm: text, method: text, intent: text, request: text },
-    ...{ expires: text.optional(), digest: text.optional(), opaque: opaque.optional() },
+    id: text,
+    realm: text,
+    method: text,
+    intent: text,
+    request: text,
+    expires: text.optional(),
+    digest: text.optional(),
+    opaque: opaque.optional(),
   }),
   payload: json,
 });
@@ -172,8 +178,11 @@ interface Problem {
 export function problemOf(reason: string | undefined, hint: string): Problem {
   const type = reason === undefined ? 'payment-required' : (TYPES[reason] ?? 'verification-failed');
   return {
-    ...{ type: BASE + type, title: TITLES[type], status: 402 },
-    ...{ detail: reason === 'x402_not_here' ? `${X402_NOT_HERE} ${hint}` : hint, code: reason ?? 'payment_required' },
+    type: BASE + type,
+    title: TITLES[type],
+    status: 402,
+    detail: reason === 'x402_not_here' ? `${X402_NOT_HERE} ${hint}` : hint,
+    code: reason ?? 'payment_required',
   };
 }
 
@@ -192,7 +201,10 @@ export function receiptFields(
   const receipt = {
     ...(chainId !== undefined && { chainId }),
     ...(credential?.challengeId !== undefined && { challengeId: credential.challengeId }),
-    ...{ method, reference: transaction, status: 'success', timestamp },
+    method,
+    reference: transaction,
+    status: 'success',
+    timestamp,
   };
   return [['payment-receipt', encodeCanonical(receipt)]];
 }

@@ -75,7 +75,9 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
       if (!first || !isAlone || more.some(({ text }) => text !== first.text)) throw twoPayments();
       const { challenge, payload } = readCredential(first.text, METHOD);
       return {
-        ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
+        protocol: 'mpp',
+        accepted: null,
+        challengeId: challenge.id,
         // The chain shows the nonce, which is a hash of the id. So only the buyer knows the id.
         identifierHash: createHash('sha256').update(`mpp challenge ${challenge.id}`).digest(),
         payload: payloadOf(payload, challenge),
@@ -90,7 +92,11 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
       return ({ method, target, fault, refusal }, error) => {
         const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
         const challenge = withId(secrets.current, {
-          ...{ realm, method: METHOD, intent: INTENT, request, opaque: encodeCanonical(opaque) },
+          realm,
+          method: METHOD,
+          intent: INTENT,
+          request,
+          opaque: encodeCanonical(opaque),
           expires: writeTime(nowSeconds(clock) + CHALLENGE_SECONDS),
         });
         return {

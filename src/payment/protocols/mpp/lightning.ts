@@ -28,7 +28,10 @@ export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'te
  */
 export function createMppLightning(secrets: ChallengeSecrets, realm: string): AuthScheme {
   const termsOf = (invoice: QuotedInvoice): ChallengeTerms => ({
-    ...{ realm, method: METHOD, intent: INTENT, request: encodeCanonical(requestFor(invoice)) },
+    realm,
+    method: METHOD,
+    intent: INTENT,
+    request: encodeCanonical(requestFor(invoice)),
     expires: writeTime(invoice.expiresAt),
   });
 
@@ -44,7 +47,9 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Au
       if (!isSigned && !opens(preimage, own(details, 'paymentHash'))) throw new PaymentRefused('invalid_challenge');
       // The challenge's own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
       return {
-        ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
+        protocol: 'mpp',
+        accepted: null,
+        challengeId: challenge.id,
         payload: { invoice: own(details, 'invoice'), preimage },
         answered: { isSigned, isFor: (issued) => hasTerms(challenge, termsOf(issued)), lateSeconds: LATE_SECONDS },
       };
@@ -75,7 +80,8 @@ function requestFor({ text, paymentHash, amountMsat, payTo }: QuotedInvoice): ob
     amount: (amountMsat / MSAT_PER_SAT).toString(),
     currency: 'sat',
     methodDetails: {
-      ...{ invoice: text, paymentHash: Buffer.from(paymentHash).toString('hex') },
+      invoice: text,
+      paymentHash: Buffer.from(paymentHash).toString('hex'),
       ...(network && { network }),
     },
     recipient: payTo,

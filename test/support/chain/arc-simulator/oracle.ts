@@ -63,7 +63,9 @@ function deployRow(block: SimBlock, { created, from, hash }: SimTransaction): Ro
     code_bytes: code.length,
     code_hash: code.length === 0 ? null : `0x${Buffer.from(keccak_256(code)).toString('hex')}`,
     // Nothing describes contracts there.
-    ...{ label: null, kinds: null, look_at: null },
+    label: null,
+    kinds: null,
+    look_at: null,
   };
 }
 

@@ -88,8 +88,11 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
     return paidReceipt(
       settled.map(({ authorization }) => authorization),
       {
-        ...{ transactionHash: transaction.hash, blockNumber: hex(head), gasUsed: hex(gasUsed) },
-        ...{ effectiveGasPrice: hex(baseFee + GWEI / 10n), status: isReverted ? '0x0' : '0x1' },
+        transactionHash: transaction.hash,
+        blockNumber: hex(head),
+        gasUsed: hex(gasUsed),
+        effectiveGasPrice: hex(baseFee + GWEI / 10n),
+        status: isReverted ? '0x0' : '0x1',
       },
     );
   }

@@ -48,14 +48,30 @@ export async function runWorld(seed: string, create: (options: RelayerOptions) =
   const listeners = new Set<() => void>();
   const sinceMs = (): number => clock.nowMs() - START_MS;
   const journal: Journal = {
-    ...{ ended: [], handed, noted: [], costs: [], warnings: [], glances: [], heads: [] },
+    ended: [],
+    handed,
+    noted: [],
+    costs: [],
+    warnings: [],
+    glances: [],
+    heads: [],
   };
   const relayer = create({
-    ...{ chain: client, usdc: USDC, wallet, clock, pollMs: 700, batchWindowMs: scenario.batchWindowMs, stallMs: 6000 },
+    chain: client,
+    usdc: USDC,
+    wallet,
+    clock,
+    pollMs: 700,
+    batchWindowMs: scenario.batchWindowMs,
+    stallMs: 6000,
     check: createChainCheck(client, USDC, () => wallet.address, clock),
     evidence: createEvidence(client, USDC),
     token: createTokenWatch({
-      ...{ chain: client, usdc: USDC, payTo: USDC, sender: () => wallet.address, clock },
+      chain: client,
+      usdc: USDC,
+      payTo: USDC,
+      sender: () => wallet.address,
+      clock,
       log: { error: () => {}, info: () => {} },
     }),
     isCareful: () => sinceMs() >= scenario.carefulFromMs,

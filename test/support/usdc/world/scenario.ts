@@ -110,7 +110,10 @@ export function drawScenario(seed: string, dice: Dice): Scenario {
     return { kind: pick(dice('fault', at), FAULTS), fromMs, toMs, share: pick(dice('share', at), [0.15, 0.5, 1]) };
   });
   return {
-    ...{ bursts, payers, deeds, faults },
+    bursts,
+    payers,
+    deeds,
+    faults,
     foreignMs: Array.from({ length: between(dice('foreign') ** 3, 0, 4) }, (_, at) => dice('foreign', at) * TROUBLE_MS),
     stopMs: dice('stops early') < 0.15 ? dice('stop') * TROUBLE_MS : TROUBLE_MS + CALM_MS,
     hasHeads: dice('heads') < 0.7,

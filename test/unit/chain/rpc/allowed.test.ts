@@ -150,7 +150,11 @@ test('a ranked chain gives its rank to each call that names none, and keeps the 
   const asked: unknown[] = [];
   const signal = new AbortController().signal;
   const chain = {
-    ...{ chainId: 1, publicUrl: '', everywhere: async () => {}, ready: async () => {}, requestsPerSecond: () => 7 },
+    chainId: 1,
+    publicUrl: '',
+    everywhere: async () => {},
+    ready: async () => {},
+    requestsPerSecond: () => 7,
     agreed: aloneAgreed(async () => 1),
     each: async () => [],
     request: async <T>(...given: unknown[]): Promise<T> => asked.push(given) as T,

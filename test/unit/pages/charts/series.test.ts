@@ -45,13 +45,11 @@ describe('the line of base fees', () => {
 
 describe('the lines of latency', () => {
   const probe = (endpoint: string, latencyMs: number | null) => ({
-    ...{
-      endpoint,
-      ok: latencyMs !== null,
-      latencyMs,
-      head: 1,
-      error: latencyMs === null ? ('timeout' as const) : null,
-    },
+    endpoint,
+    ok: latencyMs !== null,
+    latencyMs,
+    head: 1,
+    error: latencyMs === null ? ('timeout' as const) : null,
   });
 
   test('have each endpoint’s median, and a gap where it gave no answer', () => {

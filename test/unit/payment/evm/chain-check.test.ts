@@ -109,8 +109,11 @@ describe('a transfer that is tried out', () => {
     await check.simulate({ authorization, call: null }, STAYS);
     const [call, at] = calls()[0] ?? [];
     expect(call).toEqual({
-      ...{ from: SENDER, to: USDC, data: transferCalldata(authorization) },
-      ...{ gas: '0x493e0', gasPrice: '0x4a817c800' },
+      from: SENDER,
+      to: USDC,
+      data: transferCalldata(authorization),
+      gas: '0x493e0',
+      gasPrice: '0x4a817c800',
     });
     expect(at).toBe('latest');
     expect(node.bodies.flat()).toContainEqual(expect.objectContaining({ method: 'eth_gasPrice', params: [] }));

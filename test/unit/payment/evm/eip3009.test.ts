@@ -196,7 +196,10 @@ describe('the hash of an authorization', () => {
     const other = hexToBytes(requirement.payTo.toLowerCase());
     expect(hashed({}, other)).not.toBe(hashed());
     expect(paymentKey(one, 'eip155:5042', other)).toEqual({
-      ...{ network: 'eip155:5042', contract: other, payer: one.from, nonce: one.nonce },
+      network: 'eip155:5042',
+      contract: other,
+      payer: one.from,
+      nonce: one.nonce,
     });
   });
 });

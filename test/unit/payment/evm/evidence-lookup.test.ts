@@ -41,7 +41,8 @@ async function lookupOf(authorization: Authorization, ...nodes: Parameters<typeo
 
 test('an authorization that ran out unused has failed', async () => {
   expect(await lookup({ eth_getBlockByNumber: head, eth_call: () => unused })).toEqual({
-    ...{ kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' },
+    kind: 'failed',
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
   });
 });
 
@@ -88,7 +89,9 @@ async function lookupUsed(twist: (node: Awaited<ReturnType<typeof startTokenNode
 test('a used authorization is settled by the transaction that holds its use and its transfer', async () => {
   const { found, receipt } = await lookupUsed(() => {});
   expect(found).toEqual({
-    ...{ kind: 'settled', block: 100, paid: 1000n },
+    kind: 'settled',
+    block: 100,
+    paid: 1000n,
     transaction: Buffer.from(receipt.transactionHash.slice(2), 'hex'),
   });
   expect((await lookupUsed(() => {}, 100)).kind).toBe('settled');
@@ -267,7 +270,8 @@ describe('a transaction that a third party names', () => {
   test('settles what it paid for, with one request', async () => {
     const { node, receipt, ask } = await named(({ transactionHash }) => transactionHash);
     expect(await ask()).toMatchObject({
-      ...{ kind: 'settled', transaction: Buffer.from(receipt.transactionHash.slice(2), 'hex') },
+      kind: 'settled',
+      transaction: Buffer.from(receipt.transactionHash.slice(2), 'hex'),
     });
     expect(node.server.count('eth_getTransactionReceipt')).toBe(1);
     expect(node.server.count('eth_getLogs')).toBe(0);

@@ -111,7 +111,9 @@ describe('a signature that is not the payer’s own', () => {
   test('of a payer with code asks nothing while such payers are not settled for', async () => {
     [hasCode, answer, codeRefused] = [true, MAGIC, 'the budget is used up'];
     await expect(check(foreign())).rejects.toMatchObject({
-      ...{ status: 503, code: 'settlement_unavailable', retryAfterSeconds: 3600 },
+      status: 503,
+      code: 'settlement_unavailable',
+      retryAfterSeconds: 3600,
       message: expect.stringContaining('the budget is used up'),
     });
     expect(contracts()).toBe(0);
@@ -164,7 +166,9 @@ describe('contracts that are asked for their signature', () => {
     [hasCode, answer] = [true, MAGIC];
     for (let at = 0; at < 8; at++) await check(foreign(), 'greedy');
     await expect(check(foreign(), 'greedy')).rejects.toMatchObject({
-      ...{ status: 429, code: 'contract_signatures', retryAfterSeconds: 60 },
+      status: 429,
+      code: 'contract_signatures',
+      retryAfterSeconds: 60,
     });
     await clock.advance(60_000);
     await check(foreign(), 'greedy');

@@ -30,7 +30,11 @@ beforeEach(async () => {
   const watched = watchedChain(chain);
   asked = watched.asked;
   watch = createTokenWatch({
-    ...{ chain: watched.chain, usdc: USDC, payTo: PAY_TO, sender: () => sender, clock },
+    chain: watched.chain,
+    usdc: USDC,
+    payTo: PAY_TO,
+    sender: () => sender,
+    clock,
     log: {
       error: (detail) => void said.push(['error', detail]),
       info: (detail) => void said.push(['info', detail]),

@@ -43,7 +43,11 @@ describe(`invoices by chance (SEED=${seed})`, () => {
       const invoice = invoiceOf({ ...terms, privateKey, highS });
       const { currency, amountMsat, createdAt, expirySeconds, paymentHash, descriptionHash, description } = terms;
       expect(decodeInvoice(random() < 0.5 ? invoice : invoice.toUpperCase()), invoice).toEqual({
-        ...{ currency, amountMsat, createdAt, paymentHash, payee },
+        currency,
+        amountMsat,
+        createdAt,
+        paymentHash,
+        payee,
         expirySeconds: expirySeconds ?? 3600,
         descriptionHashes: descriptionHash ? [descriptionHash] : [],
         hasDescription: description !== null,

@@ -21,20 +21,25 @@ const [ALICE, BOB, CAROL] = [1, 2, 3].map(account) as [Buffer, Buffer, Buffer];
 const saw = (block: number, who: Buffer) => ({ block, at: at(block), account: who });
 const moved = (block: number, who: Buffer, token = TOKEN) => ({ ...saw(block, who), token });
 const row = (number: number): BlockRow => ({
-  ...{ number, at: at(number), hash: hash(number), parentHash: hash(number - 1), baseFee: 1n, nextBaseFee: null },
-  ...{
-    utilisation: 0,
-    gasLimit: 1n,
-    transactions: 1,
-    deploys: 0,
-    nativeTransfers: 1,
-    tokenTransfers: 0,
-    contractCalls: 0,
-  },
+  number,
+  at: at(number),
+  hash: hash(number),
+  parentHash: hash(number - 1),
+  baseFee: 1n,
+  nextBaseFee: null,
+  utilisation: 0,
+  gasLimit: 1n,
+  transactions: 1,
+  deploys: 0,
+  nativeTransfers: 1,
+  tokenTransfers: 0,
+  contractCalls: 0,
 });
 const blocks = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, offset) => row(from + offset));
 const logs = (tokenAccounts: readonly ReturnType<typeof moved>[]) => () => ({
-  ...{ trades: [], tokenEvents: [], pools: [] },
+  trades: [],
+  tokenEvents: [],
+  pools: [],
   tokenAccounts,
 });
 
@@ -67,7 +72,10 @@ describe('accounts of transactions', () => {
       store(131, 190, [saw(183, ALICE), saw(140, ALICE)]);
     }
     expect(activity(ALICE)).toEqual({
-      ...{ since: place(1), until: place(190), first: place(7), last: place(183) },
+      since: place(1),
+      until: place(190),
+      first: place(7),
+      last: place(183),
       complete: true,
     });
     expect([ends(BOB), ends(CAROL)]).toEqual([
@@ -87,7 +95,11 @@ describe('accounts of transactions', () => {
   test('a replaced block takes its accounts along, and an account keeps a block in which it was seen', () => {
     store(1, 30, [saw(5, ALICE), saw(20, ALICE), saw(20, BOB), saw(25, CAROL), saw(12, CAROL)]);
     writes.storeBlocks({
-      ...{ blocks: blocks(20, 21), deploys: [], accounts: [saw(21, BOB)], scan: null, replaceFrom: 20 },
+      blocks: blocks(20, 21),
+      deploys: [],
+      accounts: [saw(21, BOB)],
+      scan: null,
+      replaceFrom: 20,
     });
     expect([ends(ALICE), ends(BOB), ends(CAROL)]).toEqual([
       [5, 5],
@@ -152,7 +164,8 @@ describe('accounts of tokens', () => {
 
   test('replaced blocks and rolled-up hours take the accounts along that were last seen in them', () => {
     writes.storeBlocks({
-      ...{ blocks: blocks(1, 130), deploys: [] },
+      blocks: blocks(1, 130),
+      deploys: [],
       scan: logs([moved(1, ALICE), moved(80, BOB), moved(120, CAROL)]),
     });
     writes.dropFrom(100);
@@ -176,7 +189,9 @@ describe('accounts of tokens', () => {
 
   test('another chain’s accounts go with everything else', () => {
     writes.storeBlocks({
-      ...{ blocks: blocks(1, 2), deploys: [], accounts: [saw(1, ALICE)] },
+      blocks: blocks(1, 2),
+      deploys: [],
+      accounts: [saw(1, ALICE)],
       scan: logs([moved(1, ALICE)]),
     });
     writes.reset();
@@ -187,7 +202,11 @@ describe('accounts of tokens', () => {
 
 test('a contract’s creation is found by its address, the newest where there are two, with the label that its code got', () => {
   const deploy = (block: number) => ({
-    ...{ block, at: at(block), address: ALICE, deployer: account(block), transactionHash: hash(block) },
+    block,
+    at: at(block),
+    address: ALICE,
+    deployer: account(block),
+    transactionHash: hash(block),
   });
   const { creationOf } = createContractReads(db);
   writes.storeBlocks({ blocks: blocks(1, 9), deploys: [deploy(4), deploy(8)], scan: null });

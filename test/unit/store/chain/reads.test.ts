@@ -169,15 +169,21 @@ describe('hours', () => {
     ]);
     expect(reads.hours(NOON, NOON + 1)).toEqual([
       {
-        ...{ at: NOON, blocks: 11, counted: 11, complete: true, minBaseFee: 20n, avgBaseFee: 23n, maxBaseFee: 33n },
-        ...{
-          utilisation: expect.closeTo((10 * 0.1 + 0.65) / 11, 12),
-          transactions: 104,
-          deploys: 6,
-          created: 5,
-          deployers: 3,
-        },
-        ...{ nativeTransfers: 21, tokenTransfers: 31, contractCalls: 46 },
+        at: NOON,
+        blocks: 11,
+        counted: 11,
+        complete: true,
+        minBaseFee: 20n,
+        avgBaseFee: 23n,
+        maxBaseFee: 33n,
+        utilisation: expect.closeTo((10 * 0.1 + 0.65) / 11, 12),
+        transactions: 104,
+        deploys: 6,
+        created: 5,
+        deployers: 3,
+        nativeTransfers: 21,
+        tokenTransfers: 31,
+        contractCalls: 46,
       },
     ]);
   });
@@ -190,7 +196,12 @@ describe('fees', () => {
       { number: 6, at: NOON + 1, baseFee: 21, utilisation: 0.25, exact: 0 },
     ]);
     expect(reads.latestFee()).toEqual({
-      ...{ number: 6, at: NOON + 1, baseFee: 21n, nextBaseFee: null, utilisation: 0.25, gasLimit: 777n },
+      number: 6,
+      at: NOON + 1,
+      baseFee: 21n,
+      nextBaseFee: null,
+      utilisation: 0.25,
+      gasLimit: 777n,
     });
     expect(reads.recentUse(5)).toEqual([0, 0.25]);
   });
@@ -246,11 +257,20 @@ describe('trades', () => {
       { block: 6, at: NOON + 50, baseE9: 7, usdcE9: 7, token: account(0xff) },
     ]);
     expect(reads.tradesIn(window)).toEqual({
-      ...{ trades: 3, excluded: 1, baseE9: 6_000n, usdcE9: 6_800n, complete: false },
-      ...{ low: { baseE9: 2_000n, usdcE9: 2_100n }, high: { baseE9: 3_000n, usdcE9: 3_600n } },
+      trades: 3,
+      excluded: 1,
+      baseE9: 6_000n,
+      usdcE9: 6_800n,
+      complete: false,
+      low: { baseE9: 2_000n, usdcE9: 2_100n },
+      high: { baseE9: 3_000n, usdcE9: 3_600n },
     });
     expect(reads.lastTrade(token)).toEqual({
-      ...{ baseE9: 1n, usdcE9: 1_000_000n, at: NOON + 101, block: 5, transaction: toHex(hash(5)) },
+      baseE9: 1n,
+      usdcE9: 1_000_000n,
+      at: NOON + 101,
+      block: 5,
+      transaction: toHex(hash(5)),
     });
   });
 
@@ -319,8 +339,13 @@ test('deploys, newest first, and another contract with the same code', () => {
   insert.run(2, NOON + 1, account(2), account(0xa), hash(2), 10, hash(0xc0), null);
   expect(reads.deploys(2)).toEqual([
     {
-      ...{ address: toHex(account(3)), deployer: toHex(account(0xb)), transaction: toHex(hash(3)) },
-      ...{ block: 3, at: NOON + 1, codeBytes: null, label: null },
+      address: toHex(account(3)),
+      deployer: toHex(account(0xb)),
+      transaction: toHex(hash(3)),
+      block: 3,
+      at: NOON + 1,
+      codeBytes: null,
+      label: null,
     },
     expect.objectContaining({ block: 2, codeBytes: 10 }),
   ]);

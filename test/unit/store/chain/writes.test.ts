@@ -252,7 +252,8 @@ describe('the file', () => {
 describe('the price before a trade', () => {
   const priced = (number: number, priceAfter: number, pool = 2, priceBefore: number | null = null): TradeRow => ({
     ...trade(number),
-    ...{ pool: bytes(pool), pricing: { priceAfter, priceBefore, usdcReserve: 1 } },
+    pool: bytes(pool),
+    pricing: { priceAfter, priceBefore, usdcReserve: 1 },
   });
   const scan = (from: number, to: number, trades: readonly TradeRow[]) =>
     writes.storeLogs({ from, to }, () => rows(trades));

@@ -50,7 +50,11 @@ test('a ledger from before authorizations were hashed keeps its payments, has nu
   const unknown = { authorizationHash: null, price: null, charged: null, payerHasCode: null };
   expect(await store.get('paid')).toMatchObject({ state: 'settled', amount: 1000n, ...unknown });
   expect(await createRelayerSpending(db).spentOn('2026-11-21')).toEqual({
-    ...{ wei: 5n, failedWei: 0n, gas: 1n, transactions: 1, payments: 1 },
+    wei: 5n,
+    failedWei: 0n,
+    gas: 1n,
+    transactions: 1,
+    payments: 1,
   });
   // A null hash matches no presentation.
   expect(await store.reserve(reservation('again', 'reverted'), 0, 'reverted')).toBe(false);

@@ -47,8 +47,9 @@ describe('claims', () => {
 
   test('store no extra field, such as a preimage that a caller passed by mistake', async () => {
     const preimage = hashOf('preimage');
-    await store.recordInvoice({ ...invoiceOf('a'), ...{ preimage } }, body('sealed'));
-    await store.claim({ ...grantOf('a'), ...{ preimage } });
+    const more = { preimage };
+    await store.recordInvoice({ ...invoiceOf('a'), ...more }, body('sealed'));
+    await store.claim({ ...grantOf('a'), ...more });
     const written = Buffer.concat([readFileSync(file), readFileSync(`${file}-wal`)]);
     expect(written.includes(hashOf('a'))).toBe(true);
     for (const trace of [preimage, preimage.toString('hex')]) expect(written.includes(trace)).toBe(false);

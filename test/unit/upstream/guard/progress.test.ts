@@ -7,7 +7,13 @@ const some = expect.any(Number);
 test('before the first hop nothing is reached', () => {
   const start = 'https://page.example/';
   expect(createProgress(start).reached()).toEqual({
-    ...{ url: start, phase: null, phaseMs: none, hops: [], totalMs: 0, tls: null, certificateFault: null },
+    url: start,
+    phase: null,
+    phaseMs: none,
+    hops: [],
+    totalMs: 0,
+    tls: null,
+    certificateFault: null,
   });
 });
 
@@ -30,7 +36,11 @@ test('a hop that has answered fails at no step, and the next one begins anew', (
   progress.followed({ url: 'https://page.example/', status: 301, latencyMs: 1 });
   progress.startHop('http://other.example/');
   expect(progress.reached()).toMatchObject({
-    ...{ url: 'http://other.example/', phase: null, phaseMs: none, tls: null, certificateFault: null },
+    url: 'http://other.example/',
+    phase: null,
+    phaseMs: none,
+    tls: null,
+    certificateFault: null,
     hops: [{ status: 301 }],
   });
 });

@@ -33,7 +33,9 @@ test.each(['NXDOMAIN', 'NOERROR'] as const)(
     const offline = await startNameServer(() => [], { root });
     const found = createResolve([offline.address])('example.com', signal);
     await expect(found).rejects.toMatchObject({
-      ...{ at: 'connecting', message: 'its name cannot be resolved now', mayBeOurs: true },
+      at: 'connecting',
+      message: 'its name cannot be resolved now',
+      mayBeOurs: true,
     });
     await offline.stop();
   },
@@ -53,7 +55,9 @@ test.each(['REFUSED', 'SERVFAIL', 'NOTIMP', null] as const)(
 test('name servers that refuse to answer may be ours as well as the name’s', async () => {
   const refusing = createResolve(['127.0.0.1:9']);
   await expect(refusing('any.example', signal)).rejects.toMatchObject({
-    ...{ at: 'connecting', message: 'its name cannot be resolved now', mayBeOurs: true },
+    at: 'connecting',
+    message: 'its name cannot be resolved now',
+    mayBeOurs: true,
   });
 });
 

@@ -30,11 +30,25 @@ describe('a PDF', () => {
     const info = "<</Title(A title)/Author(Ann Other)/Subject(What it is)/CreationDate(D:20240102030405+01'00')>>";
     const content = `${showLines(['One line', 'and the next'])} BT /F1 12 Tf 72 600 Td (A new paragraph) Tj ET`;
     expect(await read(onePage(content, { more: [info], trailer: '/Info 6 0 R' }))).toEqual({
-      ...{ format: 'pdf', charset: 'binary', title: 'A title', author: 'Ann Other', description: 'What it is' },
-      ...{ language: 'en-GB', publishedAt: Date.UTC(2024, 0, 2, 2, 4, 5) / 1000, canonicalUrl: null, headings: [] },
+      format: 'pdf',
+      charset: 'binary',
+      title: 'A title',
+      author: 'Ann Other',
+      description: 'What it is',
+      language: 'en-GB',
+      publishedAt: Date.UTC(2024, 0, 2, 2, 4, 5) / 1000,
+      canonicalUrl: null,
+      headings: [],
       text: 'One line\nand the next\n\nA new paragraph',
-      ...{ characters: 38, truncated: false, wordCount: 8, pageCount: 1 },
-      ...{ markdown: null, markdownTruncated: false, markdownMissing: 'not_html', links: [], linksTruncated: false },
+      characters: 38,
+      truncated: false,
+      wordCount: 8,
+      pageCount: 1,
+      markdown: null,
+      markdownTruncated: false,
+      markdownMissing: 'not_html',
+      links: [],
+      linksTruncated: false,
     });
   });
 

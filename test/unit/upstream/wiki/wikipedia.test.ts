@@ -190,7 +190,11 @@ describe('the meanings of a disambiguation page', () => {
     ]);
     const query = new URL(`http://x${world.requests.at(-1)}`).searchParams;
     expect(Object.fromEntries(query)).toMatchObject({
-      ...{ generator: 'links', gplnamespace: '0', gpllimit: '50', prop: 'description', titles: 'Mercury' },
+      generator: 'links',
+      gplnamespace: '0',
+      gpllimit: '50',
+      prop: 'description',
+      titles: 'Mercury',
     });
   });
 

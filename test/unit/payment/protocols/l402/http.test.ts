@@ -34,7 +34,9 @@ test('a challenge names the token and the invoice in the order that clients look
   expect(text).toBe(invoice.text);
   for (const name of ['L402', 'LSAT', 'lsat'])
     expect(l402.read(`${name} ${macaroon}:${preimage.toUpperCase()}`)).toMatchObject({
-      ...{ protocol: 'l402', accepted: null, payload: { invoice: invoice.text, preimage } },
+      protocol: 'l402',
+      accepted: null,
+      payload: { invoice: invoice.text, preimage },
       answered: { isSigned: true, lateSeconds: 7 * 86_400 },
     });
 });

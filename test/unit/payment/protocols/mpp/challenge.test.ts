@@ -18,8 +18,12 @@ const REQUEST = {
 const OPAQUE = 'eyJuIjoiQUFBQUFBQUFBQUFBQUFBQUFBQUFBQSJ9';
 const ID = '19ldYz0MwccJD78BazWxp6T-4KiQ7i78rkpO1Mz2wWU';
 const terms = {
-  ...{ realm: 'percall.example', method: 'evm', intent: 'charge', request: encodeCanonical(REQUEST) },
-  ...{ expires: '2026-12-01T00:05:00Z', opaque: encodeCanonical({ n: 'AAAAAAAAAAAAAAAAAAAAAA' }) },
+  realm: 'percall.example',
+  method: 'evm',
+  intent: 'charge',
+  request: encodeCanonical(REQUEST),
+  expires: '2026-12-01T00:05:00Z',
+  opaque: encodeCanonical({ n: 'AAAAAAAAAAAAAAAAAAAAAA' }),
 };
 const secrets = { current: SECRET, previous: null };
 

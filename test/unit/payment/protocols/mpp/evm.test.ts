@@ -29,7 +29,10 @@ const open = (signedBy = protocol, method = 'GET') => {
   return challengeIn({ headers: { 'www-authenticate': String(fields[0]?.[1]) } });
 };
 const message = (authorization: string, more: Partial<RequestMessage> = {}): RequestMessage => ({
-  ...{ method: 'GET', url: TARGET, headers: { authorization }, rawHeaders: ['Authorization', authorization] },
+  method: 'GET',
+  url: TARGET,
+  headers: { authorization },
+  rawHeaders: ['Authorization', authorization],
   ...more,
 });
 /** The reason why the challenge of a read credential is refused; null where it is good. */

@@ -35,12 +35,18 @@ test('a challenge names the invoice, its whole satoshis, its node, its payment h
   const { id, request: _request, ...terms } = challenge;
   expect(id).toMatch(/^[\w-]{43}$/);
   expect(terms).toEqual({
-    ...{ realm: REALM, method: 'lightning', intent: 'charge', expires: '2027-01-15T08:00:00Z' },
+    realm: REALM,
+    method: 'lightning',
+    intent: 'charge',
+    expires: '2027-01-15T08:00:00Z',
   });
   expect(requestIn(challenge)).toEqual({
-    ...{ amount: '7', currency: 'sat', recipient: invoice.payTo },
+    amount: '7',
+    currency: 'sat',
+    recipient: invoice.payTo,
     methodDetails: {
-      ...{ invoice: invoice.text, network: 'mainnet' },
+      invoice: invoice.text,
+      network: 'mainnet',
       paymentHash: Buffer.from(invoice.paymentHash).toString('hex'),
     },
   });
@@ -60,8 +66,10 @@ test('a credential is read as the invoice and its preimage, with the challenge t
   const credential = read();
   expect([mpp.protocol, mpp.names]).toEqual(['mpp', ['payment']]);
   expect(credential).toMatchObject({
-    ...{ protocol: 'mpp', accepted: null, challengeId: challenge.id },
-    ...{ payload: { invoice: invoice.text, preimage: PREIMAGE } },
+    protocol: 'mpp',
+    accepted: null,
+    challengeId: challenge.id,
+    payload: { invoice: invoice.text, preimage: PREIMAGE },
   });
   expect(credential.answered).toMatchObject({ isSigned: true, lateSeconds: 7 * DAY });
   expect(read({}, PREIMAGE.toUpperCase()).payload.preimage).toBe(PREIMAGE);
@@ -112,7 +120,10 @@ test('a receipt names the payment hash and the challenge, and no preimage', () =
   const [[name, value] = []] = mpp.receipt({ receipt, credential: read(), at: 0 });
   expect(name).toBe('payment-receipt');
   expect(JSON.parse(Buffer.from(String(value), 'base64url').toString())).toEqual({
-    ...{ challengeId: challenge.id, method: 'lightning', reference: 'ee'.repeat(32), status: 'success' },
+    challengeId: challenge.id,
+    method: 'lightning',
+    reference: 'ee'.repeat(32),
+    status: 'success',
     timestamp: '1970-01-01T00:00:00.000Z',
   });
 });

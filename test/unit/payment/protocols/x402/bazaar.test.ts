@@ -56,13 +56,11 @@ describe('the header of a 402', () => {
 
   test('has at most 3 KiB on every Lightning route, and its body says the same', () => {
     const requirement = {
-      ...{
-        scheme: 'exact',
-        network: `lnbtc:${'0'.repeat(32)}`,
-        asset: 'BTC',
-        amount: '125000',
-        payTo: '02'.repeat(33),
-      },
+      scheme: 'exact',
+      network: `lnbtc:${'0'.repeat(32)}`,
+      asset: 'BTC',
+      amount: '125000',
+      payTo: '02'.repeat(33),
       maxTimeoutSeconds: 300,
       extra: { invoice: 'l'.repeat(400), requestHash: 'f'.repeat(64), requestBindingParams: { headers: [] } },
     } as never;
@@ -74,7 +72,8 @@ describe('the header of a 402', () => {
       expect(header.length).toBeLessThanOrEqual(3 * 1024);
       expect(decode(header).extensions).toEqual(JSON.parse(JSON.stringify(bazaarExtension(endpoint))));
       expect(decode(header).resource).toEqual({
-        ...{ url, mimeType: 'application/json' },
+        url,
+        mimeType: 'application/json',
         description: `${endpoint.summary} Pay the invoice.`,
       });
       expect(JSON.parse(body)).toMatchObject(decode(header));
@@ -116,7 +115,9 @@ describe('the extension of a route', () => {
       };
       expect(params.map(({ name, required, type, example: shown }) => ({ name, required, type, shown }))).toEqual(
         describeParams(endpoint).map(({ name, required, schema: { type } }) => ({
-          ...{ name, required, type },
+          name,
+          required,
+          type,
           shown: example(name, type),
         })),
       );

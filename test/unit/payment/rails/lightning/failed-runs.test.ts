@@ -16,7 +16,10 @@ test('a claim whose run failed waits, and the error says how long and that the p
   await clock.advance(500);
   expect(() => failures.check(keyOf(1))).toThrow(
     expect.objectContaining({
-      ...{ status: 503, code: 'paid_run_failed', charged: 'unknown', retryAfterSeconds: 2 },
+      status: 503,
+      code: 'paid_run_failed',
+      charged: 'unknown',
+      retryAfterSeconds: 2,
       message: expect.stringContaining('stays good for 7 days'),
     }),
   );

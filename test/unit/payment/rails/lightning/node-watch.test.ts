@@ -133,7 +133,8 @@ describe('a node that is away', () => {
       const answers = [null, node.key, node.key];
       const receiver = {
         ...({ kind: 'lnd', inspect: async () => [], close: async () => {} } as const),
-        ...{ createInvoice: async () => '', isPaid: async () => false },
+        createInvoice: async () => '',
+        isPaid: async () => false,
         nodeKey: async () => answers.shift() ?? Promise.reject(new Error('away')),
       };
       const info = async () => {

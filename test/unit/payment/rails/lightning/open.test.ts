@@ -120,8 +120,13 @@ describe('the Lightning rail', () => {
 
 describe('a counter of the rail', () => {
   const endpoint = defineEndpoint({
-    ...{ path: '/test/rail', access: 'paid', priceUsd: '0.016', label: 'Rail', summary: 'Answers with its tag.' },
-    ...{ params: z.object({ tag: z.string() }), result: z.strictObject({ text: z.string() }) },
+    path: '/test/rail',
+    access: 'paid',
+    priceUsd: '0.016',
+    label: 'Rail',
+    summary: 'Answers with its tag.',
+    params: z.object({ tag: z.string() }),
+    result: z.strictObject({ text: z.string() }),
     example: { params: { tag: 'a' }, result: { text: 'a' } },
     run: async ({ tag }: { tag: string }) => ({ text: tag }),
   });

@@ -56,7 +56,11 @@ describe('a proof of an offer', () => {
     const requestHash = new Uint8Array(bench.order('a').binding.hash);
     expect(claims).toEqual([
       {
-        ...{ network: MAINNET.id, paymentHash: expect.anything(), amountMsat: 25_000n, claimedAt: now, account: null },
+        network: MAINNET.id,
+        paymentHash: expect.anything(),
+        amountMsat: 25_000n,
+        claimedAt: now,
+        account: null,
         payTo: expect.anything(),
         keepUntil: now + 3650 * DAY_MS,
         grant: {
@@ -177,7 +181,10 @@ describe('a failure after the payment', () => {
     bench.faults.findClaim = async () => Promise.reject(new Error('disk'));
     const failed = bench.redeem(bench.order('a'), header);
     await expect(failed).rejects.toMatchObject({
-      ...{ status: 500, code: 'internal', charged: 'unknown', retryAfterSeconds: 1 },
+      status: 500,
+      code: 'internal',
+      charged: 'unknown',
+      retryAfterSeconds: 1,
       message: UNCLAIMED,
     });
     await expect(failed).rejects.toMatchObject({ cause: { message: 'disk' } });
@@ -247,7 +254,10 @@ test('while a shared node is gone its payments are claimed, and served when a no
   await open({ shared: true, hasNode: false });
   const header = await recordedElsewhere();
   await expect(bench.redeem(bench.order('a'), header)).rejects.toMatchObject({
-    ...{ status: 503, code: 'lightning_unavailable', charged: 'unknown', retryAfterSeconds: 60 },
+    status: 503,
+    code: 'lightning_unavailable',
+    charged: 'unknown',
+    retryAfterSeconds: 60,
     message: `The node that has the payment is not configured. ${GRANTED}`,
   });
 });

@@ -22,8 +22,15 @@ afterEach(() => bench.close());
 
 /** A call of the bench's endpoint as a tool. */
 const call = (more: Partial<ToolOrder<null>> = {}): ToolOrder<null> => ({
-  ...{ endpoint: bench.endpoint, params: { tag: 'a' }, server: SERVER, name: 'test_rail' },
-  ...{ arguments: { tag: 'a' }, meta: {}, url: 'mcp://tool/test_rail', client: '192.0.2.1', signal },
+  endpoint: bench.endpoint,
+  params: { tag: 'a' },
+  server: SERVER,
+  name: 'test_rail',
+  arguments: { tag: 'a' },
+  meta: {},
+  url: 'mcp://tool/test_rail',
+  client: '192.0.2.1',
+  signal,
   ...more,
 });
 const sell = (of: ToolOrder<null>, header: string) =>
@@ -39,7 +46,9 @@ describe('a tool call that is paid over Lightning', () => {
       '{"arguments":{"tag":"a","z":[1,"é"]},"domain":"x402:exact:lnbtc:bolt11:mcp:1","metadata":[],' +
       `"method":"tools/call","name":"test_rail","server":"${SERVER}"}`;
     expect(binding).toEqual({
-      ...{ profile: 'mcp:1', params: { server: SERVER, metadata: [] }, canonical },
+      profile: 'mcp:1',
+      params: { server: SERVER, metadata: [] },
+      canonical,
       hash: createHash('sha256').update(canonical).digest(),
     });
     const { endpoint, params, url, client } = call();
@@ -72,7 +81,10 @@ describe('a tool call that is paid over Lightning', () => {
 
   test('and refused has a receipt that says why, on the network of the rail', () => {
     expect(tools.refusalReceipt(new PaymentRefused('duplicate_settlement'))).toEqual({
-      ...{ success: false, errorReason: 'duplicate_settlement', transaction: '', network: MAINNET.id },
+      success: false,
+      errorReason: 'duplicate_settlement',
+      transaction: '',
+      network: MAINNET.id,
     });
   });
 });

@@ -78,8 +78,12 @@ describe('a proof is checked against our own record', () => {
     await bench.redeem(bench.order('a'), header);
     const { privateKey, key: payTo } = nodeKeys('another');
     const invoice = invoiceOf({
-      ...{ privateKey, paymentHash: key.paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW },
-      ...{ currency: MAINNET.currency, descriptionHash: Buffer.from(bench.order('b').binding.hash) },
+      privateKey,
+      paymentHash: key.paymentHash,
+      amountMsat: 25_000n,
+      createdAt: BENCH_NOW,
+      currency: MAINNET.currency,
+      descriptionHash: Buffer.from(bench.order('b').binding.hash),
     });
     const requestHash = Buffer.from(bench.order('b').binding.hash).toString('hex');
     const theirs = { ...requirement, payTo, extra: { ...requirement.extra, requestHash, invoice } };
@@ -112,7 +116,11 @@ describe('a proof without a record', () => {
     forget(paymentHash);
     const { privateKey, key: payTo } = nodeKeys('another');
     const invoice = invoiceOf({
-      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: MAINNET.currency },
+      privateKey,
+      paymentHash,
+      amountMsat: 25_000n,
+      createdAt: BENCH_NOW,
+      currency: MAINNET.currency,
       descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
     });
     const theirs = { ...requirement, payTo, extra: { ...requirement.extra, invoice } };
@@ -125,7 +133,11 @@ describe('a proof without a record', () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     const { privateKey } = nodeKeys('phoenixd stand-in');
     const invoice = invoiceOf({
-      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: TESTNET.currency },
+      privateKey,
+      paymentHash,
+      amountMsat: 25_000n,
+      createdAt: BENCH_NOW,
+      currency: TESTNET.currency,
       descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
     });
     const wanted: string[] = [];
@@ -147,7 +159,9 @@ describe('a proof with a challenge', () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     const seen: QuotedInvoice[] = [];
     const credential: Credential = {
-      ...{ protocol: 'l402', accepted: null, payload: { invoice: requirement.extra.invoice, preimage } },
+      protocol: 'l402',
+      accepted: null,
+      payload: { invoice: requirement.extra.invoice, preimage },
       answered: { isSigned, isFor: (invoice) => seen.push(invoice) > 0 && isFor, lateSeconds: LATE_SECONDS },
     };
     return { credential, paymentHash, requirement, seen };
@@ -192,8 +206,13 @@ describe('a proof with a challenge', () => {
     forget(paymentHash);
     const { privateKey } = nodeKeys('phoenixd stand-in');
     const invoice = invoiceOf({
-      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: MAINNET.currency },
-      ...{ descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'), ...change },
+      privateKey,
+      paymentHash,
+      amountMsat: 25_000n,
+      createdAt: BENCH_NOW,
+      currency: MAINNET.currency,
+      descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
+      ...change,
     });
     return { ...credential, payload: { ...credential.payload, invoice } };
   };
@@ -250,7 +269,10 @@ describe('a proof with a challenge', () => {
     const { payTo, amount } = requirement;
     expect(seen).toEqual([
       {
-        ...{ text: requirement.extra.invoice, amountMsat: BigInt(amount), payTo, expiresAt: BENCH_NOW + 300 },
+        text: requirement.extra.invoice,
+        amountMsat: BigInt(amount),
+        payTo,
+        expiresAt: BENCH_NOW + 300,
         paymentHash: new Uint8Array(paymentHash),
       },
     ]);

@@ -21,8 +21,13 @@ const abi = artifacts.BatchSettlement.abi as Abi;
 const random = seededRandom('channel calldata');
 const bytes = (length: number) => Uint8Array.from({ length }, () => random() * 256);
 const configOf = () => ({
-  ...{ payer: bytes(20), payerAuthorizer: bytes(20), receiver: bytes(20), receiverAuthorizer: bytes(20) },
-  ...{ token: bytes(20), withdrawDelay: Math.floor(random() * 2_592_000), salt: bytes(32) },
+  payer: bytes(20),
+  payerAuthorizer: bytes(20),
+  receiver: bytes(20),
+  receiverAuthorizer: bytes(20),
+  token: bytes(20),
+  withdrawDelay: Math.floor(random() * 2_592_000),
+  salt: bytes(32),
 });
 const textOf = (config: ReturnType<typeof configOf>) =>
   Object.fromEntries(
@@ -44,11 +49,15 @@ test(`a deposit is encoded as the contract declares it, with the collector’s d
 test(`a claim of any number of rows is encoded as the contract declares it (seed ${seed})`, () => {
   for (const count of [0, 1, 2, 100]) {
     const rows = Array.from({ length: count }, () => ({
-      ...{ config: configOf(), maxClaimableAmount: 2n ** 128n - 1n, signature: bytes(65), totalClaimed: 5n },
+      config: configOf(),
+      maxClaimableAmount: 2n ** 128n - 1n,
+      signature: bytes(65),
+      totalClaimed: 5n,
     }));
     const claims = rows.map(({ config, maxClaimableAmount, signature, totalClaimed }) => ({
       voucher: { channel: textOf(config), maxClaimableAmount },
-      ...{ signature: bytesToHex(signature), totalClaimed },
+      signature: bytesToHex(signature),
+      totalClaimed,
     }));
     const signature = bytes(65);
     expect(bytesToHex(claimCalldata(rows, signature))).toBe(
@@ -83,7 +92,10 @@ test(`the nonce of a refund is read from its calldata, alone and beside a claim,
 test(`the rows of a claim are read from its calldata, alone and beside other calls, and are none elsewhere (seed ${seed})`, () => {
   const [signature, receiver, token] = [bytes(65), bytes(20), bytes(20)];
   const rows = [5n, 6n].map((totalClaimed) => ({
-    ...{ config: configOf(), maxClaimableAmount: 9n, signature: bytes(65), totalClaimed },
+    config: configOf(),
+    maxClaimableAmount: 9n,
+    signature: bytes(65),
+    totalClaimed,
   }));
   const wanted = rows.map(({ config, totalClaimed }) => ({ config: textOf(config), totalClaimed }));
   const read = (calldata: Uint8Array) =>

@@ -10,12 +10,22 @@ const HEX = `0x${Buffer.from(channelId).toString('hex')}`;
 const PAYER = `0x${'09'.repeat(20)}`;
 const state = channelState({ totalClaimed: 3n, withdrawAt: 1_800_000_000, refundNonce: 2n });
 const shown = (charged: string) => ({
-  ...{ channelId: HEX, balance: '10000', totalClaimed: '3', withdrawRequestedAt: 1_800_000_000, refundNonce: '2' },
+  channelId: HEX,
+  balance: '10000',
+  totalClaimed: '3',
+  withdrawRequestedAt: 1_800_000_000,
+  refundNonce: '2',
   chargedCumulativeAmount: charged,
 });
 const channel: Channel = {
   ...channelTerms('a'),
-  ...{ charged: 700n, writtenOff: 0n, signature: null, state, readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince: null },
+  charged: 700n,
+  writtenOff: 0n,
+  signature: null,
+  state,
+  readAt: SEEN_AT,
+  usedAt: SEEN_AT,
+  unclaimedSince: null,
   isConfirmed: true,
   claimRefusedAt: null,
 };
@@ -34,7 +44,11 @@ describe('the receipt', () => {
 
   test('of a voucher has no transaction and no amount, and tells what was charged', () => {
     expect(channelReceipt(sale({ channel: charge }))).toEqual({
-      ...{ success: true, payer: PAYER, transaction: '', network, amount: '' },
+      success: true,
+      payer: PAYER,
+      transaction: '',
+      network,
+      amount: '',
       extra: { chargedAmount: '500', channelState: shown('700') },
     });
   });
@@ -56,7 +70,10 @@ describe('the receipt', () => {
 
   test('of a refund has its transaction, what went back, and the channel’s state', () => {
     expect(refundReceipt(channel, hash32('t'), 42n)).toEqual({
-      ...{ success: true, payer: PAYER, network, amount: '42' },
+      success: true,
+      payer: PAYER,
+      network,
+      amount: '42',
       transaction: `0x${Buffer.from(hash32('t')).toString('hex')}`,
       extra: { channelState: shown('700') },
     });

@@ -6,7 +6,7 @@ import { createClaimOperations } from '../../../../../src/payment/channels/claim
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import type { Operation, OperationOutcome } from '../../../../../src/payment/settler.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
-import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
+import { scheme } from '../../../../support/channels/channel-payment.ts';
 import { operation } from '../../../../support/ledger/channel-rows.ts';
 
 // Claims that an earlier round or process has left open.
@@ -40,8 +40,13 @@ function open() {
     },
   };
   return createClaimOperations({
-    ...{ store, relayer, reader, chain, scheme, clock, fencingToken: 7 },
-    ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token },
+    store,
+    relayer,
+    reader,
+    chain,
+    scheme,
+    clock,
+    fencingToken: 7,
   });
 }
 
@@ -108,7 +113,8 @@ describe('a claim that was left open', () => {
     await open().resume(signal);
     expect(operated).toEqual([]);
     expect(await row()).toMatchObject({
-      ...{ state: 'failed', endedAt: bed.clock.nowMs() },
+      state: 'failed',
+      endedAt: bed.clock.nowMs(),
       reason: 'its rows are recorded by a transaction that the logs do not show',
     });
   });
@@ -223,7 +229,9 @@ describe('what a claim gives the relayer', () => {
     expect(claim.readReceipt(bed.contract.mineLogs([event(channels[0]!.hex, 500n)], '0x0'))).toBeNull();
     const shown = bed.contract.mineLogs([...made, event(channels[1]!.hex, 500n)]);
     expect(claim.readReceipt(shown)).toEqual({
-      ...{ kind: 'done', amount: 500n, block: bed.contract.block },
+      kind: 'done',
+      amount: 500n,
+      block: bed.contract.block,
       transaction: hexToBytes(shown.transactionHash),
     });
   });

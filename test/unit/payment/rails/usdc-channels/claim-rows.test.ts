@@ -13,8 +13,13 @@ function channelOf(
 ): Channel {
   return {
     ...channelTerms('a'),
-    ...{ charged, writtenOff: 0n, signature: Buffer.alloc(65, 1), state: channelState(state) },
-    ...{ readAt: SINCE, usedAt: SINCE, unclaimedSince: SINCE },
+    charged,
+    writtenOff: 0n,
+    signature: Buffer.alloc(65, 1),
+    state: channelState(state),
+    readAt: SINCE,
+    usedAt: SINCE,
+    unclaimedSince: SINCE,
     isConfirmed: true,
     claimRefusedAt: null,
     ...more,

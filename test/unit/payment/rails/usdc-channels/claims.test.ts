@@ -38,9 +38,20 @@ function open() {
     },
   };
   return createClaims({
-    ...{ store, relayer, reader, chain, scheme, clock, log, limits: LIMITS, network: NETWORK, sender: SENDER },
+    store,
+    relayer,
+    reader,
+    chain,
+    scheme,
+    clock,
+    log,
+    limits: LIMITS,
+    network: NETWORK,
+    sender: SENDER,
     alarms: createWithdrawalAlarms(clock),
-    ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
+    receiver: CHANNEL_TERMS.receiver,
+    token: CHANNEL_TERMS.token,
+    authorizerKey: newKey().privateKey,
   });
 }
 
@@ -66,8 +77,15 @@ describe('a round of claims', () => {
     expect(operations[0]).toMatchObject({ to: hexToBytes(SETTLEMENT), gas: 330_000n, broadcast: false });
     const { transactionHash } = bed.contract.mined[0]!;
     expect(await bed.store.operation(operations[0]!.id)).toMatchObject({
-      ...{ network: NETWORK, kind: 'claim', channelId: null, state: 'done', amount: 3500n, calldata: null },
-      ...{ transaction: hexToBytes(transactionHash), createdAt: bed.clock.nowMs(), endedAt: bed.clock.nowMs() },
+      network: NETWORK,
+      kind: 'claim',
+      channelId: null,
+      state: 'done',
+      amount: 3500n,
+      calldata: null,
+      transaction: hexToBytes(transactionHash),
+      createdAt: bed.clock.nowMs(),
+      endedAt: bed.clock.nowMs(),
     });
     expect((await bed.noted(a!.id)).unclaimedSince).toBeNull();
     expect(await bed.store.totals(NETWORK)).toEqual({ charged: 4499n, claimed: 3500n, writtenOff: 0n });
@@ -167,9 +185,18 @@ describe('a round of claims', () => {
           return pages.length === 2 ? all.slice(1) : [];
         },
       },
-      ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER },
+      relayer: { operate },
+      reader,
+      chain,
+      scheme,
+      clock,
+      log,
+      network: NETWORK,
+      sender: SENDER,
       alarms: createWithdrawalAlarms(clock),
-      ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
+      receiver: CHANNEL_TERMS.receiver,
+      token: CHANNEL_TERMS.token,
+      authorizerKey: newKey().privateKey,
       limits: { threshold: 1_000_000n, ageMs: HOUR_MS },
     });
     await paged.run(false, signal);
@@ -268,9 +295,19 @@ test('nothing is written off where the charges rise at the same moment', async (
   const { store, reader, chain, clock, log } = bed;
   const racing = createClaims({
     store: { ...store, writeOff: async () => false },
-    ...{ relayer: { operate }, reader, chain, scheme, clock, log, network: NETWORK, sender: SENDER, limits: LIMITS },
+    relayer: { operate },
+    reader,
+    chain,
+    scheme,
+    clock,
+    log,
+    network: NETWORK,
+    sender: SENDER,
+    limits: LIMITS,
     alarms: createWithdrawalAlarms(clock),
-    ...{ receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token, authorizerKey: newKey().privateKey },
+    receiver: CHANNEL_TERMS.receiver,
+    token: CHANNEL_TERMS.token,
+    authorizerKey: newKey().privateKey,
   });
   expect((await racing.run(false, signal)).writtenOff).toBe(0n);
   expect(bed.logged).toEqual([]);

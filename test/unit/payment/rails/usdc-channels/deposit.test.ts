@@ -10,7 +10,10 @@ const NOW = 1_800_000_000;
 const config = channelOf(newKey().privateKey);
 const channelId = scheme.channelId(config);
 const deposit = {
-  ...{ amount: 5000n, validAfter: BigInt(NOW) - 1n, validBefore: BigInt(NOW) + 100n, salt: 7n },
+  amount: 5000n,
+  validAfter: BigInt(NOW) - 1n,
+  validBefore: BigInt(NOW) + 100n,
+  salt: 7n,
   signature: Buffer.alloc(65, 3),
 };
 const voucher = { channelId, maxClaimableAmount: 500n, signature: Buffer.alloc(65, 4) };
@@ -22,8 +25,13 @@ describe('a deposit as a payment', () => {
     const { kind, authorization, channel, payload: kept } = depositPayment(payload);
     expect([kind, kept]).toEqual(['signed', payload]);
     expect(authorization).toEqual({
-      ...{ from: config.payer, to: hexToBytes(DEPOSIT_COLLECTOR), value: 5000n, signature: deposit.signature },
-      ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore, nonce: depositNonce(channelId, 7n) },
+      from: config.payer,
+      to: hexToBytes(DEPOSIT_COLLECTOR),
+      value: 5000n,
+      signature: deposit.signature,
+      validAfter: deposit.validAfter,
+      validBefore: deposit.validBefore,
+      nonce: depositNonce(channelId, 7n),
       // A plain transfer to the collector, with the same nonce, would not be in the channel.
       passedTo: SETTLEMENT_BYTES,
     });

@@ -8,15 +8,24 @@ import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const { privateKey, address } = newKey();
 const channels: ChannelsConfig = {
-  ...{ authorizerKey: bytesToHex(privateKey), withdrawDelaySeconds: 86_400, minDeposit: 50_000n },
-  ...{ claimFrom: 1n, claimAfterSeconds: 1, depositsADay: { payer: 0, client: 0 } },
+  authorizerKey: bytesToHex(privateKey),
+  withdrawDelaySeconds: 86_400,
+  minDeposit: 50_000n,
+  claimFrom: 1n,
+  claimAfterSeconds: 1,
+  depositsADay: { payer: 0, client: 0 },
 };
 const plain = plainRequirement(`0x${'5e'.repeat(20)}`);
 const wanted = {
   ...plain,
-  ...{ scheme: 'batch-settlement', maxTimeoutSeconds: 600 },
+  scheme: 'batch-settlement',
+  maxTimeoutSeconds: 600,
   extra: {
-    ...{ name: 'USDC', version: '2', receiverAuthorizer: address, withdrawDelay: 86_400, minDeposit: '50000' },
+    name: 'USDC',
+    version: '2',
+    receiverAuthorizer: address,
+    withdrawDelay: 86_400,
+    minDeposit: '50000',
   },
 };
 type Rails = Parameters<typeof channelsInfo.isOn>[0];

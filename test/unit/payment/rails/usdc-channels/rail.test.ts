@@ -35,7 +35,12 @@ beforeEach(async () => {
   const seen = async () => ({ used: false, balance: funds, hasCode: false, block: 7 });
   const delivery = { body: Buffer.from('sold'), receipt: {} as never, at: null };
   rail = createChannelsRail({
-    ...{ store, clock, scheme, terms: CHANNEL_TERMS, network: NETWORK, requirement: (plain) => plain },
+    store,
+    clock,
+    scheme,
+    terms: CHANNEL_TERMS,
+    network: NETWORK,
+    requirement: (plain) => plain,
     ledger: { openBefore: async () => 0n },
     check: { admit: seen, simulate: async () => {} },
     evidence: { lookup: async () => ({ kind: 'unknown' }) },
@@ -74,10 +79,14 @@ function shown(type: string, max: bigint, amount = 5000n) {
   const now = Math.floor(bed.clock.nowMs() / 1000);
   const signature = bytesToHex(signRecoverable(scheme.voucherDigest(channel.id, max), channel.privateKey));
   const erc3009Authorization = {
-    ...{ validAfter: '0', validBefore: String(now + 600), salt: `0x${'07'.padStart(64, '0')}`, signature },
+    validAfter: '0',
+    validBefore: String(now + 600),
+    salt: `0x${'07'.padStart(64, '0')}`,
+    signature,
   };
   return {
-    ...{ type, channelConfig: configJson(channel.config) },
+    type,
+    channelConfig: configJson(channel.config),
     voucher: { channelId: channel.hex, maxClaimableAmount: String(max), signature },
     ...(type === 'deposit' && { deposit: { amount: String(amount), authorization: { erc3009Authorization } } }),
   };

@@ -5,7 +5,6 @@ import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts'
 import { createRefundEvidence } from '../../../../../src/payment/channels/refund-sending.ts';
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
-import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';
 import { operation } from '../../../../support/ledger/channel-rows.ts';
 
 const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
@@ -61,7 +60,10 @@ describe('the end of a refund', () => {
     refund(8n, other);
     const second = refund(50n);
     const shown = ({ transaction, block }: typeof first, amount: bigint) => ({
-      ...{ kind: 'done', transaction, block, amount },
+      kind: 'done',
+      transaction,
+      block,
+      amount,
     });
     expect(await lookUp(0n)).toEqual(shown(first, 40n));
     expect(await lookUp(1n)).toEqual(shown(second, 50n));
@@ -69,7 +71,8 @@ describe('the end of a refund', () => {
     await lookUp(1n, Buffer.alloc(32, 9));
     const logs = bed.contract.asked.find(({ method }) => method === 'eth_getLogs');
     expect(logs).toMatchObject({
-      ...{ rank: 'settle', fromOneProvider: true },
+      rank: 'settle',
+      fromOneProvider: true,
       params: [{ address: SETTLEMENT, topics: [REFUNDED, channel.hex], fromBlock: '0x0' }],
     });
     expect(bed.contract.asked.map(({ rank }) => rank)).toEqual(Array(bed.contract.asked.length).fill('settle'));
@@ -104,7 +107,8 @@ describe('the end of a refund is not decided', () => {
     refund(40n);
     const { chain } = bed;
     const behind = createRefundEvidence({
-      ...{ store: bed.store, reader: bed.reader, receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token },
+      store: bed.store,
+      reader: bed.reader,
       chain: {
         batch: async (...given) => {
           const [, logs] = await chain.batch(...given);

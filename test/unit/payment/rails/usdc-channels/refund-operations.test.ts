@@ -52,7 +52,13 @@ function open() {
   };
   return createRefundOperations({
     sender: `0x${'5e'.repeat(20)}`,
-    ...{ store, chain, clock, log, fencingToken: 7, receiver: CHANNEL_TERMS.receiver, token: CHANNEL_TERMS.token },
+    store,
+    chain,
+    clock,
+    log,
+    fencingToken: 7,
+    receiver: CHANNEL_TERMS.receiver,
+    token: CHANNEL_TERMS.token,
     reader: {
       ...reader,
       read: async (...given) =>
@@ -97,7 +103,9 @@ describe('an open refund', () => {
     await refunds.run();
     expect(operated).toEqual([]);
     expect(await row()).toMatchObject({
-      ...{ state: 'failed', reason: 'the channel holds nothing that could go back', endedAt: bed.clock.nowMs() },
+      state: 'failed',
+      reason: 'the channel holds nothing that could go back',
+      endedAt: bed.clock.nowMs(),
     });
     expect((await bed.noted(channel.id)).state.balance).toBe(3000n);
   });
@@ -167,7 +175,9 @@ describe('an open refund', () => {
     };
     await refunds.run();
     expect(await row()).toMatchObject({
-      ...{ state: 'done', amount: 4000n, transaction: hexToBytes(bed.contract.mined[0]!.transactionHash) },
+      state: 'done',
+      amount: 4000n,
+      transaction: hexToBytes(bed.contract.mined[0]!.transactionHash),
     });
     expect(bed.logged).toEqual([]);
   });
@@ -348,7 +358,8 @@ describe('a refund that claims too', () => {
     expect(operated.map(({ data }) => Buffer.from(data).toString('hex'))).toEqual([Buffer.from(swept).toString('hex')]);
     const simulated = bed.contract.asked.find(({ params: [call] }) => (call as { from?: string })?.from === SENDER);
     expect(simulated).toMatchObject({
-      ...{ method: 'eth_call', rank: 'settle' },
+      method: 'eth_call',
+      rank: 'settle',
       params: [{ from: SENDER, to: SETTLEMENT, data: bytesToHex(swept), gas: '0x61a80' }, '0x3e8'],
     });
     expect(await row()).toMatchObject({ state: 'done', amount: 4000n });

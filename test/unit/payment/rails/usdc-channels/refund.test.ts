@@ -13,8 +13,11 @@ import { NETWORK } from '../../../../support/ledger/channel-rows.ts';
 
 const abi = artifacts.BatchSettlement.abi as Abi;
 const asker = {
-  ...{ client: BUYER, hasFailed: false, signal: new AbortController().signal },
-  ...{ identity: BUYER, identifierHash: null },
+  client: BUYER,
+  hasFailed: false,
+  signal: new AbortController().signal,
+  identity: BUYER,
+  identifierHash: null,
 };
 /** What the channel has bought, all of it claimed. */
 const BOUGHT = 500n;
@@ -61,7 +64,13 @@ function open(store: typeof bed.store = bed.store, read = async (id: Uint8Array)
     },
   };
   return createRefund({
-    ...{ store: spied, book, turns, scheme, network: NETWORK, waitMs: 1000, clock },
+    store: spied,
+    book,
+    turns,
+    scheme,
+    network: NETWORK,
+    waitMs: 1000,
+    clock,
     status: { cannotSend: () => unavailable },
     sign: (digest) => {
       signed.push(bytesToHex(digest));
@@ -82,7 +91,9 @@ async function finish() {
 }
 
 const payloadOf = (max: bigint, amount: bigint | null = null): ChannelPayload => ({
-  ...{ kind: 'refund', config: channel.config, amount },
+  kind: 'refund',
+  config: channel.config,
+  amount,
   voucher: { channelId: channel.id, maxClaimableAmount: max, signature: Buffer.alloc(65) },
 });
 /** Asks for a refund, while the clock goes on. */
@@ -113,11 +124,16 @@ describe('a refund', () => {
     const { body, receipt } = await ask();
     expect(Buffer.from(body).toString()).toBe('{}');
     expect(receipt).toMatchObject({
-      ...{ success: true, transaction: bytesToHex(HASH), amount: '40', payer: bytesToHex(channel.config.payer) },
+      success: true,
+      transaction: bytesToHex(HASH),
+      amount: '40',
+      payer: bytesToHex(channel.config.payer),
       extra: { channelState: { chargedCumulativeAmount: '500' } },
     });
     expect(await bed.store.operation(begun[0]!)).toMatchObject({
-      ...{ network: NETWORK, kind: 'refund', state: 'done' },
+      network: NETWORK,
+      kind: 'refund',
+      state: 'done',
       createdAt: START_MS,
     });
     expect(Buffer.from((await bed.store.operation(begun[0]!))!.channelId!)).toEqual(Buffer.from(channel.id));
@@ -183,7 +199,8 @@ describe('a refund is refused', () => {
     bed.contract.asked.length = 0;
     for (const max of [499n, 501n, 0n])
       await expect(ask(payloadOf(max))).rejects.toMatchObject({
-        ...{ reason: `${PREFIX}cumulative_amount_mismatch`, charged: 500n },
+        reason: `${PREFIX}cumulative_amount_mismatch`,
+        charged: 500n,
       });
     expect([begun, bed.contract.asked]).toEqual([[], []]);
   });
@@ -330,7 +347,9 @@ test('a refund that is paid is not answered from a ledger that does not know its
     get: async (id) => (++reads > 1 ? null : bed.store.get(id)),
   });
   await expect(ask(payloadOf(BOUGHT), forgetful)).rejects.toMatchObject({
-    ...{ status: 503, code: 'ledger_unavailable', charged: 'unknown' },
+    status: 503,
+    code: 'ledger_unavailable',
+    charged: 'unknown',
   });
 });
 

@@ -70,8 +70,13 @@ describe('a sale', () => {
     expect(receipt.extra).toMatchObject({ channelState: { chargedCumulativeAmount: '500' } });
     const sale = await bed.store.findSale(channel.id, PRICE);
     expect(sale).toMatchObject({
-      ...{ state: 'settled', network: NETWORK, amount: PRICE, price: PRICE, deliveredAt: null },
-      ...{ validAfter: 0n, validBefore: 0n },
+      state: 'settled',
+      network: NETWORK,
+      amount: PRICE,
+      price: PRICE,
+      deliveredAt: null,
+      validAfter: 0n,
+      validBefore: 0n,
     });
     expect(bytesToHex(sale!.payTo)).toBe(bytesToHex(CHANNEL_TERMS.receiver));
     expect(bytesToHex(sale!.payer)).toBe(bytesToHex(channel.config.payer));
@@ -132,17 +137,23 @@ describe('a voucher is refused', () => {
     const identifierHash = hash32('identifier');
     await present(PRICE, orderOf('a', { identifierHash }));
     await expect(present(2n * PRICE, orderOf('b', { identifierHash }))).rejects.toMatchObject({
-      ...{ status: 409, code: 'payment_identifier_conflict', charged: false },
+      status: 409,
+      code: 'payment_identifier_conflict',
+      charged: false,
     });
     // This voucher is charged: the answer does not say that nothing is.
     await expect(present(PRICE, orderOf('b', { identifierHash }))).rejects.toMatchObject({
-      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+      status: 409,
+      code: 'payment_identifier_conflict',
+      charged: 'unknown',
     });
     expect(runs).toBe(1);
     expect(await textOf(present(2n * PRICE, orderOf('b', { identifierHash: hash32('other') })))).toBe('answer 2');
     // Nor does it of another voucher that is charged.
     await expect(present(2n * PRICE, orderOf('c', { identifierHash }))).rejects.toMatchObject({
-      ...{ status: 409, code: 'payment_identifier_conflict', charged: 'unknown' },
+      status: 409,
+      code: 'payment_identifier_conflict',
+      charged: 'unknown',
     });
   });
 
@@ -265,7 +276,9 @@ describe('an answer comes again', () => {
       await present(max, order);
       await bed.clock.advance(8 * 86_400_000);
       await expect(present(max, order)).rejects.toMatchObject({
-        ...{ status: 410, code: 'answer_gone', charged: true },
+        status: 410,
+        code: 'answer_gone',
+        charged: true,
         // The client learns the charges from it.
         receipt: { success: true, extra: { channelState: { chargedCumulativeAmount: String(max) } } },
       });
@@ -334,7 +347,8 @@ describe('a charge that fails', () => {
   test('without a known outcome is told as unknown', async () => {
     const broken = open({ charge: async () => Promise.reject(new Error('the connection broke')) });
     await expect(present(PRICE, orderOf(), broken)).rejects.toMatchObject({
-      ...{ code: 'settlement_unknown', charged: 'unknown' },
+      code: 'settlement_unknown',
+      charged: 'unknown',
     });
   });
 });

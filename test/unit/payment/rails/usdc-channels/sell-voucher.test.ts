@@ -66,13 +66,18 @@ function process(stores: LedgerStores, bootId: string) {
     ledger,
     book,
     turns: createTurns(clock),
-    ...{ status: { cannotSend: () => null }, limits: claimLimits, clock },
+    status: { cannotSend: () => null },
+    limits: claimLimits,
+    clock,
     risk: createClaimRisk({ store: stores.channels, network: NETWORK, limits: claimLimits, clock }),
     network: NETWORK,
     log: { error: () => {} },
   });
   return {
-    ...{ lookups, reads, held, clock },
+    lookups,
+    reads,
+    held,
+    clock,
     /** Presents the voucher over `max` for a request. Returns the answer's text. */
     buy: async (max: bigint, request = 'a', identifier: Uint8Array | null = null): Promise<string> => {
       const payload = readPayload(voucherPayload(privateKey, max));
@@ -84,7 +89,12 @@ function process(stores: LedgerStores, bootId: string) {
 
 function orderOf(request: string, identifierHash: Uint8Array | null = null): PaidOrder {
   return {
-    ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash, identity: 'one' },
+    accepted: {},
+    requirement,
+    route: '/v1/paid/a',
+    price: PRICE,
+    identifierHash,
+    identity: 'one',
     protocol: 'x402',
     requestHash: hexToBytes(`0x${Buffer.from(request).toString('hex').padStart(64, '0')}`),
     asker: { client: 'one', signal: STAYS, hasFailed: false },

@@ -48,7 +48,9 @@ function open(fencingToken: number | null = 7) {
   const relayer = {
     settler,
     operate: (given: Parameters<typeof operate>[0]) => operate(given),
-    ...{ load: async () => {}, refresh: async () => {}, detail: () => null },
+    load: async () => {},
+    refresh: async () => {},
+    detail: () => null,
   };
   const store: typeof bed.store = {
     ...bed.store,
@@ -58,14 +60,28 @@ function open(fencingToken: number | null = 7) {
     },
   };
   const channels = {
-    ...{ authorizerKey: bytesToHex(newKey().privateKey), withdrawDelaySeconds: 1200, minDeposit: 1n },
-    ...{ claimFrom: 1000n, claimAfterSeconds: 60, depositsADay: { payer: 0, client: 0 } },
+    authorizerKey: bytesToHex(newKey().privateKey),
+    withdrawDelaySeconds: 1200,
+    minDeposit: 1n,
+    claimFrom: 1000n,
+    claimAfterSeconds: 60,
+    depositsADay: { payer: 0, client: 0 },
   };
   const evidence = { lookup: async () => ({ kind: 'unknown' }) as const, paidIn: async () => null };
   return openChannelSettling(
     {
-      ...{ store, chain: chain as unknown as ChainClient, evidence, scheme, terms: CHANNEL_TERMS, channels },
-      ...{ network: NETWORK, sender: `0x${'77'.repeat(20)}`, probe: async () => probed, waitMs: WAIT_MS, clock, log },
+      store,
+      chain: chain as unknown as ChainClient,
+      evidence,
+      scheme,
+      terms: CHANNEL_TERMS,
+      channels,
+      network: NETWORK,
+      sender: `0x${'77'.repeat(20)}`,
+      probe: async () => probed,
+      waitMs: WAIT_MS,
+      clock,
+      log,
     },
     {
       noteBroadcast: async () => new Set(),

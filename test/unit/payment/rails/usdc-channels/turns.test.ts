@@ -256,7 +256,9 @@ describe('a request that has its turn', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const first = request('a', 0n, STAYS, () => promise);
     const elsewhere = turns.take('other', { chargedBefore: 0n, request: 'x', charged: 0n }, STAYS, async () => ({
-      ...{ value: 'sold', charged: 1n, isCorrected: false },
+      value: 'sold',
+      charged: 1n,
+      isCorrected: false,
     }));
     expect(await elsewhere).toBe('sold');
     resolve();

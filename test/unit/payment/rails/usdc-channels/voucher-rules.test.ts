@@ -5,8 +5,13 @@ import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/
 
 const channelOf = (unclaimedSince: number | null, state: Parameters<typeof channelState>[0] = {}): Channel => ({
   ...channelTerms('a'),
-  ...{ charged: 100n, writtenOff: 0n, signature: Buffer.alloc(65, 1), state: channelState(state) },
-  ...{ readAt: SEEN_AT, usedAt: SEEN_AT, unclaimedSince },
+  charged: 100n,
+  writtenOff: 0n,
+  signature: Buffer.alloc(65, 1),
+  state: channelState(state),
+  readAt: SEEN_AT,
+  usedAt: SEEN_AT,
+  unclaimedSince,
   isConfirmed: true,
   claimRefusedAt: null,
 });
@@ -88,8 +93,12 @@ describe('a voucher over the charges and the price', () => {
       isForgiven: true,
       extra: {
         channelState: {
-          ...{ channelId: `0x${Buffer.from(channelTerms('a').id).toString('hex')}`, balance: '10000' },
-          ...{ totalClaimed: '0', withdrawRequestedAt: 0, refundNonce: '0', chargedCumulativeAmount: '100' },
+          channelId: `0x${Buffer.from(channelTerms('a').id).toString('hex')}`,
+          balance: '10000',
+          totalClaimed: '0',
+          withdrawRequestedAt: 0,
+          refundNonce: '0',
+          chargedCumulativeAmount: '100',
         },
         voucherState: { signedMaxClaimable: '100', signature: `0x${'01'.repeat(65)}` },
       },

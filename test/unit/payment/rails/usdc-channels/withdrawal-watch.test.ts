@@ -28,7 +28,12 @@ afterEach(() => bed.close());
 function open(store: typeof bed.store = bed.store, answers = (ids: readonly Uint8Array[]) => ids) {
   const { chain, clock, log, reader } = bed;
   return createWithdrawalWatch({
-    ...{ store, chain, clock, log, network: NETWORK, withdrawDelaySeconds: 1200 },
+    store,
+    chain,
+    clock,
+    log,
+    network: NETWORK,
+    withdrawDelaySeconds: 1200,
     alarms,
     reader: {
       ...reader,

@@ -76,7 +76,9 @@ beforeEach(async () => {
     status: { unavailable: () => null, refusesCode: () => codeRefused },
     checkSignature: async () => null,
     validity: { least: 21, most: 1000 },
-    ...{ network: NETWORK, usdc: USDC, clock },
+    network: NETWORK,
+    usdc: USDC,
+    clock,
   });
 });
 afterEach(async () => {
@@ -97,9 +99,19 @@ const reads = () => node.server.count('eth_getCode');
 /** A row that had failed before, last seen unused at this block. */
 const failedBefore = (checkedBlock: number | null = 7): Payment => ({
   ...reservation('before', 'before'),
-  ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
-  ...{ channel: null, calldata: null },
+  state: 'failed',
+  signature: null,
+  charged: null,
+  payerHasCode: false,
+  checkedBlock,
+  transaction: null,
+  block: null,
+  reason: 'invalid_exact_evm_transaction_failed',
+  endedAt: 1,
+  deliveries: 0,
+  deliveredAt: null,
+  channel: null,
+  calldata: null,
 });
 
 test('the plain rail has the token in the sale’s key, offers the plain entry, and settles through its settler', () => {
@@ -183,7 +195,10 @@ describe('a payer that was just found to hold too little', () => {
     await clock.advance(1500);
     // What it holds by now is not known: it may be enough.
     await expect(verify(again())).rejects.toMatchObject({
-      ...{ status: 429, code: 'payer_short_of_funds', retryAfterSeconds: 2, charged: false },
+      status: 429,
+      code: 'payer_short_of_funds',
+      retryAfterSeconds: 2,
+      charged: false,
     });
     await clock.advance(1499);
     await expect(verify(again())).rejects.toMatchObject({ retryAfterSeconds: 1 });

@@ -44,7 +44,11 @@ const reasonOf = (promise: Promise<unknown>) =>
 let gateway: GatewayStandIn;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'gateway', timeoutMs: 60_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  name: 'gateway',
+  timeoutMs: 60_000,
+  maxBytes: 65_536,
+  concurrency: 8,
+  retries: 0,
 });
 const client = () => createGatewayClient({ upstream, url: gateway.url, token: 'gw-token', network: NETWORK });
 beforeAll(async () => {
@@ -227,8 +231,11 @@ describe('the evidence of a Gateway payment', () => {
   ])('is unknown for transfers %s', async (_, changes) => {
     const authorization = pay();
     const transfer: GatewayTransfer = {
-      ...{ id: '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e', status: 'completed', amount: '1000' },
-      ...{ fromAddress: bytesToHex(authorization.from), toAddress: seller.address },
+      id: '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e',
+      status: 'completed',
+      amount: '1000',
+      fromAddress: bytesToHex(authorization.from),
+      toAddress: seller.address,
     };
     const search = async () => changes.map((change) => ({ ...transfer, ...change }));
     expect(await createGatewayEvidence({ search }, NETWORK, systemClock).lookup(authorization)).toEqual({
@@ -261,9 +268,17 @@ describe('a settled Gateway payment', () => {
       settler: createRemoteSettler({
         isUsed: null,
         hasCode: null,
-        ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
-        ...{ usedBefore: async () => null, onUnsettled: () => {} },
-        ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },
+        client: client(),
+        evidence,
+        terms,
+        noteBroadcast,
+        clock: systemClock,
+        log,
+        usedBefore: async () => null,
+        onUnsettled: () => {},
+        pollMs: 10,
+        watchMs: 10_000,
+        stallMs: 10_000,
       }),
     }));
     const sold = [];

@@ -12,7 +12,10 @@ const NETWORK = 'eip155:5042';
 const signal = new AbortController().signal;
 const extra = gatewayExtra(`0x${'77'.repeat(20)}`);
 const request = settleRequest(randomAuthorization(), {
-  ...{ network: NETWORK, usdc: USDC, extra, publicOrigin: 'https://a.test' },
+  network: NETWORK,
+  usdc: USDC,
+  extra,
+  publicOrigin: 'https://a.test',
 } as never);
 const TRANSFER = { id: 'an id', status: 'received', fromAddress: '0xa', toAddress: '0xb', amount: '1' } as const;
 
@@ -101,10 +104,12 @@ describe('a settlement', () => {
 
   test('is what the Gateway answers, on our network', async () => {
     expect(await settle({ json: { success: true, transaction: 'an id', network: NETWORK } })).toEqual({
-      ...{ kind: 'accepted', transaction: 'an id' },
+      kind: 'accepted',
+      transaction: 'an id',
     });
     expect(await settle({ json: { success: true, transaction: 'an id', network: 'eip155:1' } })).toMatchObject({
-      ...{ kind: 'unclear', isTransport: true },
+      kind: 'unclear',
+      isTransport: true,
     });
   });
 

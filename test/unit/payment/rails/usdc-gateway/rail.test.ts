@@ -55,7 +55,9 @@ function railOver(over: OpenGateway): PurchaseRail {
         return promised;
       },
     },
-    ...{ network: NETWORK, times: { handlerTimeoutMs: 10_000 }, clock: systemClock },
+    network: NETWORK,
+    times: { handlerTimeoutMs: 10_000 },
+    clock: systemClock,
   });
 }
 
@@ -89,15 +91,27 @@ const times = (path: string) => gateway.asked.filter((one) => one.path === path)
 const [BALANCES, VERIFY, SEARCH] = ['/v1/balances', '/v1/x402/verify', '/v1/x402/transfers'];
 const failedBefore: Payment = {
   ...reservation('before', 'before'),
-  ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock: 0, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
-  ...{ channel: null, calldata: null },
+  state: 'failed',
+  signature: null,
+  charged: null,
+  payerHasCode: false,
+  checkedBlock: 0,
+  transaction: null,
+  block: null,
+  reason: 'invalid_exact_evm_transaction_failed',
+  endedAt: 1,
+  deliveries: 0,
+  deliveredAt: null,
+  channel: null,
+  calldata: null,
 };
 
 test('the Gateway’s rail has the Gateway Wallet in the sale’s key and in its entry, and settles through its own settler', () => {
   expect(bytesToHex(rail.contract)).toBe(WALLET);
   expect(rail.requirement(plain as never).extra).toEqual({
-    ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
+    name: 'GatewayWalletBatched',
+    version: '1',
+    verifyingContract: WALLET,
   });
   expect(rail.status.unavailable()).toBe('the queue itself');
   const now = Math.floor(Date.now() / 1000);
@@ -162,7 +176,9 @@ describe('a payment through the Gateway', () => {
     upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
     rail = railOver(open('http://127.0.0.1:1'));
     await expect(verify(paymentOf(1000n))).rejects.toMatchObject({
-      ...{ status: 502, charged: false, message: expect.stringMatching(/^gateway: /) },
+      status: 502,
+      charged: false,
+      message: expect.stringMatching(/^gateway: /),
     });
   });
 });

@@ -38,7 +38,11 @@ let answer: (asked: Asked) => Promise<Answered>;
 let server: Awaited<ReturnType<typeof startStandIn>>;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'facilitator', timeoutMs: 60_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  name: 'facilitator',
+  timeoutMs: 60_000,
+  maxBytes: 65_536,
+  concurrency: 8,
+  retries: 0,
 });
 beforeAll(async () => {
   server = await startStandIn((asked) => answer(asked));
@@ -101,7 +105,8 @@ describe('an answer to /settle', () => {
   test('that is pending gives the payment’s id when the facilitator names one', () => {
     const extensions = { 'settlement-status': { paymentId: 'p-1' } };
     expect(readReply(202, refused('settlement_pending', { extensions }), NETWORK)).toEqual({
-      ...{ kind: 'pending', paymentId: 'p-1' },
+      kind: 'pending',
+      paymentId: 'p-1',
     });
     for (const other of [{}, { extensions: {} }, { extensions: { 'settlement-status': { paymentId: 7 } } }])
       expect(readReply(202, refused('settlement_pending', other), NETWORK)).toMatchObject({ paymentId: null });
@@ -247,7 +252,8 @@ describe('the client of Circle’s Facilitator Service', () => {
     };
     const circle = createCircleFacilitator({ ...options, auth: { token: TOKEN }, url: server.url, clock, pendingMs });
     expect(await circle.settle(settleRequest(authorize(), terms), ID, signal)).toEqual({
-      ...{ kind: 'pending', paymentId: 'p' },
+      kind: 'pending',
+      paymentId: 'p',
     });
     expect(times).toEqual(expected);
   });
@@ -266,10 +272,16 @@ describe('the client of Circle’s Facilitator Service', () => {
     const gone = await startStandIn(async () => null);
     await gone.stop();
     const circle = createCircleFacilitator({
-      ...{ ...options, auth: { token: TOKEN }, url: gone.url, clock: systemClock, pendingMs: 10_000 },
+      ...options,
+      auth: { token: TOKEN },
+      url: gone.url,
+      clock: systemClock,
+      pendingMs: 10_000,
     });
     expect(await circle.settle(settleRequest(authorize(), terms), ID, signal)).toEqual({
-      ...{ kind: 'unclear', detail: 'no readable answer', isTransport: true },
+      kind: 'unclear',
+      detail: 'no readable answer',
+      isTransport: true,
     });
   });
 
@@ -310,8 +322,14 @@ describe('the client of Circle’s Facilitator Service', () => {
         primaryType: 'SellerRequest' as const,
         types: { SellerRequest: SELLER_REQUEST },
         message: {
-          ...{ purpose, method, bodyHash: bytesToHex(keccak256(Buffer.from(text))) },
-          ...{ network, payTo, nonce, issuedAt, expiresAt },
+          purpose,
+          method,
+          bodyHash: bytesToHex(keccak256(Buffer.from(text))),
+          network,
+          payTo,
+          nonce,
+          issuedAt,
+          expiresAt,
         },
       });
       const signer = (text: string) => recoverAddress({ hash: hashTypedData(signed(text)), signature });

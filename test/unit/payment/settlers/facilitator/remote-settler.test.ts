@@ -69,7 +69,9 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     },
     onUnsettled: () => events.push('unsettled'),
     clock: quick,
-    ...{ pollMs: 100, watchMs, stallMs: 1e9 },
+    pollMs: 100,
+    watchMs,
+    stallMs: 1e9,
     log: { info: (detail) => void reported.push(detail), warn: (detail) => void reported.push(detail) },
   });
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
@@ -128,7 +130,8 @@ describe('the transaction that a facilitator names', () => {
         throw new Error('asked');
       };
       const { settle, looks } = openSettler({
-        ...{ named, verdicts: [SETTLED] },
+        named,
+        verdicts: [SETTLED],
         reply: { kind: 'accepted', transaction },
       });
       expect(await settle(randomIntent())).toEqual(SETTLED);
@@ -138,7 +141,9 @@ describe('the transaction that a facilitator names', () => {
 
   test('is not read when the facilitator refused the payment', async () => {
     const { settle } = openSettler({
-      ...{ reply: TRANSPORT, named: async () => SETTLED, verdicts: [{ kind: 'open' }] },
+      reply: TRANSPORT,
+      named: async () => SETTLED,
+      verdicts: [{ kind: 'open' }],
     });
     expect(await settle(randomIntent())).toEqual(UNKNOWN);
   });

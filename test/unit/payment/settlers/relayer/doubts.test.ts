@@ -30,7 +30,10 @@ const reverted =
   () =>
     paidReceipt([], { status: '0x0', ...changes });
 const settledIn = ({ transactionHash }: Receipt) => ({
-  ...{ kind: 'settled', block: 100, paid: 1000n, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
+  kind: 'settled',
+  block: 100,
+  paid: 1000n,
+  transaction: Buffer.from(transactionHash.slice(2), 'hex'),
 });
 
 describe('a mined batch', () => {

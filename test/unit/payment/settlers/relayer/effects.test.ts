@@ -77,13 +77,11 @@ afterEach(async () => {
 
 const sent = { flight: {} as Flight, transaction: { hash: `0x${'ab'.repeat(32)}` } };
 const planOf = (...free: ReturnType<typeof randomJob>[]) => ({
-  ...{
-    limits: { gas: 1_000_000n, gasPrice: 1n },
-    free,
-    trialGroups: free.map((job) => [job]),
-    alone: [],
-    unresolved: [],
-  },
+  limits: { gas: 1_000_000n, gasPrice: 1n },
+  free,
+  trialGroups: free.map((job) => [job]),
+  alone: [],
+  unresolved: [],
 });
 const answerOf = async (effect: Ask): Promise<unknown> => (await effects.ask(effect)).answer;
 

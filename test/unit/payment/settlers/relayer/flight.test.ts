@@ -113,7 +113,9 @@ test('a payment with a call of its own goes to its contract, alone with twice th
   const call = { to: randomBytes(20), data: randomBytes(612) };
   const [alone, beside] = [randomJob({ call }), randomJob({ call })];
   expect(signed(flights.open([alone], PRICES))).toMatchObject({
-    ...{ to: bytesToHex(call.to), data: bytesToHex(call.data), gas: 400_000n },
+    to: bytesToHex(call.to),
+    data: bytesToHex(call.data),
+    gas: 400_000n,
   });
   const batch = signed(flights.open([beside, randomJob()], PRICES));
   expect(batch).toMatchObject({ to: MULTICALL3, gas: gas.limit({ transfers: 1, calls: 1 }) });

@@ -14,8 +14,12 @@ import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 
 const FAILED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' } as const;
 const transactionOf = (jobs: readonly Job[], gas: bigint): Transaction => ({
-  ...{ jobs, operationJob: null, gas, raw: '0x', hash: '0x' },
-  ...{ price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n } },
+  jobs,
+  operationJob: null,
+  gas,
+  raw: '0x',
+  hash: '0x',
+  price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
 });
 const paying = (jobs: readonly Job[], gasUsed: bigint): Receipt =>
   paidReceipt(

@@ -72,8 +72,10 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   metrics.read({ balanceWei: 25n * 10n ** 17n, gasPriceWei: 20n * GWEI, neededWei: 12n * 10n ** 16n, relayer });
   let spent = 10n ** 17n;
   metrics.watchBudget({
-    ...{ spentWei: () => spent, dailyWei: () => 10n ** 18n },
-    ...{ failedWei: () => spent / 4n, dailyFailuresWei: 5n * 10n ** 17n },
+    spentWei: () => spent,
+    dailyWei: () => 10n ** 18n,
+    failedWei: () => spent / 4n,
+    dailyFailuresWei: 5n * 10n ** 17n,
   });
   spent *= 2n;
   const got = await samples(registry);
@@ -82,7 +84,10 @@ test('the relayer’s balance and the day’s budget are reported in USDC, and n
   expect([got.get('relayer_gas_spent_today_usdc'), got.get('relayer_gas_budget_usdc')]).toEqual([0.2, 1]);
   expect([got.get('relayer_gas_failed_today_usdc'), got.get('relayer_gas_failed_budget_usdc')]).toEqual([0.05, 0.5]);
   createRelayerMetrics(unlimited).watchBudget({
-    ...{ spentWei: () => 0n, dailyWei: () => null, failedWei: () => 0n, dailyFailuresWei: null },
+    spentWei: () => 0n,
+    dailyWei: () => null,
+    failedWei: () => 0n,
+    dailyFailuresWei: null,
   });
   const answers = await samples(unlimited);
   expect([answers.has('relayer_gas_budget_usdc'), answers.has('relayer_gas_failed_budget_usdc')]).toEqual([
@@ -120,7 +125,10 @@ test('the budget of an instance that leads again replaces the one before', async
   const registry = new Registry();
   const metrics = createRelayerMetrics(registry);
   const budget = (wei: bigint, limit: bigint | null) => ({
-    ...{ spentWei: () => wei, failedWei: () => wei / 2n, dailyWei: () => limit, dailyFailuresWei: limit },
+    spentWei: () => wei,
+    failedWei: () => wei / 2n,
+    dailyWei: () => limit,
+    dailyFailuresWei: limit,
   });
   metrics.watchBudget(budget(4n * 10n ** 18n, 8n * 10n ** 18n));
   const names = ['spent_today', 'budget', 'failed_today', 'failed_budget'].map((name) => `relayer_gas_${name}_usdc`);

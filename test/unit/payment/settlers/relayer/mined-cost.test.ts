@@ -14,8 +14,12 @@ const call = { to: Buffer.alloc(20, 1), data: Buffer.alloc(4) };
 const job = (rail: string | undefined, isCall = false) =>
   newJob({ ...randomIntent(isCall ? { call } : {}), ...(rail && { rail }) }, 0);
 const transaction = (part: Partial<Transaction>): Transaction => ({
-  ...{ jobs: [], operationJob: null, gas: 0n, price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n } },
-  ...{ hash: bytesToHex(Buffer.alloc(32)), raw: bytesToHex(Buffer.alloc(1)) },
+  jobs: [],
+  operationJob: null,
+  gas: 0n,
+  price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
+  hash: bytesToHex(Buffer.alloc(32)),
+  raw: bytesToHex(Buffer.alloc(1)),
   ...part,
 });
 
@@ -30,8 +34,14 @@ test('a batch’s cost is split among its rails: a deposit counts twice, and onl
 
 test('an operation’s cost is its rail’s alone, and settles no payment', () => {
   const operation = {
-    ...{ ...call, id: 'claim', gas: 1n, broadcast: false, rail: 'channels' },
-    ...{ readReceipt: () => null, lookUp: async () => null, note: async () => true },
+    ...call,
+    id: 'claim',
+    gas: 1n,
+    broadcast: false,
+    rail: 'channels',
+    readReceipt: () => null,
+    lookUp: async () => null,
+    note: async () => true,
   };
   const operationJob = newOperationJob(operation, 0);
   expect(railCostsOf(transaction({ operationJob }), COST, new Set())).toEqual([

@@ -55,7 +55,10 @@ async function bench() {
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
   const options = {
-    ...{ chain, usdc: USDC, relayer: RELAYER, signal: new AbortController().signal },
+    chain,
+    usdc: USDC,
+    relayer: RELAYER,
+    signal: new AbortController().signal,
     check: createChainCheck(chain, USDC, () => RELAYER),
   };
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));

@@ -51,7 +51,11 @@ async function bench() {
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);
   const heads = new Set<() => void>();
   const self = {
-    ...{ node, pool, clock, heads, wallet },
+    node,
+    pool,
+    clock,
+    heads,
+    wallet,
     costs: [] as MinedCost[],
     noted: [] as string[][],
     /** What the ledger throws next. */
@@ -65,7 +69,13 @@ async function bench() {
     },
   };
   const relayer = createRelayer({
-    ...{ chain, usdc: USDC, wallet, clock, pollMs: POLL_MS, batchWindowMs: BATCH_WINDOW_MS, stallMs: STALL_MS },
+    chain,
+    usdc: USDC,
+    wallet,
+    clock,
+    pollMs: POLL_MS,
+    batchWindowMs: BATCH_WINDOW_MS,
+    stallMs: STALL_MS,
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
     token: { check: async () => false },
@@ -105,7 +115,10 @@ async function ended<T>({ head }: { head: () => void }, outcome: Promise<T>): Pr
   return (end as unknown as { value: T }).value;
 }
 const settledIn = ({ transactionHash }: { transactionHash: string }) => ({
-  ...{ kind: 'settled', block: 100, paid: 1000n, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
+  kind: 'settled',
+  block: 100,
+  paid: 1000n,
+  transaction: Buffer.from(transactionHash.slice(2), 'hex'),
 });
 
 test('an operation that was sent before ends as the chain shows it, and its caller is told', async () => {

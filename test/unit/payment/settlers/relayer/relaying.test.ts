@@ -30,9 +30,15 @@ const WEI_PER_USDC = 10n ** 18n;
 const COST_WEI = 100_000n * 20_000_000_000n;
 const PRIVATE_KEY = bytesToHex(randomBytes(32));
 const ENV = {
-  ...{ NETWORK: 'custom', CHAIN_ID: '5042', RPC_URLS: 'http://127.0.0.1:1', USDC_ADDRESS: USDC },
-  ...{ SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: PRIVATE_KEY, WS_URLS: '' },
-  ...{ RELAYER_DAILY_GAS_USDC: '1', RELAYER_DAILY_FAILURES_USDC: '0.5' },
+  NETWORK: 'custom',
+  CHAIN_ID: '5042',
+  RPC_URLS: 'http://127.0.0.1:1',
+  USDC_ADDRESS: USDC,
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: PRIVATE_KEY,
+  WS_URLS: '',
+  RELAYER_DAILY_GAS_USDC: '1',
+  RELAYER_DAILY_FAILURES_USDC: '0.5',
 };
 
 const closing: (() => unknown)[] = [];
@@ -64,7 +70,12 @@ async function bench({
   const registry = new Registry();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const relaying = createRelaying({
-    ...{ config: loadConfig({ ...ENV, ...env }), chain, wallet, spending, clock, log },
+    config: loadConfig({ ...ENV, ...env }),
+    chain,
+    wallet,
+    spending,
+    clock,
+    log,
     incomeToday: async () => income,
     token: createTokenWatch({ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock, log }),
     check: createChainCheck(chain, USDC, () => wallet.address),

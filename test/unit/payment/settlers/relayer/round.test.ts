@@ -46,7 +46,8 @@ const free = { used: false, hasCode: false };
 const readings = (jobs: readonly Job[], reading = free) => new Map(jobs.map((job) => [job, reading]));
 const throughAll = (count: number) => ({
   result: encodeFunctionResult({
-    ...{ abi, functionName: 'aggregate3' },
+    abi,
+    functionName: 'aggregate3',
     result: Array.from({ length: count }, () => ({ success: true, returnData: '0x' as const })),
   }),
 });
@@ -134,7 +135,9 @@ describe('a payment after its simulation', () => {
     const effects = answer(round(read, unread), 'tryOut', { readings: readings([read]), simulated: [] });
     expect(state.queue).toEqual([read]);
     expect(only(effects, 'wait', 'queue')).toEqual({
-      ...{ kind: 'wait', ms: 500, timer: { name: 'queue', jobs: [unread] } },
+      kind: 'wait',
+      ms: 500,
+      timer: { name: 'queue', jobs: [unread] },
     });
     // One of them ends meanwhile: only what still waits is queued again.
     unread.ended = true;
@@ -214,9 +217,11 @@ describe('a payment', () => {
   const settled = { kind: 'settled', transaction: new Uint8Array(32), block: 1, paid: 1000n } as const;
   const sorting = (job: Job) =>
     feed({
-      ...{ kind: 'readPayers', answer: [null] },
+      kind: 'readPayers',
+      answer: [null],
       effect: {
-        ...{ kind: 'readPayers', jobs: [job] },
+        kind: 'readPayers',
+        jobs: [job],
         for: { after: 'reopen', unused: [], toLookUp: [], next: 0, asked: 0 },
       },
     });

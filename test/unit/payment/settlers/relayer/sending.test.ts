@@ -284,9 +284,15 @@ describe('a transaction that is late', () => {
         }),
     );
     const effects = createEffects({
-      ...{ chain, clock: createManualClock(NOW), usdc: USDC, relayer: USDC, signal: new AbortController().signal },
-      ...{ check: createChainCheck(chain, USDC, () => USDC), evidence: createEvidence(chain, USDC) },
-      ...{ token: { check: async () => true }, fees: { ready: async () => {}, refresh: async () => {} } },
+      chain,
+      clock: createManualClock(NOW),
+      usdc: USDC,
+      relayer: USDC,
+      signal: new AbortController().signal,
+      check: createChainCheck(chain, USDC, () => USDC),
+      evidence: createEvidence(chain, USDC),
+      token: { check: async () => true },
+      fees: { ready: async () => {}, refresh: async () => {} },
       noteBroadcast: async () => new Set<string>(),
     });
     effects.resendEverywhere(['0x02']);

@@ -16,8 +16,11 @@ test('a transaction is byte for byte what viem signs with the same key, in every
     const key = hex(32);
     const account = privateKeyToAccount(key);
     const call = {
-      ...{ to: hex(20), data: hex(length), gas: BigInt(Math.floor(random() * 2 ** 24)) },
-      ...{ nonce: Math.floor(random() * 300), maxFeePerGas: BigInt(Math.floor(random() * 2 ** 50)) },
+      to: hex(20),
+      data: hex(length),
+      gas: BigInt(Math.floor(random() * 2 ** 24)),
+      nonce: Math.floor(random() * 300),
+      maxFeePerGas: BigInt(Math.floor(random() * 2 ** 50)),
       maxPriorityFeePerGas: 100_000_000n,
     };
     const { raw, hash } = createWallet(key, 5042).sign(call);

@@ -115,7 +115,8 @@ describe('a look', () => {
     const strange = { ...receiptOf(flight, other).result, transactionHash: `0x${'ab'.repeat(32)}` };
     expect(answer(look(), 'fetchReceipts', [{ result: strange }])).toEqual([
       {
-        ...{ kind: 'warn', detail: { transaction: newest(flight).hash } },
+        kind: 'warn',
+        detail: { transaction: newest(flight).hash },
         message: 'a receipt was not understood',
       },
       POLL,
@@ -140,7 +141,8 @@ describe('a look', () => {
     const effects = answer(look(), 'fetchReceipts', [receiptOf(batch, ...jobs.slice(0, 1))]);
     expect(of(effects, 'warn')).toEqual([
       {
-        ...{ kind: 'warn', detail: { unpaid: 2, batch: 3, transaction: transactionHash } },
+        kind: 'warn',
+        detail: { unpaid: 2, batch: 3, transaction: transactionHash },
         message: 'a batch left some unpaid',
       },
     ]);
