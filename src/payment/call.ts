@@ -6,6 +6,8 @@ import type { Credential, Demand, ProtocolName, Quote, Receipt, RequestMessage }
 import type { PurchaseRail, SignedPayment } from './rail.ts';
 import type { PaymentRefused } from './refusal.ts';
 
+// A call that is sold, whatever surface brings it: what the transport asks (`Ask`), what a counter answers (`Sold`, a
+// demand or an error), and how the core sees a request with a payment attached (`Presentation`, `Order`).
 /** A request for a priced endpoint, without any type of the HTTP library. */
 export interface Ask {
   readonly method: string;
@@ -16,17 +18,16 @@ export interface Ask {
   readonly hasBody: boolean;
   /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   client(): string;
-  /** Identifies the client on redelivery. A random value where only a proxy's address is known. */
+  /** Identifies the client on redelivery. Random where only a proxy's address is known. */
   identity(): string;
   /** Aborts when the buyer's connection closes. */
   signal(): AbortSignal;
 }
 
-/** A sold answer, ready to be sent. */
 export interface Sold {
   readonly body: Uint8Array;
   readonly receipt: Receipt;
-  /** When the money moved, in Unix milliseconds; null where no time is noted. Each delivery of one payment has the same. */
+  /** When the money moved, in Unix milliseconds; null where that is not noted. Equal for each delivery of a payment. */
   readonly at: number | null;
   /** The transport calls it after the last byte is sent. */
   onSent?(): Promise<void>;
@@ -36,13 +37,13 @@ export interface Sold {
 export interface Counter<Order> {
   /** Checks what must be right before the client is asked to pay. Throws BadParameter. */
   read(ask: Ask): Order;
-  /** Returns what the client must pay for the order. Throws when the order cannot be sold now. */
+  /** Returns what the client must pay. Throws when the order cannot be sold now. */
   demand(order: Order, error?: string): Demand | Promise<Demand>;
-  /** Sells the order. Throws PaymentRefused (402), or an AppError that says whether money moved. */
+  /** Throws PaymentRefused (402), or an AppError that says whether money moved. */
   sell(order: Order, credential: Credential): Promise<Sold>;
-  /** Returns the receipt that goes with a refusal: x402 repeats in it why a settlement was refused. Null where no receipt is due. */
+  /** The receipt of a refusal: x402 repeats in it why a settlement was refused. Null where none is due. */
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
-  /** Returns what the client must pay after a refusal of the payment in `message`. Throws when no offer can be made and the payment's protocol needs one. */
+  /** As `demand`, after a refusal. Throws when no offer can be made and the payment's protocol needs one. */
   demandAgain(order: Order, refusal: PaymentRefused, message: RequestMessage): Demand | Promise<Demand>;
 }
 
@@ -50,9 +51,8 @@ const NOT_SOLD =
   'This route is not sold here. GET /v1/paid lists those that are sold in USDC, GET /v1/lightning those in bitcoin.';
 
 /**
- * The counter of a route that is not sold any more. It offers nothing: an unpaid request gets `refusal`, by default 404.
- * A payment from before is judged by its row or its invoice, so that a buyer who paid gets the answer; a refused one
- * gets the refusal too.
+ * The counter of a route that is not sold any more. An unpaid request, and one whose payment is refused, gets
+ * `refusal`, by default 404. A payment from before is judged by its row or invoice, so that its buyer gets the answer.
  */
 export function onlyKnown<Order>(
   counter: Counter<Order>,
@@ -75,7 +75,7 @@ export function onlyKnown<Order>(
 export interface ToolOrder<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  /** A payment for this call is bound to four values: the server's address, the tool's name, and the arguments and `_meta` as received. */
+  /** A payment is bound to the server's address, the tool's name, and the arguments and `_meta` as received. */
   readonly server: string;
   readonly name: string;
   readonly arguments: unknown;
@@ -88,7 +88,7 @@ export interface ToolOrder<S> {
 
 /** Tools whose price is quoted for each call. The answer is made before the offer. */
 export interface QuotedTools<S, Bound = unknown> {
-  /** Returns the call in the form that an offer is bound to. Throws BadParameter for a call that cannot be bound. */
+  /** The call in the form that an offer is bound to. Throws BadParameter for a call that cannot be bound. */
   bind(order: ToolOrder<S>): Bound;
   quote(bound: Bound): Promise<Quote>;
   sell(bound: Bound, credential: Credential): Promise<Sold>;
@@ -99,11 +99,9 @@ export interface QuotedTools<S, Bound = unknown> {
 export interface Presentation {
   readonly credential: Credential;
   readonly query: Query;
-  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
+  /** These three are as in `Ask`. */
   readonly client: string;
-  /** Identifies the client on redelivery. A random value where only a proxy's address is known. */
   readonly identity: string;
-  /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }
 
@@ -116,10 +114,9 @@ export interface PaidRequest<S> {
   readonly rail: PurchaseRail;
   readonly requestHash: Uint8Array;
   readonly protocol: ProtocolName;
-  /** The client's key in the limits. */
   readonly client: string;
   readonly identifierHash: Uint8Array | null;
-  /** Whether the identifier is that of a challenge, which buys one answer. Such an identifier with another payment is a used challenge. */
+  /** Whether the identifier is a challenge's, which buys one answer: with another payment, the challenge is used. */
   readonly isSingleUse: boolean;
 }
 

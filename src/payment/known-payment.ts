@@ -12,9 +12,13 @@ import { inDoubt, PaymentRefused, settlementUnknown } from './refusal.ts';
 import { createLooks } from './settle-rows.ts';
 import { ALREADY_USED, REVERTED } from './settler.ts';
 
+// Judges a presented payment by its row in the ledger: is it the row's payment, request and buyer; what is it refused
+// with; may it be used again? Only its first presenter gets its answer.
+
+// Is it this payment, this request, this buyer?
 /**
- * Whether a row holds exactly the presented authorization: contract, six fields and signature. A row from before the hash was stored is compared by
- * its key, amount, recipient and times.
+ * Whether a row holds exactly the presented authorization: contract, six fields and signature. A row from before the
+ * hash was stored is compared by its key, amount, recipient and times.
  */
 export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
   if (!isSameKey(payment, order.key)) return false;
@@ -29,17 +33,15 @@ export function isSameRequest(payment: Payment, order: Pick<Order<never>, 'reque
   return equal(payment.requestHash, order.requestHash);
 }
 
-/**
- * Whether a row failed with REVERTED: its transaction moved nothing, or none was sent. Its authorization may be public and is valid until it expires.
- */
+/** Whether a row's transaction moved nothing, or none was sent. Its authorization is valid until it expires. */
 export function isReverted({ state, reason }: Payment): boolean {
   return state === 'failed' && reason === REVERTED;
 }
 
 /**
- * Whether an authorization whose settlement moved nothing may be used again. It is still valid and may be public. So only its first presenter may use
- * it, only unchanged, and only for the same request. Where the row has a payment identifier, the identifier alone shows the first presenter, because
- * others may share its address.
+ * Whether an authorization whose settlement moved nothing may be used again. It is valid and may be public. So only
+ * its first presenter may use it, unchanged, for the same request. Where the row has a payment identifier, that alone
+ * shows the first presenter, because others may share its address.
  */
 export function mayReuse<S>(known: Payment, order: Order<S>): boolean {
   return (
@@ -51,15 +53,15 @@ export function mayReuse<S>(known: Payment, order: Order<S>): boolean {
   );
 }
 
-/** Whether this row's authorization has moved money or still can. After a failed settlement, a third party may still send it. */
+/** Whether a row's authorization has moved money or still can. After it reverted, a third party may still send it. */
 export function mayHaveMoved(known: Payment | null): boolean {
   return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 
 /**
- * Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. Clients may
- * share an identity, and a third party among them can copy an authorization from the chain. So the identity counts only in the protocol of the first
- * presentation: where a challenge's id shows the buyer, no other protocol goes round it.
+ * Whether the presenter is the first one: by its client identity or by the payment identifier. The chain shows neither.
+ * Clients may share an identity, and one of them can copy an authorization from the chain. So the identity counts only
+ * in the first presentation's protocol: where a challenge's id shows the buyer, no other protocol goes round it.
  */
 export function isSameBuyer(payment: Payment, order: Presenter): boolean {
   return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
@@ -74,7 +76,7 @@ function isSameClient(payment: Payment, { clientHash }: Presenter): boolean {
   return equal(payment.clientHash, clientHash);
 }
 
-/** A row from before the protocol was stored was sold over the only one that there was. */
+/** A row without a protocol was sold over the only one that there was. */
 function isSameProtocol(payment: Payment, { protocol }: Presenter): boolean {
   return payment.protocol === null || payment.protocol === protocol;
 }
@@ -92,9 +94,11 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
+// What a known payment is refused with
+
 /**
- * 409: another authorization or another request has used the identifier. Nothing was reserved for this one. `mayHaveMoved`: this authorization was
- * presented before, and its money may have moved or may still move.
+ * 409: another authorization or request has used the identifier. Nothing was reserved. `mayHaveMoved`: this
+ * authorization was presented before, and its money may have moved or may still move.
  */
 export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =
@@ -102,17 +106,17 @@ export function identifierConflict(mayHaveMoved: boolean): AppError {
   return new AppError(409, 'payment_identifier_conflict', detail, { charged: mayHaveMoved ? 'unknown' : false });
 }
 
-/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
+/** 409: a payment that has paid is presented for a call with other terms. It still buys the call it was made for. */
 export function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
-  // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
+  // `accepted` is only the client's claim. What the client signed was checked when the payment was first taken.
   if (authorization.value === BigInt(requirement.amount)) return;
   const detail = 'this payment was taken for a call with other terms: present it for a call with the same price';
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
 /**
- * Throws when the payment that holds an order's identifier is another payment: 409, or 402 where the identifier is a challenge's, which buys one answer.
- * `known`: the row of the order's own payment, as it was read before the holder.
+ * Throws when another payment holds an order's identifier: 409, or 402 where it is a challenge's, which buys one
+ * answer. `known`: the row of the order's own payment, as it was read before the holder.
  */
 export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
   if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
@@ -120,7 +124,7 @@ export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, kn
   throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(own));
 }
 
-/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
+/** 409 while the first presentation is being served, because that one may take the money at any moment. */
 export function refuseInFlight(known: Payment): void {
   if (known.state !== 'reserved' && known.state !== 'settling') return;
   const detail = 'this payment is being served on another connection; present it again to get the answer';
@@ -128,15 +132,17 @@ export function refuseInFlight(known: Payment): void {
 }
 
 /**
- * The 402 of a payment that has bought another request, or whose answer has been delivered often enough. The money is taken. So where the rail cannot
- * read why, the error says `charged: "unknown"`.
+ * The 402 of a payment that has bought another request, or whose answer has been delivered often enough. The money is
+ * taken. So where the rail cannot read why, the error says `charged: "unknown"`.
  */
 export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
   const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
   return refused ?? new PaymentRefused(ALREADY_USED);
 }
 
-/** Authorizations remembered as paid, about 1 MB. Beyond that the oldest is forgotten and looked up again when it is presented. */
+// May it be used again?
+
+/** Authorizations remembered as paid, about 1 MB. The oldest is forgotten, and looked up again when it is presented. */
 const MAX_PAID = 10_000;
 
 interface ReuseOptions {
@@ -144,16 +150,16 @@ interface ReuseOptions {
   clock: Clock;
 }
 
-/** What the evidence says about a reverted authorization: `open`, it can be settled again; `paid`, a third party has sent it since. */
+/** What the evidence says of a reverted authorization. `open`: it may be settled again. `paid`: another has sent it. */
 type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
 
 /**
- * Decides what a reverted authorization may do when it is presented again. It may be public, so a third party may have sent it, or its payer may have
- * used it elsewhere. The evidence is read first:
+ * Decides what a reverted authorization may do when it is presented again. It may be public: a third party may have
+ * sent it, or its payer may have used it elsewhere. The evidence is read first:
  * 1. Unused: it may buy again, as a new one.
  * 2. It paid us: its buyer is owed an answer, even after it has expired.
- * 3. Used elsewhere or expired: the row gets that reason, PaymentRefused is thrown, and it is never looked up again.
- * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so there is one per second for each authorization.
+ * 3. Used elsewhere or expired: the row gets that reason, and it is never looked up again. Throws PaymentRefused.
+ * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so each authorization has one a second.
  */
 export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const looks = createLooks(clock);

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { AppError, UpstreamFailed } from '../errors.ts';
 
+// The one place where a priced endpoint runs: it gets its parameters and a signal, and cannot know who pays.
 /** What a run needs besides the endpoint and its parameters. */
 interface RunContext<S> {
   readonly sources: S;
@@ -10,8 +11,8 @@ interface RunContext<S> {
 }
 
 /**
- * Runs a priced endpoint within `timeoutMs` and returns the reply's bytes. A reply that does not match its schema is a bug and is never sold. Throws
- * what the endpoint throws, UpstreamFailed on a time-out, and 499 when the buyer's connection closes.
+ * Runs a priced endpoint within `timeoutMs` and returns the reply's bytes. A reply that does not match its schema is a
+ * bug and is never sold. Throws what the endpoint throws, UpstreamFailed on a time-out, 499 when the buyer leaves.
  */
 export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, context: RunContext<S>): Promise<Buffer> {
   const { sources, timeoutMs, signal } = context;
@@ -22,10 +23,7 @@ export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, con
   return Buffer.from(JSON.stringify(parsed.data), 'utf8');
 }
 
-/**
- * Rejects, and aborts the work's own signal, when the buyer's connection closes or the time is over. Removes its timer and listener when the work
- * ends.
- */
+/** Rejects, and aborts the work's signal, when the connection closes or the time is over. Leaves no timer behind. */
 async function within<T>(ms: number, signal: AbortSignal, work: (deadline: AbortSignal) => Promise<T>): Promise<T> {
   const control = new AbortController();
   const stop = Promise.withResolvers<never>();

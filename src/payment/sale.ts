@@ -38,6 +38,12 @@ import { clientGone, runEndpoint } from './run-endpoint.ts';
 import type { Settlement } from './settle-rows.ts';
 import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 
+// Sells one paid request. A failure after the reservation releases it, is the settlement's written end, or says that
+// the outcome is unknown. The steps are those of README.md:
+// 2. the request is read; 3. the ledger's row of a known authorization decides; 4. the terms and the limits;
+// 5-6. the earlier payments, the signature and the payer; 7. the reservation; 8-11. the last checks, the handler, the
+// stored reply and intent; 12-13. the settlement and the delivery.
+// A command leaves this path before step 2, a proof of a payment after it (`createDirectSale`).
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
@@ -52,7 +58,6 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** A payment as the buyer presented it, and the requirement that it must meet. */
 interface Presented {
   readonly credential: Credential;
   readonly requirement: PaymentRequirements;
@@ -65,8 +70,8 @@ interface Served extends Verified {
 }
 
 /**
- * Sells one paid request, in the order of the steps in README.md. `purchase` throws PaymentRefused (402), BadParameter (400) and other AppErrors.
- * `charged` says what became of the money: without it, or with `false`, this request took none.
+ * `purchase` throws PaymentRefused (402), BadParameter (400) and other AppErrors. `charged` says what became of the
+ * money: without it, or with `false`, this request took none.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
@@ -93,25 +98,26 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orders.orderOf(request, payment, presentation);
-    // 3. The ledger's row. `soon` bounds each read (3d). The challenge and the terms of a new payment (4) are checked right after this read, so that no
-    //    row is written in between.
+    // 3. The ledger's row. `soon` bounds each read (3d). The challenge and the terms of a new payment (4) are checked
+    //    right after this read, so that no row is written in between.
     const found = await find(order.key);
     const shown = { credential, requirement, signal };
     if (!found) checkNew(order, shown, nowSeconds(clock));
-    // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment. Else its holder is this payment.
+    // 3a. Using an identifier for another payload is the buyer's mistake, whatever the state of either payment.
+    //     Otherwise its holder is this payment.
     const holder = await holderOf(order);
     refuseOtherHolder(holder, order, found);
     const known = found ?? holder;
-    // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
+    // 3b-3c. A price or a time that has changed since must not turn the answer to a known authorization into a 402.
     if (known && !mayReuse(known, order)) return again(known, order);
     return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
-  /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
+  /** The evidence decides whether an authorization that reverted is sold for as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
     const { requirement, signal } = shown;
     if ((await reuse(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
-    // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
+    // It has paid. So its times and its payer no longer matter. It must only have paid for this call.
     const { rail, payment, price } = order;
     if (!rail.checkPaid) checkPaidFor(order, requirement);
     admission.checkRoom();
@@ -142,7 +148,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     verify: (id: string) => Promise<Verified>,
     signal: AbortSignal,
   ): Promise<Delivery> {
-    // 7. The reservation, by one insert. When it fails, the row may exist, or another presentation may have it and be charged.
+    // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
     let tried = '';
     try {
       const id = await inDoubt(() =>
@@ -152,9 +158,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         }),
       );
       if (!id) return await lostReservation(order);
-      // 8-11. The last checks, the handler, the reply. After a failure the reservation is released, if the store can.
+      // 8-11. After a failure the reservation is released, if the store can.
       const served = await serveReserved(id, order, () => verify(id), signal);
-      // 12-13. Settle, then deliver the reply.
+      // 12-13.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);
@@ -181,7 +187,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         return false;
       });
       if (isReleased || !isDoubted) verified?.uncount?.();
-      // Not released: the intent is stored, another process has the row, or the store does not answer. So the payment's outcome is unknown here.
+      // Not released: the intent is stored, another process has the row, or the store does not answer.
       throw isReleased ? reason : settlementUnknown(reason);
     }
   }
@@ -216,13 +222,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return row && settlement.resume(row);
   }
 
-  /** The payment that holds the identifier. The insert enforces that there is one. This read only names the reason. */
+  /** The payment that holds the identifier. The insert enforces that there is one; this read only names the reason. */
   const holderOf = async ({ identifierHash }: Order<S>): Promise<Payment | null> =>
     identifierHash && soon(ledger.findByIdentifier(identifierHash));
 
   /**
-   * Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments open. An authorization that
-   * reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
+   * Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments
+   * open. An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
    */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await holderOf(order);
@@ -237,10 +243,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return known ? inDoubt(refuse) : refuse();
   }
 
-  /** Steps 3b and 3c. Settles an open payment, then returns the stored reply. 402: it failed, buys nothing here, or has other content. */
+  /** 3b-3c. Settles an open payment, then returns the stored reply. 402: it failed, or buys nothing here. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
     if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
-    // A third party may have sent a reverted authorization since, so the answer to another presenter does not say that it failed.
+    // A third party may have sent a reverted authorization since. So another presenter does not hear that it failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
@@ -266,16 +272,16 @@ function checkTerms(
   rail.check(payment, requirement, now);
 }
 
-/** The same for a payment that the ledger does not know. One that answers a challenge must answer an open one of ours. */
+/** Checks a payment that the ledger does not know. One that answers a challenge must answer an open one of ours. */
 function checkNew(order: Order<never>, shown: Presented, now: number): void {
   shown.credential.checkChallenge?.(shown.requirement, now);
   checkTerms(order, shown, now);
 }
 
-/** Reads presentations as requests and orders. */
+/** Step 2: reads presentations as requests and orders. */
 function createOrderReader<S>({ sources, network }: { sources: S; network: string }) {
   return {
-    /** Step 2: the parameters and the payment identifier. Throws BadParameter. */
+    /** The parameters and the payment identifier. Throws BadParameter. */
     readRequest: (
       endpoint: Endpoint<S>,
       rail: PurchaseRail,
@@ -295,7 +301,6 @@ function createOrderReader<S>({ sources, network }: { sources: S; network: strin
         isSingleUse: credential.identifierHash !== undefined,
       };
     },
-    /** A request with a payment that is settled after the call is served. */
     orderOf: (request: PaidRequest<S>, payment: SignedPayment, { identity }: Presentation): Order<S> => {
       const { authorization, authorizationHash } = payment;
       return {
@@ -310,7 +315,6 @@ function createOrderReader<S>({ sources, network }: { sources: S; network: strin
   };
 }
 
-/** The row that reserves an order's authorization for its request. */
 function reservationOf(order: Order<never>): Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'> {
   const { endpoint, payment, authorization, authorizationHash, key, price, protocol } = order;
   const { value: amount, to: payTo, validAfter, validBefore } = authorization;
@@ -332,7 +336,6 @@ function reservationOf(order: Order<never>): Omit<NewPayment, 'id' | 'bootId' | 
   };
 }
 
-/** What settles an order that is served for the first time. */
 function intentOf(id: string, { authorization, payment }: Order<never>, { checkedBlock, hasCode }: Verified): Intent {
   return { id, authorization, call: payment.call ?? null, fromBlock: checkedBlock, broadcast: false, hasCode };
 }
@@ -343,18 +346,15 @@ interface ServeOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** The store failed while it stored the intent, and may have stored it. When a connection breaks during a commit, no process learns the result. */
+/** The store failed and may have stored the intent: when a connection breaks in a commit, nobody learns the result. */
 export class IntentInDoubt extends Error {}
 
-/**
- * Serves a reserved and verified order and returns the reply. When it throws, nothing is kept, except perhaps on IntentInDoubt. The caller releases
- * the reservation.
- */
+/** Returns the reply. When it throws, nothing is kept, except perhaps on IntentInDoubt. The caller releases. */
 type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
 const callOf = <S>({ payment: { call } }: Order<S>) => call && { calldata: call.data };
 
-/** Steps 9 to 11 of a paid request: the handler, the reply's check, the stored intent. */
+/** Steps 9 to 11: the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   const { ledger, sources, handlerTimeoutMs } = options;
 
@@ -380,26 +380,23 @@ interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;
   failures: Failures;
   unknown: Pick<UnknownPayments, 'check'>;
-  /** The ledger's row of this authorization. Rejects when it cannot be read in time. */
+  /** The ledger's row of an authorization. Rejects when it cannot be read in time. */
   find(key: PaymentKey): Promise<Payment | null>;
   soon: ReadSoon;
 }
 
-/** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
+/** Steps 4 to 6: the limits and the payer checks before the reservation. They write nothing. */
 function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOptions) {
-  /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
   }
 
-  /** The client that presents an order, as the limits know it now. */
   const asker = ({ client }: Pick<Order<never>, 'client'>, signal: AbortSignal): Asker => ({
     client,
     signal,
     hasFailed: failures.hasFailed(client),
   });
 
-  /** Throws TooMany when the payer or the client has failed too often. */
   function checkFailures(payer: Uint8Array, client: string): void {
     const refusal = failures.refusal(bytesToHex(payer), client);
     if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
@@ -412,14 +409,14 @@ function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOpt
 
     asker,
 
-    /** The same for a payment that is known here and may have paid. Only the failures of this minute count. */
+    /** For a payment that is known here and may have paid: only the failures of this minute count. Throws TooMany. */
     askAgain<S>(order: Order<S>, signal: AbortSignal): Asker {
       const refusal = failures.refusalOfMinute(bytesToHex(order.authorization.from), order.client);
       if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
       return asker(order, signal);
     },
 
-    /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
+    /** Throws TooMany when the payer or the client must wait, Unavailable when the rail or the store is not ready. */
     checkCapacity<S>({ authorization: { from }, rail: { status }, client }: Order<S>): void {
       checkFailures(from, client);
       const reason = status.refuses?.(from);
@@ -433,9 +430,9 @@ function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOpt
   };
 }
 
-/** Checks what the ledger knows of a payer's and a client's earlier payments. */
+/** What the ledger knows of a payer's and a client's earlier payments. */
 function createEarlierCheck({ ledger, failures, unknown, soon }: AdmissionOptions) {
-  /** Throws TooMany while too many earlier payments are unknown, or the client may pay only from payers that have paid before. */
+  /** Throws TooMany: too many of them are unknown, or only payers that have paid before may pay from this client. */
   return async <S>({ authorization: { from }, client, key }: Order<S>): Promise<void> => {
     await unknown.check(bytesToHex(from), client);
     const waitSeconds = failures.newPayersAfterSeconds(client);
@@ -446,17 +443,15 @@ function createEarlierCheck({ ledger, failures, unknown, soon }: AdmissionOption
   };
 }
 
-/** Looks at a payer, before anything is reserved for it. */
 function createPayerLook(options: AdmissionOptions) {
   const { failures, find } = options;
   const checkEarlier = createEarlierCheck(options);
 
   /**
-   * Checks what the ledger knows of earlier payments, then the signature, then reads the payer. Throws TooMany, 503 `ledger_unavailable`, and what the
-   * rail throws. A signature that is not valid counts as a failure of the client. A payer that cannot pay counts as a failure of both.
-   *
-   * These reads may take seconds. Meanwhile another presentation of the same payment may have reserved it, and even settled it. Then the chain shows a
-   * used authorization and a lower balance. That is no reason to refuse, so null is returned: the row decides.
+   * Checks the earlier payments, then the signature, then reads the payer. Throws TooMany, 503 `ledger_unavailable`,
+   * and what the rail throws. An invalid signature counts as a failure of the client, a payer that cannot pay as one of
+   * both. These reads may take seconds. Another presentation of the payment may have reserved it meanwhile, or even
+   * settled it; then the chain shows a used authorization and a lower balance. So null is returned: the row decides.
    */
   return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
     const { payment, rail, price, key } = order;
@@ -484,10 +479,10 @@ interface DirectSaleOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** Payments that need no settlement, and commands. Their rails do the work. The limits are the same as for every other payment. */
+/** Payments that need no settlement, and commands. Their rails do the work, under the limits of every payment. */
 function createDirectSale<S>({ admission, failures, sources, handlerTimeoutMs }: DirectSaleOptions<S>) {
   return {
-    /** Sells for a proof. The rail grants the answer and delivers it. */
+    /** The rail grants the answer of a proof and delivers it. */
     redeem: (
       proof: PaidProof,
       request: PaidRequest<S>,
@@ -525,7 +520,7 @@ function createDirectSale<S>({ admission, failures, sources, handlerTimeoutMs }:
       });
     },
 
-    /** Carries out a command. A refused command counts like a refused payment. Throws BadParameter for a malformed payment identifier. */
+    /** A refused command counts like a refused payment. Throws BadParameter for a malformed payment identifier. */
     carryOut: async (
       command: PaymentCommand,
       requirement: PaymentRequirements,
