@@ -7,6 +7,8 @@ import type { Demand, Prepared, Requested } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import { corrected, type RefusalWords } from './refusal.ts';
 
+// The counter of an endpoint whose terms are known before a request. A request gets the price whatever its parameters
+// are, and hears beside it what is wrong with them, so that no client signs before it hears of a fault.
 /** Sells an endpoint for a presented payment. */
 export type Purchase<S> = (
   endpoint: Endpoint<S>,
@@ -22,10 +24,6 @@ interface PreparedCounterOptions<S> {
   readonly words: RefusalWords;
 }
 
-/**
- * The counter of an endpoint whose terms are known before a request. A request gets the price whatever its parameters are, and hears what is wrong with
- * them beside it.
- */
 export function createPreparedCounter<S>(
   endpoint: Endpoint<S>,
   { offer, purchase, sources, words }: PreparedCounterOptions<S>,
@@ -66,7 +64,7 @@ export function createPreparedCounter<S>(
   };
 }
 
-/** What an endpoint costs in USDC. It is prepared at start, so that a 402 takes little more work than sending its bytes. */
+/** What an endpoint costs in USDC, prepared at start: a 402 takes little more work than sending its bytes. */
 export interface Offer {
   /** The plain requirement. Each rail makes its entry from it. */
   readonly requirement: PaymentRequirements;
@@ -77,9 +75,8 @@ export interface Offer {
 }
 
 /**
- * Returns a function that says in words what is wrong with a request's parameters, so that no client signs before it hears of it. Null when nothing is
- * wrong, and when that cannot be said now. A request without parameters is judged once, when the first one comes: at the start, every
- * route would be judged.
+ * Says in words what is wrong with a request's parameters; null when nothing is, or when that cannot be said now.
+ * A request without parameters is judged once, when the first one comes: at the start, every route would be judged.
  */
 function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query) => string | null {
   let without: string | null | undefined;

@@ -8,6 +8,8 @@ import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { clientGone } from './run-endpoint.ts';
 
+// The HTTP end of every sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
+// endpoint past its counter.
 interface GateOptions<S> {
   /** Returns the counter that sells an endpoint on this surface. */
   counterOf(endpoint: Endpoint<S>): Counter<unknown>;
@@ -15,23 +17,20 @@ interface GateOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** The two functions that a priced route is mounted with. The preHandler sells and answers. No request reaches the handler. */
+/** What a priced route is mounted with. The preHandler sells and answers. */
 interface GatedRoute {
   readonly preHandler: preHandlerHookHandler;
   readonly handler: RouteHandlerMethod;
 }
 
-/**
- * The gate of a priced surface. `guard` makes the preHandler of one priced route. Each route has its own, because a gate that matched paths could be
- * bypassed by another spelling of a path. The gate passes the request to the route's counter, which alone runs the endpoint.
- */
+/** `guard` makes the preHandler of one route: a gate that matched paths could be bypassed by another spelling. */
 export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   const gates = new WeakSet<object>();
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const counter = counterOf(endpoint);
 
-    /** Answers one request. It is synchronous where the demand is prepared, so that an unpaid request creates no promise. */
+    /** Synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
       // 1. Check what must be right before the client is asked to pay.
       const order = counter.read(askOf(request, reply));
@@ -64,7 +63,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
       }
     }
 
-    // `done` is called only with an error. Otherwise Fastify waits for the reply, which is already being sent, and never runs the handler.
+    // `done` is called only with an error. Otherwise Fastify waits for the reply, and never runs the handler.
     const preHandler: preHandlerHookHandler = (request, reply, done) => {
       answer(request, reply)?.catch(done);
     };
@@ -74,7 +73,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
 
   return {
     guard,
-    /** Whether a route can be reached through this gate alone. At start, every route under a priced prefix is checked. */
+    /** Whether a route can be reached through this gate alone. Each route under a priced prefix is asked at start. */
     isGuarded: ({ preHandler, handler }: Pick<RouteOptions, 'preHandler' | 'handler'>): boolean =>
       typeof preHandler === 'function' && gates.has(preHandler) && handler === unreachable,
   };
@@ -82,7 +81,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
 
 export type Gate<S> = ReturnType<typeof createGate<S>>;
 
-/** The handler behind every gate. Only a bug can bring a request here. Then it runs nothing and charges nothing. */
+/** Only a bug can bring a request here. Then it runs nothing and charges nothing. */
 function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }
@@ -127,10 +126,7 @@ function askOf(request: FastifyRequest, reply: FastifyReply): Ask {
   };
 }
 
-/**
- * Aborts with error 499 when the connection closes before the reply is sent. Work that waits on the signal then ends as a client's departure, not as
- * a fault.
- */
+/** Aborts with error 499 when the connection closes before the reply is sent: a client's departure, not a fault. */
 export function closeSignal({ raw }: { raw: ServerResponse }): AbortSignal {
   const controller = new AbortController();
   raw.once('close', () => {
