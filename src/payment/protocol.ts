@@ -4,6 +4,8 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { referenceLink } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 
+// The port between protocols and the core: what a protocol reads from a request (`Credential`), what it makes of an
+// offer (`Demand`) and of an outcome (`Receipt`), over HTTP and in a tool call. A protocol knows no rail.
 /** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;
 
@@ -13,7 +15,7 @@ export type ProtocolName = 'x402' | 'l402' | 'mpp';
 /** The terms that a buyer says it accepted. */
 export type Accepted = Readonly<Record<string, unknown>>;
 
-/** A presented payment as its protocol decoded it. Its form is valid. Its content is not checked yet. */
+/** A presented payment as its protocol decoded it. Its form is valid; its content is not checked yet. */
 export interface Credential {
   readonly protocol: ProtocolName;
   /** Null where the protocol does not repeat the terms: then the payment is for the offered ones. */
@@ -24,22 +26,22 @@ export interface Credential {
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
   /** The challenge that the payment answers, where the protocol names it. The receipt repeats it. */
   readonly challengeId?: string;
-  /** What only the buyer knows of a payment that others may copy, as a hash. It takes the place of the extension `payment-identifier`. */
+  /** The hash of what only the buyer knows of a payment that others may copy. Replaces `payment-identifier`. */
   readonly identifierHash?: Uint8Array;
   /**
-   * Throws PaymentRefused unless the answered challenge is ours, for this request and these terms, and still open at `now` (Unix seconds). Where it is
-   * absent, `accepted` has the terms. It is called for a payment that the ledger does not know: a known one is judged by its row.
+   * Throws PaymentRefused unless the answered challenge is ours, for this request and these terms, and open at `now`
+   * (Unix seconds). Absent where `accepted` has the terms. Called only for a payment that the ledger does not know.
    */
   checkChallenge?(requirement: PaymentRequirements, now: number): void;
-  /** The challenge for an invoice that the payment answers, where it is presented with one. */
+  /** The challenge for an invoice, where the payment is presented with one. */
   readonly answered?: AnsweredChallenge;
 }
 
 /** A challenge for an invoice, as a buyer presents it with the invoice's preimage. */
 export interface AnsweredChallenge {
   /**
-   * Whether we signed it. Otherwise the key may have changed or be lost, or a client made the challenge up. Then only the invoice shows what was asked,
-   * and the preimage fits the payment hash that the challenge names.
+   * Whether we signed it. Otherwise the key may have changed or be lost, or a client made the challenge up: only the
+   * invoice shows what was asked, and the preimage fits the payment hash that the challenge names.
    */
   readonly isSigned: boolean;
   /** Whether it asks for the payment of this invoice, and for nothing else. */
@@ -53,7 +55,7 @@ export interface Paid {
   readonly receipt: Receipt;
   /** Null where the presented payment could not be read. */
   readonly credential: Credential | null;
-  /** When the money moved, in Unix milliseconds. Each delivery of one payment has the same. Null for a refused settlement. */
+  /** When the money moved, in Unix milliseconds: equal for each delivery, null for a refused settlement. */
   readonly at: number | null;
 }
 
@@ -101,11 +103,11 @@ export interface QuoteSubject {
   readonly hint: string;
 }
 
-/** How a payment is asked for and presented over HTTP. It knows no rail. */
+/** How a payment is asked for and presented over HTTP. */
 export interface HttpProtocol {
   /** Whether a request presents a payment in this protocol's form. */
   carries(message: RequestMessage): boolean;
-  /** Returns the presented payment. Throws PaymentRefused when the header fields hold no valid payment of this protocol. */
+  /** Throws PaymentRefused when the header fields hold no valid payment of this protocol. */
   read(message: RequestMessage): Credential;
   /** Why a request without a payment is refused. Undefined where the price says enough. */
   unpaidReason(message: RequestMessage): string | undefined;
@@ -127,18 +129,18 @@ export interface Place {
 
 /** A protocol that asks for the terms of a quote. */
 export interface QuotedProtocol extends HttpProtocol {
-  /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
+  /** Null `quote`: none could be made after a refusal, and the demand offers nothing. */
   quote(of: QuoteSubject, quote: Quote | null, error?: string): Demand;
-  /** Whether a 402 to this request must have an offer: the payment's protocol has no form of a 402 without one. */
+  /** Whether a 402 to this request must have an offer, because the payment's protocol has no 402 without one. */
   needsQuote(message: RequestMessage): boolean;
 }
 
-/** A protocol that is a scheme of HTTP authentication: it asks for an invoice's payment in one line of WWW-Authenticate, and gets it in Authorization. It knows no rail. */
+/** A scheme of HTTP authentication: asks for an invoice's payment in WWW-Authenticate, gets it in Authorization. */
 export interface AuthScheme {
   readonly protocol: ProtocolName;
   /** Its names in Authorization, in lower case. */
   readonly names: readonly string[];
-  /** Returns the payment that an Authorization of this auth scheme presents. Throws PaymentRefused when it holds no valid one. */
+  /** Throws PaymentRefused when an Authorization of this auth scheme holds no valid payment. */
   read(authorization: string): Credential;
   challenge(invoice: QuotedInvoice): string;
   receipt(paid: Paid): Fields;
@@ -156,8 +158,8 @@ export interface Requested {
 }
 
 /**
- * Makes the demand of a request. Everything but the request's own parts is prepared at start. `error`: why the request or its payment is refused.
- * `accepts`: other entries than the prepared ones, for one buyer.
+ * Makes the demand of a request; all but the request's own parts is prepared at start. `error`: why the request or its
+ * payment is refused. `accepts`: other entries than the prepared ones, for one buyer.
  */
 export type Prepared = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
 
@@ -170,20 +172,19 @@ export interface SoldTool {
   readonly inputSchema: object;
 }
 
-/** Makes the demand for a tool call. `error` says why a presented payment was refused. */
+/** `error` says why a presented payment was refused. */
 export type ToolDemand = (accepts: readonly PaymentRequirements[], error?: string) => PaymentRequired;
 
-/** How a payment is asked for and presented in a tool call. It knows no rail. */
+/** How a payment is asked for and presented in a tool call. */
 export interface ToolProtocol {
-  /** Returns the presented payment. Throws PaymentRefused when the value is no valid payment of this protocol. */
+  /** Throws PaymentRefused when the value is no valid payment of this protocol. */
   read(payment: unknown): Credential;
   prepare(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand;
 }
 
 /**
- * Prepares the hint of a route that is sold in USDC, for people who read its 402. It says what is wrong, or what the
- * route sells; the price; what to do next; and where the reference shows this very route. `howToPay` says what the
- * client does to pay under `mount`. The hint of a request without a fault is made once.
+ * Prepares the hint that people read in a 402 of USDC: what is wrong or what the route sells, the price, what to do
+ * next (`howToPay`), and where the reference shows this very route. The hint without a fault is made once.
  */
 export function createHint(
   { path, summary, price, freeSummary }: Endpoint<never>,
@@ -201,10 +202,10 @@ export function createHint(
   };
 }
 
-/** How a hint says that the paid request would be refused. `npm run pay` looks for it before it signs. */
+/** `npm run pay` looks for this text before it signs. */
 export const WOULD_BE_REFUSED = 'With a payment this request would be a 400';
 
-/** A request without a payment gets its price whatever its parameters are. Its client must not learn of a fault after it has signed. */
+/** A request without a payment gets its price anyhow. Its client must not learn of a fault after it has signed. */
 function wouldBeRefused(fault: string): string {
   return `${fault}. ${WOULD_BE_REFUSED}, uncharged: mend it before you sign.`;
 }

@@ -8,7 +8,10 @@ import type { Delivery } from './receipt.ts';
 import type { PaymentRefused, RefusalSentences } from './refusal.ts';
 import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
 
-/** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
+// The port between rails and the core. A rail knows how money moves and what proves it; it knows no protocol and no
+// HTTP. In the order of its life: known (`RailInfo`), open (`OpenRail`), read (`SignedPayment`, `PaidProof`,
+// `PaymentCommand`), sold for (`PurchaseRail`). What settles stands in settler.ts.
+/** A rail's name in the reports of the process that settles. The names of all rails in a list differ. */
 export type RailName = string;
 
 /** What is known of a rail before it is opened. Every member is pure. */
@@ -16,9 +19,9 @@ export interface RailInfo {
   readonly name: RailName;
   /** Whether a configuration turns the rail on. */
   isOn(rails: RailsConfig): boolean;
-  /** The contract that its payers sign for. A row names its rail by it, also where the rail is off. Null where the configuration does not say. */
+  /** The contract that its payers sign for. A row names its rail by it, also where it is off. Null: not configured. */
   contract(config: Config): `0x${string}` | null;
-  /** Whether its payments take from the payer's own balance of the token. Such payments share that balance. By default they do not. */
+  /** Whether its payments take from the payer's own balance of the token, and so share it. By default they do not. */
   readonly takesFromBalance?: boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
@@ -26,7 +29,7 @@ export interface RailInfo {
   sells?(price: bigint, rails: RailsConfig): boolean;
   /** Gas that the seller pays for a call, where nothing better is known. By default none: a service of others pays. */
   gasOfCall?(rails: RailsConfig): bigint;
-  /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
+  /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default it lists it always. */
   readonly isOfferedOnceProven?: boolean;
   /** A sentence for each reason of its own for which it refuses a payment. */
   readonly refusals?: RefusalSentences;
@@ -37,20 +40,17 @@ export interface RailInfo {
 /** A remote service as `/readyz` names it. */
 interface RailService {
   readonly name: string;
-  /** Whether a failed probe of this service makes `/readyz` fail. The fault of any other service is only shown there. */
+  /** Whether a failed probe makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
 }
 
 /** A rail that is on, opened in one process. */
 export interface OpenRail {
   readonly info: RailInfo;
-  /** Whether a payment's `accepted` names this rail. The first rail checks a payment that no rail recognises, and says what is wrong with it. */
+  /** Whether a payment's `accepted` names this rail. A payment that no rail recognises is checked by the first rail. */
   recognises(accepted: Accepted): boolean;
   readonly purchase: PurchaseRail;
-  /**
-   * Opens the rail's settlement by this process. Called once, or once per lease where several processes may settle. Throws when the rail's
-   * configuration cannot work.
-   */
+  /** Opens settlement by this process: once, or once per lease. Throws when the rail's configuration cannot work. */
   openSettling(terms: SettlingTerms): RailSettling;
 }
 
@@ -58,7 +58,7 @@ export interface OpenRail {
 export interface Asker {
   /** The client's key in the limits. Clients take turns at reads that cost requests. */
   readonly client: string;
-  /** Whether calls of this client, or of its IPv6 /48, have failed uncharged in this minute. Then other clients' reads come first. */
+  /** Whether a call of this client or its IPv6 /48 failed uncharged in this minute. Then others' reads come first. */
   readonly hasFailed: boolean;
   readonly signal: AbortSignal;
 }
@@ -71,19 +71,19 @@ export interface Look {
   readonly balance: bigint;
   readonly hasCode: boolean;
   /**
-   * Block at which a search for the authorization's use starts: 1,200 below the block of the read, because providers differ in height. 0 where no
-   * chain was read.
+   * Block at which a search for the authorization's use starts: 1,200 below the block of the read, because providers
+   * differ in height. 0 where no chain was read.
    */
   readonly block: number;
 }
 
-/**
- * What the signature check read of the payer; whether the authorization reverted here before and was found unused a moment ago; and what the call costs
- * in USDC base units.
- */
+/** Terms of a read of the payer. */
 interface LookTerms {
+  /** What the signature check read of the payer. */
   readonly signed: Look | null;
+  /** Whether the authorization reverted here before, and was found unused a moment ago. */
   readonly isAgain: boolean;
+  /** What the call costs, in USDC base units. */
   readonly price: bigint;
 }
 
@@ -97,14 +97,14 @@ export interface Verified {
   uncount?(): void;
 }
 
-/** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */
+/** Terms of the last checks: `isAgain` and `price` as in `LookTerms`. */
 interface VerifyTerms {
   readonly asker: Asker;
   readonly isAgain: boolean;
   readonly price: bigint;
 }
 
-/** The client that asks for a review, and whether the review may send requests now. */
+/** Terms of a review. `mayLookUp`: whether it may send requests now. */
 interface ReviewTerms {
   readonly asker: Asker;
   mayLookUp(): boolean;
@@ -149,7 +149,7 @@ export interface PaidOrder extends Presenter {
   readonly price: bigint;
   readonly requestHash: Uint8Array;
   readonly asker: Asker;
-  /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
+  /** Throws TooMany when the payer or the client must wait, Unavailable when the reply store is full. */
   admit(): void;
   /** Runs the endpoint and returns the reply's bytes. Throws what the endpoint throws. */
   run(): Promise<Uint8Array>;
@@ -171,45 +171,42 @@ export interface PurchaseRail {
   readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
-  /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */
+  /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for one that cannot be decoded. */
   read(payload: Credential['payload']): SignedPayment | PaidProof;
-  /** Decodes a payload that is a command; null for a payment. A command is read before the request's parameters, because it runs no endpoint. */
+  /** A payload that is a command; null for a payment. Read before the request's parameters: it runs no endpoint. */
   readCommand?(payload: Credential['payload']): PaymentCommand | null;
   /** Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
   checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
   /**
-   * Throws PaymentRefused unless the payer signed. Throws TooMany or Unavailable when the payer's contract cannot be called now. Returns what it read
-   * of the payer; null when it read nothing.
+   * Throws PaymentRefused unless the payer signed, TooMany or Unavailable when the payer's contract cannot be called
+   * now. Returns what it read of the payer; null when it read nothing.
    */
   checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
   /**
-   * Reads the evidence about an authorization that reverted before. `known` is its row. Sends requests of its own only where `mayLookUp` allows it.
-   * Otherwise the verdict is unknown.
+   * Reads the evidence about an authorization that reverted before. `known` is its row. Without `mayLookUp` it sends no
+   * requests of its own, and the verdict is unknown.
    */
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
-  /**
-   * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
-   * signature check read.
-   */
+  /** Reads the payer, together with others. Throws PaymentRefused when it cannot pay for this one authorization. */
   look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
-  /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
+  /** Why a payment without a row cannot be reserved; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
   /**
-   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this
-   * price. By default the authorization's amount must be the price.
+   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does
+   * not pay for a call of this price. By default the authorization's amount must be the price.
    */
   checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
-  /** This rail's name of the reason for which a settlement failed, as its row has it. By default the row's own. */
+  /** This rail's name of the reason for which a settlement failed. By default the row's own. */
   reasonOf?(reason: string): string;
   /** The receipt of a delivered payment. By default the transaction and the amount. */
   receipt?(payment: Payment): Receipt;
   /**
-   * Makes the last checks of a reserved payment before the handler runs. Throws PaymentRefused when the authorization could not be settled together
-   * with the payer's earlier open payments. `id` is the id of this reservation.
+   * The last checks of reservation `id` before the handler runs. Throws PaymentRefused when the authorization could not
+   * be settled together with the payer's earlier open payments.
    */
   verify(id: string, payment: SignedPayment, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }

@@ -1,19 +1,22 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 
+// The port to what moves the money, and the core's words for it: an authorization, its intent, its outcome. What is not
+// certain is `unknown`. A rail gives its evidence, its settler and its books; our relayer also carries out operations
+// that are no payments.
 /**
- * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or none was sent: a simulation
- * failed, the payer is banned, or the facilitator refused.
+ * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or
+ * none was sent: a simulation failed, the payer is banned, or the facilitator refused.
  */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
 /**
- * Our own code: the authorization buys nothing here for this presenter. It paid for another request or in another ledger, has other content, or its
- * buyer is not recognised.
+ * Our own code: the authorization buys nothing here for this presenter. It paid for another request or in another
+ * ledger, has other content, or its buyer is not recognised.
  */
 export const ALREADY_USED = 'payment_already_used';
 
-/** x402's code: the evidence shows that the authorization's nonce was used for another transfer, or was cancelled. */
+/** x402's code: the nonce was used for another transfer, or was cancelled. */
 export const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 
 /** x402's code: the authorization was not used and its time is over. */
@@ -23,7 +26,7 @@ export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 export interface Intent {
   readonly id: string;
   readonly authorization: Authorization;
-  /** The call that uses the authorization. Null for the token's own transfer. The evidence is the authorization's, either way. */
+  /** The call that uses the authorization; null for the token's own transfer. The evidence is the authorization's. */
   readonly call: ContractCall | null;
   /** Block at which a search for the authorization's use starts. It was unused up to there. */
   readonly fromBlock: number;
@@ -36,8 +39,8 @@ export interface Intent {
 }
 
 /**
- * How a settlement ended. `failed`: nothing that we do can take the buyer's money any more. A transaction was mined without the transfer, or the
- * authorization was cancelled, was used elsewhere, or has expired. Every other end is `unknown`.
+ * How a settlement ended. `failed`: nothing that we do can take the buyer's money any more (REVERTED; or the
+ * authorization was cancelled, was used elsewhere, or has expired). Every other end is `unknown`.
  */
 export type Outcome =
   | {
@@ -50,47 +53,40 @@ export type Outcome =
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
-/** What the evidence says about an authorization: its end, `open` while it can still be used, or `unknown` while the evidence cannot be read. */
+/** What the evidence says: an authorization's end, `open` while it can still be used, `unknown` while it is unread. */
 export type Found = Outcome | { readonly kind: 'open' };
 
-/** Why the evidence is read: a buyer waits (`settle`); or reconciliation asks, or the row was looked up in vain before (`collect`). */
+/** Why it is read: `settle`: a buyer waits; `collect`: reconciliation asks, or the row was looked up in vain before. */
 export type LookupRank = 'settle' | 'collect';
 
-/** A rail's evidence and settler. The core needs no more of a rail once a call has been served. */
+/** What the core needs of a rail once a call has been served. */
 export interface SettlingRail {
   readonly settler: Settler;
-  /** `rank` is the rank of the requests that a lookup sends. */
   readonly evidence: {
     lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
   };
-  /**
-   * Whether only payments that this ledger handed over count as paid. Other ledgers may sell to the same recipient, and the evidence shows their
-   * payments too.
-   */
+  /** Whether only what this ledger handed over counts as paid, because other ledgers may sell to the same recipient. */
   readonly ownOnly: boolean;
   /** Absent where the chain shows nothing of the rail's payments. */
   readonly books?: RailBooks;
 }
 
-/**
- * What the chain shows of something that the ledger has. `missing`: what it lacks. `surplus`: what it has beyond.
- * Amounts in USDC base units.
- */
+/** What the chain lacks of what the ledger has (`missing`), or has beyond it (`surplus`), in USDC base units. */
 export type BookVerdict =
   | { readonly kind: 'shown' }
   | { readonly kind: 'missing' | 'surplus'; readonly amount: bigint; readonly detail: string }
   | { readonly kind: 'unread'; readonly detail: string };
 
 /**
- * Compares what the ledger has of one rail with the chain. `head` is a block that the chain has reached. What cannot be
- * read now is `unread`. The methods reject only when the ledger cannot be read.
+ * Compares what the ledger has of one rail with the chain, which has reached block `head`. What cannot be read now is
+ * `unread`. Rejects only when the ledger cannot be read.
  */
 export interface RailBooks {
-  /** One verdict for each of these settled rows, in their order. No two rows share what the chain shows. */
+  /** One verdict for each of these settled rows, in order. No two rows share what the chain shows. */
   compare(rows: readonly Payment[], head: number): Promise<readonly BookVerdict[]>;
   /**
-   * Verdicts about what the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is
-   * in Unix milliseconds, `to` exclusive. `again`: the names that an earlier round left open.
+   * What the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is in Unix
+   * milliseconds, `to` exclusive. `again`: the names that an earlier round left open.
    */
   compareRest?(
     span: { readonly from: number; readonly to: number },
@@ -99,11 +95,11 @@ export interface RailBooks {
   ): Promise<ReadonlyMap<string, BookVerdict>>;
 }
 
-/** The result of the last probe of a rail's remote service. `/readyz` shows it. */
+/** The last probe of a rail's remote service, as `/readyz` shows it. */
 export interface RailProbe {
   readonly ok: boolean;
   readonly detail?: string;
-  /** The address that sends the service's settlements, in lower case, where the service names one. */
+  /** The address, in lower case, that sends the service's settlements, where the service names one. */
   readonly sender?: `0x${string}`;
 }
 
@@ -119,16 +115,12 @@ export interface RailSettling extends SettlingRail {
   probe?(): Promise<RailProbe>;
 }
 
-/** The terms under which a process settles. */
 export interface SettlingTerms {
-  /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
+  /** Writes transactions to disk before they are sent. Those whose ids it does not return must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  /** This process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
-  /**
-   * Returns our relayer, which all rails share. The first call opens it. What this handle sends counts as the cost of `rail`, its name. Throws when no
-   * relayer is configured.
-   */
+  /** Our relayer, which all rails share; the first call opens it. Its cost counts for `rail`. Throws without one. */
   relaying(rail: string): Relaying;
 }
 
@@ -136,48 +128,43 @@ export interface SettlingTerms {
 export type RefusedPayer = readonly [payer: string, reason: string];
 
 /**
- * The port to what moves the money: our own relayer, or the remote service of a third party. `settle` returns one promise of an outcome for each
- * intent, in order. The promises never reject. Settling the same authorization twice is safe: its nonce moves money once.
+ * Our relayer, or the remote service of a third party. `settle` returns one promise for each intent, in order; none
+ * rejects. Settling an authorization twice is safe: its nonce moves money once.
  */
 export interface Settler {
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
-  /** Why nothing can be settled now, or null. The core asks before a handler runs. */
+  /** Why nothing can be settled now, or null. Asked before a handler runs, like `refuses`. */
   unavailable(): string | null;
-  /**
-   * Why nothing can be sent now, or null. A used-up budget stops new sales and is in `unavailable` alone: what is owed
-   * already is still sent. Absent: as `unavailable`.
-   */
+  /** Absent: as `unavailable`. A used-up budget is in `unavailable` alone: what is owed already is still sent. */
   cannotSend?(): string | null;
-  /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
-  /** Every payer that `refuses` has a reason against now. They are reported to the other processes that sell. */
+  /** Every payer that `refuses` has a reason against now, for the other processes that sell. */
   refused?(): readonly RefusedPayer[];
-  /** Why payments of accounts with code are refused now, or null. Asked when a read shows that the payer has code. */
+  /** Why payments of accounts with code are refused now, or null. Asked when a read shows code. */
   refusesCode?(): string | null;
   /** Stops the work. Open intents resolve as unknown. */
   stop(): Promise<void>;
 }
 
 /**
- * Our own relayer in the process that settles: one key and one sequence of nonces. All rails share it. `load`, `refresh` and `detail` are those of a
- * rail's settlement; the part that opened the relayer calls them, and stops its settler.
+ * Our own relayer in the process that settles: one key and one sequence of nonces for all rails. The part that opened
+ * it calls `load`, `refresh` and `detail`, and stops its settler.
  */
 export interface Relaying {
   readonly settler: Settler;
-  /** Carries out an operation, alone in its transaction. The promise never rejects. A relayer that is stopping returns `unknown`. */
+  /** Carries out an operation, alone in its transaction. Never rejects; `unknown` while the relayer stops. */
   operate(operation: Operation): Promise<OperationOutcome>;
   load(): Promise<void>;
   refresh(): Promise<void>;
   detail(): string | null;
 }
 
-/** A call of a contract. `to` has 20 bytes. */
+/** `to` has 20 bytes. */
 export interface ContractCall {
   readonly to: Uint8Array;
   readonly data: Uint8Array;
 }
 
-/** A mined transaction, as far as an operation is judged by it. */
 export interface MinedTransaction {
   readonly transactionHash: string;
   readonly blockNumber: string;
@@ -189,7 +176,7 @@ export interface MinedTransaction {
   readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
 }
 
-/** An operation's end as its event shows it. `amount`: what the event says, in base units of the token. */
+/** An operation's end as its event shows it: `amount` in base units of the token. */
 export interface OperationDone {
   readonly kind: 'done';
   readonly transaction: Uint8Array;
@@ -197,21 +184,21 @@ export interface OperationDone {
   readonly amount: bigint;
 }
 
-/** The end of an operation that did not do what it was sent for. `reason` is for the ledger and the log. */
+/** `reason` is for the ledger and the log. */
 export interface OperationFailed {
   readonly kind: 'failed';
   readonly reason: string;
 }
 
 /**
- * How an operation ended. `failed`: a simulation refused it, or a transaction with it was mined without its event, and no transaction of ours with it
- * can still be mined; or the chain shows that it can never be carried out. Every other end is `unknown`.
+ * How an operation ended. `failed`: a simulation refused it, or it was mined without its event and no transaction of
+ * ours with it can still be mined, or the chain shows that it can never be carried out.
  */
 export type OperationOutcome = OperationDone | OperationFailed | { readonly kind: 'unknown' };
 
 /**
- * A call of ours that is no payment: a claim, a sweep or a refund of payment channels. The contract carries it out once. A second transaction with it
- * moves nothing more, but its gas is spent. So the chain is asked before an operation that a node may have seen is sent again.
+ * A call of ours that is no payment: a claim, a sweep or a refund of channels. The contract carries it out once; a
+ * second transaction only spends gas. So the chain is asked before one that a node may have seen is sent again.
  */
 export interface Operation extends ContractCall {
   /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
@@ -221,20 +208,20 @@ export interface Operation extends ContractCall {
   /** The gas limit of its transaction. */
   readonly gas: bigint;
   /**
-   * The block that its simulation must not be older than, because it was decided on what stood there. It is simulated
-   * at that block or the agreed head, whichever is later. Without it at the newest block of the node that is asked.
+   * The block on which it was decided. It is simulated there or at the agreed head, whichever is later. Without it: at
+   * the newest block of the node that is asked.
    */
   readonly leastBlock?: number;
   /** Whether a transaction with it may have been sent to a node before. */
   readonly broadcast: boolean;
-  /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */
+  /** The end that this transaction shows, or null. It must not throw. */
   readReceipt(receipt: MinedTransaction): OperationDone | null;
   /**
-   * Returns the end that the chain shows, also by a third party's transaction. `failed`: no transaction can carry the operation out any more. Null
-   * when the chain shows no end. Rejects when the chain cannot be read.
+   * The end that the chain shows, also by a third party's transaction, or null. `failed`: no transaction can carry it
+   * out any more. Rejects when the chain cannot be read.
    */
   lookUp(signal: AbortSignal): Promise<OperationDone | OperationFailed | null>;
-  /** Writes the transaction to disk before it is sent. False when the operation no longer awaits its end and must not be sent. */
+  /** Writes the transaction to disk before it is sent. False: it awaits no end any more and must not be sent. */
   note(transaction: Uint8Array): Promise<boolean>;
 }
 
@@ -248,19 +235,18 @@ export interface Authorization {
   readonly nonce: Uint8Array;
   readonly signature: Uint8Array;
   /**
-   * The contract to which the recipient passes the money on in the same transaction, where the payment is a call of that contract. The authorization's
-   * fields can be signed for a plain transfer too, which any third party may send. That leaves the money with the recipient and pays nobody.
+   * The contract to which the recipient passes the money on in the same transaction, where the payment is a call of it.
+   * The same fields sent as a plain transfer, by any third party, leave the money with the recipient and pay nobody.
    */
   readonly passedTo?: Uint8Array;
 }
 
-/** The ledger's key of an authorization. */
 export function paymentKey(authorization: Authorization, network: string, contract: Uint8Array): PaymentKey {
   return { network, contract, payer: authorization.from, nonce: authorization.nonce };
 }
 
 /**
- * Marks a row in the ledger whose transaction a third party will make. It is noted before an authorization is handed to that party. From then on the
+ * Marks a row whose transaction a third party will make, before the authorization is handed over. From then on that
  * party can take the money, even if this process fails.
  */
 export const HANDED_OVER = Uint8Array.of(0);
@@ -269,7 +255,7 @@ const HASH_BYTES = 32;
 const TRANSFER_BYTES = 16;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The bytes of a Gateway transfer's id (a UUID); null for any other text. */
+/** The bytes of a Gateway transfer's id (a UUID), or null. */
 export function transferIdBytes(text: string): Uint8Array | null {
   return UUID.test(text) ? hexToBytes(`0x${text.replaceAll('-', '')}`) : null;
 }
@@ -279,7 +265,7 @@ export function isTransferId(bytes: Uint8Array | null): bytes is Uint8Array {
   return bytes?.length === TRANSFER_BYTES;
 }
 
-/** A ledger row's transaction as buyers see it: a transaction hash or a Gateway transfer's id. Null while there is neither. */
+/** A row's transaction as buyers see it: a transaction hash or a Gateway transfer's id. Null while there is neither. */
 export function transactionText(bytes: Uint8Array | null): string | null {
   if (bytes?.length === HASH_BYTES) return bytesToHex(bytes);
   if (!isTransferId(bytes)) return null;
