@@ -8,10 +8,11 @@ import type { ChannelAfter, LedgerStore, NewPayment, Payment, PaymentKey, Paymen
 import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
-/**
- * The legal moves: for each new state, the states that a row may come from. A row may be released from `reserved`, and from `settling` while no
- * transaction is noted. README.md beside this file says when each move is made.
- */
+// The ledger of USDC payments: the rules over the store's atomic steps. A row is reserved for one request, stores its
+// intent, and ends as settled or failed; what the evidence has not decided is unknown. README.md says when each move is
+// made. A transaction's hash is on disk before the transaction is sent, so a row without one was never sent.
+// The states that a row may come from. A row may be released from `reserved`, and from `settling` while no transaction
+// is noted.
 const LEGAL_FROM = {
   settling: ['reserved'],
   unknown: ['settling'],
@@ -19,7 +20,7 @@ const LEGAL_FROM = {
   failed: ['settling', 'unknown'],
 } as const satisfies Partial<Record<PaymentState, readonly PaymentState[]>>;
 
-/** How long an answer is kept that was paid and not delivered, in milliseconds: 7 days, as a granted Lightning claim is. */
+/** How long an answer is kept that was paid and not delivered: 7 days, as a granted Lightning claim is. */
 const UNDELIVERED_MS = 7 * 86_400_000;
 
 /** Rows per page when all rows in a state are read. */
@@ -32,22 +33,20 @@ interface LedgerOptions {
   clock: Clock;
   /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
-  /** Bytes of replies that may be kept, how many seconds after the first delivery, and how often one may be redelivered. */
+  /** Bytes of replies that may be kept. */
   storeBytes: number;
-  /** How many processes keep replies in the same store now. Between two counts, each may fill an equal part of the free space. */
+  /** How many processes keep replies in this store now. Between two counts, each may fill an equal part of the rest. */
   sharedBy?: (() => number) | undefined;
+  /** Seconds that a reply is kept after its first delivery, and how often it may be redelivered. */
   keepSeconds: number;
   maxDeliveries: number;
   /** Open payments that a payer may have at once; 0 means no limit. */
   maxOpen: number;
-  /** Called after each move is on disk, for the metrics. It must not throw. */
+  /** Called after each move is on disk. It must not throw. */
   onMove?: OnMove;
 }
 
-/**
- * A payment entered this state, or its reservation was released (`released`: the authorization may buy again). `sale`: the row, passed for a voucher's
- * sale only.
- */
+/** A payment entered this state, or its reservation was released. `sale`: the row, for a voucher's sale only. */
 export type OnMove = (id: string, to: PaymentState | 'released', sale?: Payment) => void;
 
 /** What a settlement needs after a crash, and the reply that the buyer is then owed. */
@@ -67,9 +66,9 @@ export interface Ledger {
   /** The payment that holds this identifier. A failed payment holds none. */
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Reserves an authorization for one request. Null when another request holds the authorization or its identifier, or the payer has too many open
-   * payments. `isReuse`: the caller is the first presenter of a reverted authorization and may use it again. `onId` gets the id before the row is
-   * inserted. So the process knows the id of every row that its reconciliation finds, and does not release a reservation that a call still serves.
+   * Null when another request holds the authorization or its identifier, or the payer has too many open payments.
+   * `isReuse`: the caller may use a reverted authorization again. `onId` gets the id before the row is inserted, so
+   * that this process's reconciliation does not release a reservation that a call still serves.
    */
   reserve(
     payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,
@@ -77,61 +76,57 @@ export interface Ledger {
     onId?: (id: string) => void,
   ): Promise<string | null>;
   /**
-   * Sum of the payer's open payments that were reserved before this one, in USDC base units. `contracts`: those that the payments are signed for, by
-   * default the key's own.
+   * Sum of the payer's open payments that were reserved before this one, in USDC base units. `contracts`: those that
+   * they are signed for, by default the key's own.
    */
   openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
-   * Charges a voucher and keeps the reply, in one step. Returns the sale. Null when the voucher does not fit the channel any more, or another
-   * request has charged it. Throws Unavailable (`reply_store_full`) while the reply store is full.
+   * Charges a voucher and keeps the reply, in one step. Null when the voucher does not fit the channel any more, or
+   * another request has charged it. Throws Unavailable (`reply_store_full`).
    */
   charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<Payment | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
-  /** The same for a row whose intent only the caller may have stored. False when a transaction is noted or the row is gone. */
+  /** Also releases a row whose intent only the caller may have stored. False: a transaction is noted, or it is gone. */
   abandon(id: string): Promise<boolean>;
-  /** Whether the reply store has space for another reply. */
   hasRoom(): boolean;
   /**
-   * Stores the reply and the signature to settle with. From then on, a crash charges the buyer only for a reply that can still be delivered. False
-   * when the reply store is full or the reservation was released.
+   * Stores the reply and what settles it. From then on, a crash charges the buyer only for a reply that can still be
+   * delivered. False when the reply store is full or the reservation was released.
    */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
   /**
-   * Notes transactions before they are sent. Returns the ids that still await settlement; only their transactions may be sent. Returns none when the
-   * lease with this `fencingToken` has ended.
+   * Notes transactions before they are sent. Returns the ids that still await settlement; only their transactions may
+   * be sent. None when the lease with this `fencingToken` has ended.
    */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
-  /** `paid` is the amount that the evidence shows, in USDC base units. */
+  /** `paid`: what the evidence shows, in USDC base units. */
   settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
   /**
-   * Notes that nothing can take the money any more. With `fencingToken`: false when that lease has ended, because another instance may be sending the
-   * payment.
+   * Notes that nothing can take the money any more. With `fencingToken`: false when that lease has ended, because
+   * another instance may be sending the payment.
    */
   failed(id: string, reason: string, fencingToken?: number): Promise<boolean>;
-  /** Notes that a reverted payment can no longer be used. The row stays `failed` with this reason. */
+  /** A reverted payment can no longer be used. The row stays `failed` with this reason. */
   ruleOut(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
-  /**
-   * Notes that the answer was sent over a connection that did not break. From its first delivery it is kept for `keepSeconds` more. False when it was
-   * noted before.
-   */
+  /** Notes a delivery over a connection that did not break: `keepSeconds` begin. False when it was noted before. */
   delivered(id: string): Promise<boolean>;
   /** The stored reply, unless its time is over or its redeliveries are used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
-  /** All payments that have not ended, oldest first, read page by page. With `after`: those after that id. */
+  /** All payments that have not ended, oldest first. With `after`: those after that id. */
   unfinished(after?: string): AsyncIterable<Payment>;
-  /** Intents without a transaction, oldest first, read page by page. */
+  /** Intents without a transaction, oldest first. */
   waiting(): AsyncIterable<Payment>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(key: PaymentKey): Promise<boolean>;
   /**
-   * Takes over the rows of processes that are not in `living`, not this one, and gone by `isGone`. Releases rows without a noted transaction. Marks
-   * the rest unknown and sets this process's boot id. Calls `living` again for every row, because a paused process may have resumed and may be
-   * selling.
+   * Takes over the rows of other processes that are not in `living` and gone by `isGone`: releases rows without a noted
+   * transaction, marks the rest unknown under this boot id. `living` is asked again for every row, because a paused
+   * process may have resumed and may be selling.
    */
   recover(
     living?: () => readonly string[],
@@ -144,17 +139,15 @@ export interface Ledger {
   countByState(): Promise<Record<PaymentState, number>>;
 }
 
-/** The ledger of USDC payments: the rules over the store's atomic steps. */
 export function createLedger(options: LedgerOptions): Ledger {
   const { store, channels, clock, bootId, storeBytes, sharedBy = () => 1 } = options;
   const { keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
   const keepMs = keepSeconds * 1000;
   const nextId = createIds(clock);
-  // Bytes of replies that this process counts as kept, and how many it may reach. Both are read anew at every purge.
+  // Bytes that this process counts as kept, and how many it may reach. Both are read anew at every purge.
   let replyBytes = 0;
   let mostBytes = storeBytes / sharedBy();
 
-  /** Calls `onMove` for a move that was made. */
   function report(id: string, to: PaymentState | 'released', moved: boolean): boolean {
     if (moved) onMove(id, to);
     return moved;
@@ -163,7 +156,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   async function purge(): Promise<void> {
     const now = clock.nowMs();
     await store.purgeReplies(now);
-    // Answers that were not delivered in `keepMs` may fill half of the store. Otherwise buyers who leave early could stop the sale for days.
+    // Undelivered answers may fill half of the store. Otherwise buyers who leave early could stop the sale for days.
     await store.trimReplies(now + keepMs, now + UNDELIVERED_MS - keepMs, storeBytes / 2);
     replyBytes = await store.replyBytes();
     mostBytes = replyBytes + Math.max(0, storeBytes - replyBytes) / sharedBy();
@@ -241,12 +234,11 @@ export function createLedger(options: LedgerOptions): Ledger {
   };
 }
 
-/** All rows in these states, oldest first. A row that enters one of the states during the read may be included. */
+/** A row that enters one of the states during the read may be included. */
 function inStates(store: LedgerStore, states: readonly PaymentState[], after?: string): AsyncIterable<Payment> {
   return pages((last) => store.listByState(states, PAGE, last), after);
 }
 
-/** All rows, where `read` gives the next `PAGE` of them after an id. */
 async function* pages(read: (after: string) => Promise<Payment[]>, after = ''): AsyncIterable<Payment> {
   for (let last: string | undefined = after; last !== undefined; ) {
     const page: Payment[] = await read(last);
@@ -270,7 +262,7 @@ async function recover(
       if (!isGone(row)) continue;
       found++;
       if (living().includes(row.bootId)) continue;
-      // A transaction's hash is on disk before the transaction is sent. So a row without a hash was never sent. The store releases no row with one.
+      // The store releases no row with a noted transaction.
       if (await store.release(row.id, [row.state])) {
         count.released++;
         onMove(row.id, 'released');
@@ -283,21 +275,18 @@ async function recover(
   return count;
 }
 
-/** Hashes a client's identity for redelivery. The authorization's nonce is the salt, so that two rows do not show that they have the same client. */
+/** Hashes a client's identity, salted with the nonce, so that two rows do not show that they have one client. */
 export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
   return hash('sha256', Buffer.concat([nonce, Buffer.from(client, 'utf8')]), 'buffer');
 }
 
-/** Hashes the request that a payment is for: endpoint and parsed parameters. Aliases and transports of one request have the same hash. */
+/** Hashes the request that a payment is for. Aliases and transports of one request have one hash. */
 export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
   const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify([endpointPath, sorted]), 'buffer');
 }
 
-/**
- * The payment of a sale that a voucher has just paid, as the ledger's row shows it; null where it was not charged (no `after`). A read of the row would
- * cost a tenth of the sale's ledger time.
- */
+/** The row of a voucher's sale; null where it was not charged. A read would cost a tenth of the sale's ledger time. */
 export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Payment | null {
   if (!after) return null;
   const { id, network, contract, payer, nonce, bootId, amount, payTo, validAfter, validBefore } = sale;
@@ -336,16 +325,15 @@ export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Paym
   };
 }
 
-/** In milliseconds. A busy ledger answers a read sooner. Buyers' HTTP clients time out a few seconds later. */
+/** In milliseconds. A busy ledger answers a read sooner; buyers' HTTP clients time out a few seconds later. */
 const TIMEOUT_MS = 4000;
 
-/** Waits for a read of the ledger. Throws 503 `ledger_unavailable`, `charged: "unknown"`, when the read fails or takes too long. */
 export type ReadSoon = <T>(asked: Promise<T>) => Promise<T>;
 
 /**
- * Bounds each read of the ledger to TIMEOUT_MS. On a broken connection, the database's own client would notice much later. Reads only: a write whose
- * answer is late may have been made, so the caller waits for it. The error says `charged: "unknown"`. The buyer may present the payment again because
- * its first answer was lost while the money moved. After `charged: false` the buyer would pay twice.
+ * Bounds a read of the ledger to TIMEOUT_MS; on a broken connection, the database's client would notice much later.
+ * Reads only: a late write may have been made. Throws 503 `ledger_unavailable`, `charged: "unknown"`: the buyer may be
+ * here again because its first answer was lost while the money moved, and after `charged: false` would pay twice.
  */
 export function createReadSoon(clock: Clock): ReadSoon {
   const timedOut = () => new Error(`the ledger did not answer in ${TIMEOUT_MS} ms`);
