@@ -3,6 +3,9 @@ import type { Payment } from '../store/ports/sales.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
 
+// Settles stored intents and writes down how they ended, whether or not a buyer waits. One task per row reads the
+// evidence where a payment may have been sent before, sends it, and notes the end. Rows that no call works on are
+// reconciled in rounds. Settling twice is safe: a nonce moves money once.
 interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   ledger: Ledger;
   /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
@@ -13,7 +16,6 @@ interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
 
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
-/** Settles stored intents and writes down their outcomes, whether or not a buyer waits. */
 export function createSettlement(options: SettlementOptions) {
   const { ledger, railOf, clock, waitMs } = options;
   const looks = createLooks(clock);
@@ -21,7 +23,7 @@ export function createSettlement(options: SettlementOptions) {
   const attempts = createAttempts(options);
   const reconcile = createReconciliation({ ledger, looks, tasks, look: attempts.lookThenSend, pauseMs: waitMs / 10 });
 
-  /** Waits for the end of a row, `waitMs` at the most. A row that is still settling then becomes `unknown`. Returns the row. */
+  /** Waits for the end of a row, `waitMs` at the most. A row that is still settling then becomes `unknown`. */
   async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
     await tasks.within(waitMs, started);
     const row = await ledger.get(id);
@@ -34,13 +36,12 @@ export function createSettlement(options: SettlementOptions) {
   const rankOf = (id: string): LookupRank => (looks.isRepeated(id) ? 'collect' : 'settle');
 
   return {
-    /** Settles a fresh intent of the rail with this contract. */
     settle: (intent: Intent, contract: Uint8Array) =>
       wait(
         intent.id,
         tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
       ),
-    /** The same for a row whose payment the evidence may already show. A buyer that asks again at once gets the row unchanged. */
+    /** For a row whose payment the evidence may show. A buyer that asks again at once gets the row unchanged. */
     resume: (payment: Payment) => {
       const { id } = payment;
       if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
@@ -50,8 +51,8 @@ export function createSettlement(options: SettlementOptions) {
       );
     },
     /**
-     * Settles a row that another process stored. Returns when its end is written or cannot be reached now. The row says whether its payment may be on
-     * the chain; then the evidence is read first. A row that awaits no settlement is left alone.
+     * Settles a row that another process stored, or finds that it cannot be ended now. Where its payment may be on the
+     * chain, the evidence is read first. A row that awaits no settlement is left alone.
      */
     carry: async (id: string): Promise<void> => {
       const payment = tasks.of(id) ? null : await ledger.get(id);
@@ -66,7 +67,6 @@ export function createSettlement(options: SettlementOptions) {
   };
 }
 
-/** What a task does: it passes a payment to its rail's settler, at once or after a read of the evidence. */
 function createAttempts({ ledger, railOf }: SettlementOptions) {
   async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
     if (!rail || !intent) return UNKNOWN;
@@ -76,7 +76,7 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
 
   const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
 
-  /** Returns the outcome that the evidence shows. Without one, settles the row (again). */
+  /** The end that the evidence shows. Without one, settles the row (again). */
   async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
@@ -85,7 +85,7 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
     const wasOurs = payment.transaction !== null || payment.reason !== null;
     if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
     if (verdict.kind !== 'open') return verdict;
-    // The row is read again, because its broadcast may have been noted since the caller read it.
+    // A broadcast may have been noted since the caller read the row.
     const row = await ledger.get(payment.id);
     return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : UNKNOWN;
   }
@@ -95,12 +95,12 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** Whether a row's payment has never left this service: no transaction is noted, and it has not failed before. */
+/** Whether a row's payment has never left this service. */
 function isFresh({ state, transaction, reason }: Payment): boolean {
   return state === 'settling' && transaction === null && reason === null;
 }
 
-/** The intent in a row. Null once its signature is wiped. */
+/** Null once the row's signature is wiped. */
 function intentOf(payment: Payment): Intent | null {
   const { id, payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
   if (!signature) return null;
@@ -121,18 +121,15 @@ interface TasksOptions {
   ledger: Pick<Ledger, 'settled' | 'failed'>;
   looks: Looks;
   clock: Clock;
-  /** The fencing token of this process's lease, where several processes may settle. */
   fencingToken?: number | undefined;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** The reason for stopping a timer. A constant costs nothing. The default reason is an error with a stack trace. */
+/** Why a timer is stopped. A constant costs nothing; the default reason is an error with a stack trace. */
 const ENDED = 'ended';
 
-/**
- * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer cannot
- * restart an ended sale.
- */
+// One task per sale, from the first look at the evidence to the written end. A second caller waits for the same task,
+// so a late answer cannot restart an ended sale.
 function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) {
   const running = new Map<string, Promise<void>>();
 
@@ -147,7 +144,6 @@ function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) 
   }
 
   return {
-    /** The sale's task while it runs. */
     of: (id: string): Promise<void> | undefined => running.get(id),
     run: (id: string, work: () => Promise<Outcome>): Promise<void> => {
       const known = running.get(id);
@@ -160,7 +156,6 @@ function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) 
       running.set(id, started);
       return started;
     },
-    /** Waits for a task, for `ms` milliseconds at the most. */
     within: async (ms: number, started: Promise<void>): Promise<void> => {
       const timer = new AbortController();
       await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);
@@ -180,20 +175,17 @@ interface ReconciliationParts {
   looks: Looks;
   tasks: Pick<SettlementTasks, 'of' | 'run' | 'within'>;
   look(payment: Payment, rank: LookupRank): Promise<Outcome>;
-  /** Longest wait for the task of one row before the next row, in milliseconds. */
+  /** Longest wait for the task of one row, in milliseconds. */
   pauseMs: number;
 }
 
-/**
- * Each call makes one round over the open rows that no call works on. It releases reservations, and looks up and settles the rest. It stops after
- * ROUND lookups, and the next round continues there. A row that stays open is looked up again after a pause that doubles. Public nodes take few
- * requests, so a round waits up to `pauseMs` for one row before it starts the next.
- */
+// Each call makes one round over the open rows that no call works on: it releases reservations, and looks up and
+// settles the rest, at most ROUND of them. The next round continues there. Public nodes take few requests, so a round
+// waits up to `pauseMs` for one row before it starts the next.
 function createReconciliation({ ledger, looks, tasks, look, pauseMs }: ReconciliationParts) {
-  // The next round starts after this id.
   let reached = '';
 
-  /** Works on one open row. False when that cost no lookup. */
+  /** False when the row cost no lookup. */
   async function reconcileOne(payment: Payment, isServed: (payment: Payment) => boolean): Promise<boolean> {
     const { id, state } = payment;
     if (isServed(payment) || tasks.of(id)) return false;
@@ -224,20 +216,17 @@ function createReconciliation({ ledger, looks, tasks, look, pauseMs }: Reconcili
   };
 }
 
-/** Shortest time between two lookups that a buyer causes, in milliseconds: two blocks on Arc. */
+/** Between two lookups that a buyer causes: two blocks on Arc. */
 const FOR_BUYER_MS = 1000;
-/**
- * Without a buyer, the pause between two lookups doubles from FIRST_MS to a longest pause, LONGEST_MS by default. Evidence that is missing now is rarely
- * there a second later.
- */
+/** Without a buyer, the pause doubles up to LONGEST_MS: evidence that is missing now rarely comes a second later. */
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;
-/** Lookups of a row that are as urgent as a new settlement. A row without an end after these is rarely decided by the next. */
+/** Lookups that are as urgent as a new settlement. A row without an end after these is rarely decided by the next. */
 const URGENT = 2;
 
 /**
- * Decides when an open row may be looked up again. Each lookup costs requests to the chain. So this bounds the cost of a buyer that asks without
- * pause, and of many old rows. Holds one entry for each open row that was looked up.
+ * Decides when an open row may be looked up again. A lookup costs requests to the chain: this bounds the cost of a
+ * buyer that asks without pause, and of many old rows. One entry for each open row that was looked up.
  */
 export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
   const looks = new Map<string, { times: number; lastMs: number }>();
@@ -246,7 +235,7 @@ export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
   const pauseMs = (id: string): number => Math.min(longestMs, FIRST_MS * 2 ** ((looks.get(id)?.times ?? 1) - 1));
 
   return {
-    /** Notes a lookup. Removes the row's entry when the row has ended. */
+    /** Notes a lookup, and forgets a row that has ended. */
     note(id: string, hasEnded: boolean): void {
       const times = (looks.get(id)?.times ?? 0) + 1;
       looks.delete(id);
@@ -254,12 +243,12 @@ export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
       forgetOld();
     },
     isDue: (id: string): boolean => sinceMs(id) >= pauseMs(id),
-    /** Whether a row was looked up so often without an end that new settlements go first. */
+    /** Whether a row was looked up so often in vain that new settlements go first. */
     isRepeated: (id: string): boolean => (looks.get(id)?.times ?? 0) >= URGENT,
     isDueForBuyer: (id: string): boolean => sinceMs(id) >= FOR_BUYER_MS,
   };
 
-  /** Removes the entries of rows that another process has ended. This process never looks them up again. */
+  /** Forgets rows that another process has ended. This process never looks them up again. */
   function forgetOld(): void {
     for (const [id, { lastMs }] of looks) {
       if (clock.nowMs() - lastMs < 4 * longestMs) return;

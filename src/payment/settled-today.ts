@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** Reads sums of payments; the ledger's store implements it. */
+/** The ledger's store implements it. */
 export interface SettledSource {
   settledBetween(
     from: number,
@@ -15,7 +15,7 @@ export interface SettledSource {
   >;
 }
 
-/** Payments received in one way. `amount` is in base units of USDC, or in millisatoshis. */
+/** Payments received in one way: `amount` in base units of USDC, or in millisatoshis. */
 export interface RailSum<Rail extends string = 'usdc' | 'gateway' | 'channels' | 'lightning'> {
   readonly rail: Rail;
   readonly count: number;
@@ -30,14 +30,12 @@ interface Held<Rail extends string> {
 }
 
 const DAY_MS = 86_400_000;
-/** A payment is written soon after its own timestamp. Sums older than this do not change any more. */
+/** A payment is written soon after its own time. Older sums do not change any more. */
 const MOMENTS_MS = 60_000;
 
 /**
  * Sums the payments since midnight UTC. Only the last minute is read again each time, so a busy day costs no more than
- * a quiet one. `railOf` names the rail whose payers sign for a contract; null is Lightning. Each rail of `always` has
- * an
- * entry, zero included.
+ * a quiet one. `railOf` names the rail of a contract; null is Lightning. Each rail of `always` has an entry.
  */
 export function createSettledToday<Rail extends string>(
   source: SettledSource,

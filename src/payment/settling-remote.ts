@@ -12,30 +12,28 @@ import type {
   SettlingProcess,
 } from './settling.ts';
 
+// Settlement by another process, and by whichever instance leads. This process stores the intent in the ledger and
+// asks; the other settles it and writes down its end. A request and its answer can be lost, so only the row counts.
 interface RemoteSettlingOptions {
   ledger: Ledger;
   process: SettlingProcess;
   clock: Clock;
   /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
-  /** Called with the state of a row once no call of this process waits for that row. It must not throw. */
+  /** Told the state of a row once no call of this process waits for it. It must not throw. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Milliseconds between two reads of the row. So a lost notification only costs time. */
+/** Between two reads of the row: a lost notification only costs time. */
 const POLL_MS = 250;
 
-/**
- * Settlement by another process. This process stores the intent in the ledger and asks. The other process settles it and writes down how it ended.
- * This process trusts only the row, not the other process's message.
- */
 export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
   const { ledger, process, clock, waitMs, onLeft, log } = options;
   const waiting = createWaiting();
   process.onEnded(waiting.wake);
 
-  /** Returns the row once it has ended, the other process cannot end it now, or `waitMs` have passed. */
+  /** Returns the row once it has ended, cannot be ended now, or `waitMs` have passed. */
   async function untilEnded(id: string): Promise<Payment | null> {
     const { nap, forget } = waiting.listen(id);
     const until = clock.nowMs() + waitMs;
@@ -77,7 +75,7 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
     // Counts the kept replies before the first call is sold.
     start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'maintenance failed')),
     refresh: async () => {},
-    /** Gives up rows without a call of this process: releases reservations, marks intents unknown for the process that settles. */
+    /** Gives up rows without a call here: releases reservations, marks intents unknown for the process that settles. */
     reconcile: async (isInUse) => {
       for await (const payment of ledger.unfinished()) {
         if (isInUse(payment)) continue;
@@ -90,7 +88,7 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
   };
 }
 
-/** The calls that wait for a row. `wake` makes each of them read the row now. */
+/** `wake` makes each call that waits for a row read it now. */
 function createWaiting() {
   const naps = new Map<string, Set<AbortController>>();
   return {
@@ -111,26 +109,26 @@ function createWaiting() {
 }
 
 interface SwitchedSettlingOptions {
-  /** Settlement by the leader, while another instance leads. */
+  /** While another instance leads. */
   remote: MaintainedSettling;
-  /** Opens settlement by this instance under the lease with this fencing token. */
+  /** Under the lease with this fencing token. */
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** Milliseconds between two reads of waiting rows. It is also the longest delay of a settlement whose request did not reach the leader. */
+/** Between two reads of waiting rows: the longest delay of a settlement whose request did not reach the leader. */
 const SWEEP_MS = 1000;
 
-/** Settlement by the leader: by this instance from `lead` to `stepDown`, by another instance at all other times. */
+/** Settles by this instance from `lead` to `stepDown`, by the leader at all other times. */
 export function createSwitchedSettling(options: SwitchedSettlingOptions): MaintainedSettling {
   const { remote, openLocal, takeOver, log } = options;
   let current = remote;
   let stopSweep = async (): Promise<void> => {};
   let ending: Promise<unknown> = Promise.resolve();
 
-  /** A settlement request can be lost, or its receiver can lose the lease. So the leader also reads the ledger's rows every second. */
+  /** A request can be lost, or its receiver can lose the lease. So the leader also reads the ledger's rows. */
   function startSweep(local: LocalSettling): void {
     const sweep = createRounds(local.carryWaiting, log);
     const timer = setInterval(sweep, SWEEP_MS);
@@ -183,10 +181,7 @@ export function createSwitchedSettling(options: SwitchedSettlingOptions): Mainta
   };
 }
 
-/**
- * Reads the status of the rails from the last report of the process that settles. While no report counts, every rail is unavailable, so nothing is
- * sold.
- */
+/** Reads the last report of the process that settles. While none counts, every rail is unavailable. */
 function createReportedStatus({
   report,
   staleReason,

@@ -6,12 +6,16 @@ import type { RailName } from './rail.ts';
 import type { Settlement } from './settle-rows.ts';
 import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
-/** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
+// Settlement as every process sees it (`Settling`), whichever process settles, and by this one (`createLocalSettling`).
+// 1. At the start, the rows of dead processes are taken over (`createRecovery`).
+// 2. A stored intent is settled by its rail's settler, for this process or for another that asks.
+// 3. A timer's rounds maintain the settlers and reconcile the open rows (`createMaintenance`).
+// The other processes get a report: what is out of order, and whom nobody may sell to.
+/** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
 export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
   /**
-   * Why no sale begins although the settler works, or null: no two RPC providers can confirm it, or the chain lacks
-   * money that the ledger has. It is in
-   * `unavailable` too. Absent where nothing stops sales.
+   * Why no sale begins although the settler works: no two providers can confirm it, or the chain lacks money that the
+   * ledger has. It is in `unavailable` too.
    */
   stopsSales?(): string | null;
 }
@@ -19,17 +23,17 @@ export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cann
 /** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
-/** Settles the payments that this process sells. It is the same in every process, whichever process settles. */
+/** Settles the payments that this process sells. */
 export interface Settling {
   /**
-   * Settles a fresh intent of the rail with this contract. Waits SETTLE_WAIT_MS at the most and returns the row. A row that is open then is `unknown`
-   * and may still end. Null when the row no longer exists. Rejects when the ledger cannot be read or written.
+   * Settles a fresh intent of the rail with this contract. Waits SETTLE_WAIT_MS at the most and returns the row; one
+   * still open is `unknown` and may yet end. Null when it is gone. Rejects when the ledger does not answer.
    */
   settle(intent: Intent, contract: Uint8Array): Promise<Payment | null>;
-  /** The same for a row whose payment the evidence may show already. */
+  /** As `settle`, for a row whose payment the evidence may show already. */
   resume(payment: Payment): Promise<Payment | null>;
   status(rail: RailName): RailStatus;
-  /** The last probes. Empty where no remote service is used, and before the first answer. */
+  /** Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
   /** A note for the operator although settlement works; null without one. */
   detail(): string | null;
@@ -38,55 +42,51 @@ export interface Settling {
 /** One rail's status, as the process that settles reports it to the others. */
 export interface ReportedStatus {
   readonly unavailable: string | null;
-  /** Why nothing can be sent; null where it can. The previous version does not report it: `unavailable` is for both. */
+  /** Why nothing can be sent. The previous version does not report it: `unavailable` is for both. */
   readonly cannotSend?: string | null | undefined;
   /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;
-  /** The payers that are refused now. */
   readonly payers: readonly RefusedPayer[];
 }
 
-/** What the other processes must know before they sell, as plain JSON. It omits rails that are off. */
+/** What the other processes must know before they sell, as plain JSON, without the rails that are off. */
 export interface SettlingReport {
   readonly status: Readonly<Partial<Record<RailName, ReportedStatus>>>;
   readonly probes: RailProbes;
 }
 
-/** The process that settles, as this one reaches it. It finds everything else in the ledger's rows. */
+/** The process that settles, as this one reaches it. All else is in the ledger's rows. */
 export interface SettlingProcess {
-  /** The last report of that process; null while there is none. */
+  /** Null while there is none. */
   report(): SettlingReport | null;
   /** Why the last report no longer counts, so that nothing may be sold; null while it counts. */
   staleReason(): string | null;
-  /** Asks for a stored intent to be settled. The request may be lost. */
+  /** Asks for a stored intent to be settled. May be lost. */
   ask(id: string): void;
-  /** Calls `listener` when the row of such an intent has ended, or cannot be ended now. It may call twice, or never. */
+  /** `listener` hears that such a row has ended, or cannot be ended now. It may hear it twice, or never. */
   onEnded(listener: (id: string) => void): void;
 }
 
 /** What a process does for the other processes of the service. */
 export interface SettlesForOthers {
-  /**
-   * Settles a stored row. Returns when its end is written or cannot be reached now. Returns false at once when this process does not settle. Never
-   * rejects.
-   */
+  /** Settles a stored row, or finds that it cannot be ended now. Never rejects. False at once in another process. */
   carry(id: string): Promise<boolean>;
-  /** What the other processes must know before they sell; null when this process does not settle. */
+  /** Null when this process does not settle. */
   report(): SettlingReport | null;
   /**
-   * Takes over the rows of dead processes: rows of `dead` at once, rows of other unlisted processes after a while. Does nothing in a process that
-   * never settles. Rejects when the ledger cannot be read or written.
+   * Takes over the rows of dead processes: of `dead` at once, of other unlisted processes after a while. Does nothing
+   * in a process that never settles. Rejects when the ledger does not answer.
    */
   takeOver(dead?: readonly string[]): Promise<void>;
 }
 
-/** A settlement with its maintenance. settling.ts, settling-remote.ts and settling-remote.ts make one each. */
+/** A settlement with its maintenance: local, remote or switched (settling-remote.ts). */
 export interface MaintainedSettling extends Settling, SettlesForOthers {
   /** Prepares for the first sale. Calls `maintain` when a round is due before the timer's next one. */
   start(maintain: () => void): Promise<void>;
   /** One round of maintenance apart from the rows: gas, the token, remote services. */
   refresh(): Promise<void>;
-  /** One round over the rows that have not ended. `isInUse`: another process stored the row, or a call here works on it. */
+  /** One round over the open rows. `isInUse`: another process stored the row, or a call here works on it. */
   reconcile(isInUse: (payment: Payment) => boolean): Promise<void>;
   /** Stops the work. Open rows end as unknown. */
   stop(): Promise<void>;
@@ -94,9 +94,9 @@ export interface MaintainedSettling extends Settling, SettlesForOthers {
 
 /** What an instance does while it holds the lease. */
 export interface Leader extends SettlesForOthers {
-  /** Starts to settle for all instances. `fencingToken` is the lease's number. The ledger checks it before anything is sent. */
+  /** Settles for all instances. The ledger checks `fencingToken`, the lease's number, before anything is sent. */
   lead(fencingToken: number): Promise<void>;
-  /** Stops settling at once. Tasks that are running end in the background, at the latest as unknown. */
+  /** Stops at once. Tasks that are running end in the background, at the latest as unknown. */
   stepDown(): void;
 }
 
@@ -115,7 +115,7 @@ export type SettlingPlace =
       join(leader: Leader): Promise<void>;
     };
 
-/** Counts the processes that keep replies in this one's ledger now, itself among them. They divide the space for replies. */
+/** Counts the processes that keep replies in this ledger now, itself among them. They divide the space for replies. */
 export function sharersOf(place: SettlingPlace | undefined): () => number {
   // Before the first heartbeat is answered, an instance knows of itself alone.
   return () => (place?.kind === 'switched' ? Math.max(1, place.living().length) : 1);
@@ -139,9 +139,8 @@ interface LocalSettlingOptions {
   stopSettlers(): Promise<void>;
 }
 
-/** Settlement by this process, for itself and for the other processes of the service. */
 export interface LocalSettling extends MaintainedSettling {
-  /** Loads what the settlers need. `start` does this too, after it has taken over the rows of dead processes. */
+  /** `start` does this too, after it has taken over the rows of dead processes. */
   load(): Promise<void>;
   /** Settles every intent without a transaction. A row that has a running task is not started again. */
   carryWaiting(): Promise<void>;
@@ -188,8 +187,9 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
     refresh: options.refresh,
     reconcile: async (isInUse) => {
       if (options.isShared) await takeOver();
-      // The process that serves a row keeps it until a transaction is noted or the row is unknown. From then on the row belongs to the process that
-      // settles, even while its buyer waits here. If another process settled before, only this one continues with the row.
+      // The process that serves a row keeps it until a transaction is noted or the row is unknown. From then on it
+      // belongs to the process that settles, even while its buyer waits here: if another one settled before, only this
+      // one continues with it.
       await settlement.reconcile(
         (payment) => payment.state !== 'unknown' && payment.transaction === null && isInUse(payment),
       );
@@ -212,7 +212,7 @@ function statusOf(settler: StatusSource): RailStatus {
   };
 }
 
-/** The settler itself names the payers that it refuses. It may come to refuse a payer long after that payer's settlement has ended. */
+/** The settler itself names whom it refuses: it may come to that long after the payer's settlement has ended. */
 function reportOf(settler: StatusSource): ReportedStatus {
   return {
     unavailable: settler.unavailable(),
@@ -226,16 +226,13 @@ interface RecoveryOptions {
   ledger: Pick<Ledger, 'recover'>;
   /** Boot ids of the other processes that may be alive. Undefined where no other process uses the ledger. */
   living: (() => readonly string[]) | undefined;
-  /**
-   * Milliseconds after its reservation at which a row of an unlisted process is taken over. That process may have just started and may be listed
-   * soon.
-   */
+  /** Milliseconds after its reservation until a row of an unlisted process is taken over: it may have just started. */
   takeOverAfterMs: number;
   clock: Clock;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Takes over the rows of dead processes: rows of `dead` at once, rows of other processes outside `living` after `takeOverAfterMs`. */
+/** The rows of `dead` are taken over at once, those of other processes outside `living` after `takeOverAfterMs`. */
 export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
   const { ledger, living, takeOverAfterMs, clock, log } = options;
   return async (dead = []) => {
@@ -246,9 +243,9 @@ export function createRecovery(options: RecoveryOptions): SettlesForOthers['take
   };
 }
 
-/** Milliseconds between two probes. A service's `/supported` changes when its operator deploys. */
+/** Between two probes. A service's `/supported` changes when its operator deploys. */
 const INTERVAL_MS = 60_000;
-/** Milliseconds after a failed probe. One lost answer must not keep the service unready for a minute. */
+/** After a failed probe. One lost answer must not keep the service unready for a minute. */
 const AGAIN_MS = 5_000;
 
 /** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
@@ -261,7 +258,7 @@ export function createRailWatch(
   let probedMs: number | null = null;
 
   return {
-    /** Probes when a minute has passed since the last probe, or five seconds after a failed one. Logs when a service starts to fail. */
+    /** Probes when the last probe is old enough. Logs when a service starts to fail. */
     refresh: async (): Promise<void> => {
       const pauseMs = Object.values(latest).every(({ ok }) => ok) ? INTERVAL_MS : AGAIN_MS;
       if (probedMs !== null && clock.nowMs() - probedMs < pauseMs) return;
@@ -272,21 +269,18 @@ export function createRailWatch(
         if (!ok && before[rail]?.ok !== false)
           log.warn({ rail, detail }, 'a remote service does not settle our payments');
     },
-    /** The last probe of each service by its name. Empty before the first answer, and where no rail is remote. */
     latest: (): RailProbes => latest,
   };
 }
 
 interface MaintenanceOptions {
   settling: Pick<MaintainedSettling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
-  /** Whether another process stored the row, or a call of this one works on it. */
   isInUse(payment: Payment): boolean;
   /** Milliseconds between two rounds. */
   intervalMs: number;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** Starts settlement, runs its maintenance on a timer, and stops it. */
 export function createMaintenance({ settling, isInUse, intervalMs, log }: MaintenanceOptions) {
   let timer: NodeJS.Timeout | undefined;
   // Two separate rounds, so that a long reconciliation does not delay the check of the relayer's balance.
@@ -298,7 +292,6 @@ export function createMaintenance({ settling, isInUse, intervalMs, log }: Mainte
   };
 
   return {
-    /** The kinds of rounds whose last one has failed. */
     failing: () => ({ refresh: refreshing.isFailing(), reconcile: reconciling.isFailing() }),
     /** Resolves when the first call may be sold. Rejects when the ledger cannot be read. */
     start: async (): Promise<void> => {
