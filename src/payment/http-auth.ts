@@ -2,17 +2,16 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import type { AuthScheme, Credential, HttpProtocol, QuotedProtocol, RequestMessage } from './protocol.ts';
 
-/** How long after its invoice has expired a proof of an auth scheme may be presented first, in seconds. The invoice was paid in time, so its buyer has paid. */
+// Payments in Authorization: L402 and MPP beside x402. A request presents one payment; two are refused before either is
+// looked at. An Authorization of any other auth scheme is none of ours and is ignored.
+/** How long after its invoice has expired a proof may be presented first, in seconds. Its buyer has paid in time. */
 export const LATE_SECONDS = 7 * 86_400;
 
-/**
- * Adds auth schemes to a protocol. A quote is then asked for by one more line of WWW-Authenticate for each of them, in the given order. A request may
- * present one payment only. An Authorization of another auth scheme is none of ours and is ignored.
- */
+/** A quote is then also asked for by one line of WWW-Authenticate for each auth scheme, in the given order. */
 export function withAuthSchemes(base: QuotedProtocol, authSchemes: readonly AuthScheme[]): QuotedProtocol {
   const names = authSchemes.flatMap((one) => one.names);
 
-  /** The auth scheme and the credential that a request presents; null without one. Throws AppError (400) for two different ones. */
+  /** What a request presents; null without one. Throws AppError (400) for two different ones. */
   function presented(message: RequestMessage): { by: AuthScheme; text: string } | null {
     const [first, ...more] = paymentLines(message, names);
     const named = (name = '') => authSchemes.find((one) => one.names.includes(name));
@@ -48,7 +47,7 @@ export function withAuthSchemes(base: QuotedProtocol, authSchemes: readonly Auth
 }
 
 /**
- * Refuses a payment of a protocol that comes with a credential of the auth scheme `Payment` on the same request. Tokens of L402 are ignored, because some
+ * Refuses a payment that comes with a credential of the auth scheme `Payment`. Tokens of L402 are ignored, because some
  * clients send them to every URL of a host.
  */
 export function refusingSecond<P extends HttpProtocol>(base: P): P {
@@ -61,14 +60,12 @@ export function refusingSecond<P extends HttpProtocol>(base: P): P {
   };
 }
 
-/** A line of Authorization: the auth scheme and the rest. */
 const AUTHORIZATION = /^([A-Za-z0-9]+) +(.+)$/;
 /** The auth schemes that present a payment. LSAT is the old name of L402. */
 const AUTH_SCHEMES: readonly string[] = ['payment', 'l402', 'lsat'];
 /** Header fields that hold a payment of x402, under the present name and the earlier ones. */
 const PAYMENT_FIELDS = ['payment-signature', 'x-payment', 'x-payment-signature'];
 
-/** A line of Authorization that presents a payment. */
 interface PaymentLine {
   /** In lower case. */
   readonly authScheme: string;
@@ -78,8 +75,8 @@ interface PaymentLine {
 }
 
 /**
- * The lines of Authorization that present a payment, by default in any auth scheme. Lines of all others are ignored, because a proxy of the operator
- * may use them. Node keeps only the first line in `headers`.
+ * The lines of Authorization that present a payment, by default in any auth scheme. A proxy of the operator may use the
+ * others. Node keeps only the first line in `headers`.
  */
 export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES): PaymentLine[] {
   if (message.headers.authorization === undefined) return [];
@@ -92,32 +89,31 @@ export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES
   });
 }
 
-/** Whether a request presents a payment in any protocol. `Authorization` may also hold a proxy's own token, which is none. */
+/** In any protocol. */
 export function presentsPayment(message: RequestMessage): boolean {
   return PAYMENT_FIELDS.some((name) => message.headers[name] !== undefined) || paymentLines(message).length > 0;
 }
 
-/** 400: a request presents two payments. None was looked at, and either may have been paid before. So the answer does not say that nothing is charged. */
+/** 400. Neither was looked at, and either may have been paid before: no answer says that nothing is charged. */
 export function twoPayments(): AppError {
   const message = 'this request presents two payments; present one of them. Nothing was taken for this request';
   const errors = [{ path: 'authorization', message }];
   return new AppError(400, 'two_payments', `authorization: ${message}`, { charged: 'unknown', errors });
 }
 
-/** Keys that sign challenges. They must be the same on every instance. */
+/** Keys that sign challenges. They must be equal on every instance. */
 export interface ChallengeSecrets {
   /** Signs new challenges. At least 32 bytes. */
   readonly current: Uint8Array;
-  /** Signed challenges before the last change; null without one. What it signed stays good, because a buyer may have paid for it. */
+  /** Signed before the last change, or null. What it signed stays good, because a buyer may have paid for it. */
   readonly previous: Uint8Array | null;
 }
 
-/** The HMAC-SHA256 of a text. */
 export function hmac(key: Uint8Array, text: string | Uint8Array): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
 
-/** Whether one of the keys made a signature. `sign` signs with a key. Compares in constant time. */
+/** Whether one of the keys made a signature, compared in constant time. */
 export function isSignedBy(
   { current, previous }: ChallengeSecrets,
   signature: Uint8Array,

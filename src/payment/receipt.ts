@@ -8,7 +8,9 @@ import type { Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 import { isTransferId, transactionText, transferIdBytes } from './settler.ts';
 
-/** A sold answer: its bytes and the content of PAYMENT-RESPONSE. Each delivery of one payment is the same. */
+// The end of a sale: the last check, the delivery and its receipt, the refusal of a failed settlement, and the public
+// lookup. Nothing is delivered for a payment that is not settled, or whose evidence shows less than the price.
+/** A sold answer and the content of PAYMENT-RESPONSE. Each delivery of one payment is the same. */
 export interface Delivery {
   readonly body: Uint8Array;
   readonly receipt: SettleResponse;
@@ -20,17 +22,13 @@ export interface Delivery {
 
 type Network = SettleResponse['network'];
 
-/**
- * Makes the last check before any delivery: the amount that the evidence shows is at least the price of the request, in USDC base units. Throws
- * Underpaid otherwise. An earlier check should always have prevented that. `receiptOf` makes the rail's own receipt.
- */
+/** Throws Underpaid unless the evidence shows the price, in USDC base units. An earlier check should prevent that. */
 export function deliver(payment: Payment, body: Uint8Array, price: bigint, receiptOf = plainReceipt): Delivery {
   const paid = payment.charged ?? payment.amount;
   if (payment.state !== 'settled' || paid < price) throw new Underpaid(payment.id, paid, price);
   return { body, receipt: receiptOf(payment), at: payment.endedAt };
 }
 
-/** The receipt of a payment that is settled: its transaction and the amount that the payer signed. */
 function plainReceipt(payment: Payment): SettleResponse {
   return {
     success: true,
@@ -41,7 +39,7 @@ function plainReceipt(payment: Payment): SettleResponse {
   };
 }
 
-/** Returns the answer for delivery, which is then noted. Throws Underpaid and logs an alert for the operator. Amounts in USDC base units. */
+/** The answer, whose delivery is then noted. Throws Underpaid with an alert for the operator. */
 export function handOut(
   { ledger, log }: { ledger: Pick<Ledger, 'delivered'>; log: { error(detail: object, message: string): void } },
   payment: Payment,
@@ -59,8 +57,8 @@ export function handOut(
 }
 
 /**
- * 410: the payment was taken, and its answer was never delivered and is no longer kept. `receipt` goes with it where the client needs it: a channel's client
- * learns the charges from it, and would otherwise sign the same voucher for ever.
+ * 410: the payment was taken; its answer was never delivered and is no longer kept. A channel's client learns the
+ * charges from `receipt`, and would otherwise sign the same voucher for ever.
  */
 export class AnswerGone extends AppError {
   readonly receipt: SettleResponse | null;
@@ -72,12 +70,11 @@ export class AnswerGone extends AppError {
   }
 }
 
-/** The 410 of a payment. It has a receipt where the rail makes its own. */
 export function goneOf(payment: Payment, rail: { receipt?(payment: Payment): SettleResponse }): AnswerGone {
   return new AnswerGone(rail.receipt?.(payment) ?? null);
 }
 
-/** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */
+/** 500: the payment covers less than the price, so the answer is not sent. A bug that an operator must see. */
 export class Underpaid extends AppError {
   constructor(payment: string, paid: bigint, price: bigint) {
     const detail = 'This payment does not cover this call; nothing was delivered. Look the payment up by its nonce.';
@@ -88,7 +85,7 @@ export class Underpaid extends AppError {
   }
 }
 
-/** The 402 of a failed settlement, with the rail's name of the reason. x402 puts the reason in PAYMENT-RESPONSE too. */
+/** The 402 of a failed settlement, with the rail's name of the reason, which x402 repeats in PAYMENT-RESPONSE. */
 export function refusedSettlement(payment: Payment, rail: { reasonOf?(reason: string): string } = {}): PaymentRefused {
   const stored = payment.reason ?? 'unexpected_settle_error';
   const reason = rail.reasonOf?.(stored) ?? stored;
@@ -102,15 +99,15 @@ export function refusedSettlement(payment: Payment, rail: { reasonOf?(reason: st
   return new PaymentRefused(reason, { settlement });
 }
 
-/** A payment as the public may see it. It never holds the route, the request or the payer. */
+/** A payment as the public may see it: never the route, the request or the payer. */
 export interface FoundPayment {
   readonly rail: 'usdc' | 'lightning';
-  /** The protocol that presented the payment: `x402`, `l402` or `mpp`. Null for one from before this was noted, and for another seller's proof. */
+  /** `x402`, `l402` or `mpp`. Null for a payment from before this was noted, and for another seller's proof. */
   readonly protocol: string | null;
   /** A decimal integer: USDC base units or millisatoshis. */
   readonly amount: string;
   readonly state: PaymentState | 'claimed' | 'delivered';
-  /** The transaction's hash, the Gateway's transfer id until its batch is known, or a Lightning claim's payment hash; null while there is none. */
+  /** A transaction's hash, a Gateway transfer's id until its batch is known, or a claim's payment hash. */
   readonly transaction: string | null;
   readonly block: number | null;
   /** Unix seconds of its newest known step. */
@@ -129,13 +126,14 @@ interface LookupOptions {
 /** More payments than one batch settles. */
 const MAX_FOUND = 500;
 const NO_ID =
-  'This is no id of a payment. An id is a nonce, a transaction hash or a payment hash (64 hex digits), or the id of a Gateway transfer (a UUID).';
+  'This is no id of a payment. An id is a nonce, a transaction hash or a payment hash (64 hex digits), ' +
+  'or the id of a Gateway transfer (a UUID).';
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
 /**
- * Finds payments by an authorization's nonce, a transaction hash or a payment hash. Each has 32 bytes, so one lookup tries all three. Also finds
- * payments by a Gateway transfer's id, and by the hash of the transaction that settled a batch of such transfers. Throws NotFound for any other text
- * and for unknown payments.
+ * Finds payments by an authorization's nonce, a transaction hash or a payment hash: each has 32 bytes, so one lookup
+ * tries all three. Also by a Gateway transfer's id, and by the hash of the transaction that settled a batch of them.
+ * Throws NotFound.
  */
 export function createLookup(options: LookupOptions) {
   const { payments, transfers, claims, lightningNetworks } = options;
@@ -172,7 +170,7 @@ export function createLookup(options: LookupOptions) {
   };
 }
 
-/** `sent` is the transaction on the chain where it is known. A transfer in a batch has no block of its own in the ledger. */
+/** `sent`: the transaction on the chain where it is known. A transfer in a batch has no block of its own here. */
 function showPayment(payment: Payment, sent: Uint8Array | null, explorerUrl: string | null): FoundPayment {
   const { amount, state, block, endedAt, reservedAt, protocol } = payment;
   const transaction = transactionText(sent);

@@ -1,13 +1,15 @@
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 
-/** What the buyer must know to sign the next payment. The members of `extra` are added to those of the offer's entry with this scheme. */
+// Every way to say no to a payment. A 402 says that this presentation took no money. `charged: "unknown"` says that
+// money may have moved or still can; it is said wherever the ledger does not rule that out.
+/** What the buyer must know to sign the next payment: `extra` is added to the offer's entry with this scheme. */
 export interface Correction {
   readonly scheme: string;
   readonly extra: Readonly<Record<string, unknown>>;
   /**
-   * Whether the refusal is not counted as a failure: the buyer has paid for a call here before, and the refusal has cost no read of the chain. It is
-   * counted although where the endpoint ran for it.
+   * Whether the refusal is no failure: the buyer has paid for a call here before, and the refusal has cost no read of
+   * the chain. Where the endpoint ran for it, it counts all the same.
    */
   readonly isForgiven: boolean;
 }
@@ -15,7 +17,6 @@ export interface Correction {
 /** x402's word for a payment whose terms no entry of the offer has. */
 export const NOT_OFFERED = 'No matching payment requirements';
 
-/** The offer's entries with a correction in them. */
 export function corrected(
   accepts: readonly PaymentRequirements[],
   { scheme, extra }: Correction,
@@ -30,9 +31,9 @@ interface RefusalOptions {
 }
 
 /**
- * 402: no money moved for this request. `reason` is x402's error code where x402 has one; it goes into the challenge's `error`. `settlement` is set
- * when a settlement was tried and refused; it goes into PAYMENT-RESPONSE. `correction` is set when the buyer's state is old. `detail` says in a sentence
- * what is wrong and what the buyer can do, where more is known than the reason; otherwise the reason has a sentence (`wiring/surfaces.ts`).
+ * 402: no money moved for this request. `reason`: x402's error code where x402 has one; the challenge's `error` has it.
+ * `settlement`: a settlement was tried and refused; it goes into PAYMENT-RESPONSE. `correction`: the buyer's state is
+ * old. `detail`: a sentence, where more is known than the reason's own (`wiring/surfaces.ts`) says.
  */
 export class PaymentRefused extends Error {
   readonly reason: string;
@@ -66,21 +67,27 @@ export function replyStoreFull(): Unavailable {
   return new Unavailable('reply_store_full', 'There is no space to keep another reply; try again later.', 30);
 }
 
-/** A sentence for each reason that belongs to no scheme: this service's own, and x402's for a payment that cannot be read. */
+/** Reasons that belong to no scheme: this service's own, and x402's for a payment that cannot be read. */
 export const OWN_REFUSALS: RefusalSentences = {
   payment_already_used:
-    'This payment is already used: it was made for another request, or its answer is not given to this client again. If you paid for this very request, present the same payment again from the address that paid, or with its payment identifier. For another request, sign a new one.',
+    'This payment is already used: it was made for another request, or its answer is not given to this client ' +
+    'again. If you paid for this very request, present the same payment again from the address that paid, or with ' +
+    'its payment identifier. For another request, sign a new one.',
   invalid_payload:
-    'The payment cannot be read. Send base64 of the JSON payment in PAYMENT-SIGNATURE, or in Authorization the credential that a line of WWW-Authenticate asks for; with a call of a tool, the JSON payment in _meta["x402/payment"].',
+    'The payment cannot be read. Send base64 of the JSON payment in PAYMENT-SIGNATURE, or in Authorization the ' +
+    'credential that a line of WWW-Authenticate asks for; with a call of a tool, the JSON payment in ' +
+    '_meta["x402/payment"].',
   invalid_x402_version: 'The payment has another version of x402. Send x402Version 2.',
   unsupported_payload_type:
-    'The payload holds no authorization. Sign an EIP-3009 TransferWithAuthorization for the entry of accepts, or over MPP for the challenge.',
+    'The payload holds no authorization. Sign an EIP-3009 TransferWithAuthorization for the entry of accepts, ' +
+    'or over MPP for the challenge.',
   unexpected_settle_error:
     'The settlement of this payment failed. Look the payment up by its nonce before you sign another.',
   invalid_challenge:
     'The answered challenge is not of this service, or not for this request. Answer the challenge of this 402.',
   invalid_challenge_nonce:
-    'The authorization does not answer the challenge: its nonce must be the Keccak-256 hash of the challenge’s id and realm.',
+    'The authorization does not answer the challenge: its nonce must be the Keccak-256 hash of the challenge’s ' +
+    'id and realm.',
   challenge_expired: 'The answered challenge has expired. Answer the challenge of this 402.',
 };
 
@@ -93,9 +100,7 @@ export function settlementUnknown(cause?: unknown): AppError {
   return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
 }
 
-/**
- * Turns every failure of a task into 503 `settlement_unknown`. Once an intent is stored, a failure of the service does not say whether money moved.
- */
+/** Turns every failure into 503 `settlement_unknown`: once an intent is stored, none says whether money moved. */
 export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -105,8 +110,8 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Turns a source's failure into 503 `settlement_unavailable`. What a payment is checked against did not answer; the source of the data that is sold was not
- * asked, so the call is no 502, and nothing was taken for it.
+ * Turns a source's failure into 503 `settlement_unavailable`. What a payment is checked against did not answer. The
+ * source of the data that is sold was not asked, so the call is no 502, and nothing was taken for it.
  */
 export async function checkable<T>(check: () => Promise<T>): Promise<T> {
   try {
@@ -119,9 +124,10 @@ export async function checkable<T>(check: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps what is done for a payment that may have moved money before, or may
- * move it elsewhere: an authorization that reverted may be public, so a third party may send it at any moment; a channel's voucher may be charged; when a
- * write of the ledger is not answered, another presentation of the same payment may be sold.
+ * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. For a payment that may have moved money
+ * before, or may move it elsewhere: an authorization that reverted may be public and sent by a third party at any
+ * moment; a channel's voucher may be charged; while a write of the ledger is not answered, another presentation of the
+ * payment may be sold.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {
@@ -131,10 +137,7 @@ export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Leaves a 402 as it is. A 402 has no `charged` member: it says why this presentation was refused, not whether the authorization can still move
- * money.
- */
+/** A 402 stays: it says why this presentation was refused, not whether the authorization can still move money. */
 function asDoubt(error: unknown): unknown {
   if (error instanceof AppError) return error.charged === false ? asUnknown(error) : error;
   if (error instanceof PaymentRefused) return error;
