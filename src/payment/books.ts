@@ -9,15 +9,13 @@ import type { BookVerdict, RailBooks } from './settler.ts';
 
 // The books against the chain, row by row. One round:
 // 1. A block that the chain has reached is asked for. Without an answer the round ends, and is tried again soon.
-// 2. Entries of earlier rounds are looked at again: a difference may be gone, and what could not be read may be read
-//    now.
-// 3. The settled rows of the span since the last round are compared, page by page. The first round of a process goes
-//    back a day.
+// 2. Entries of earlier rounds are looked at again: differences may be gone, unread rows may be read now.
+// 3. The settled rows since the last round are compared, page by page; a process's first round goes back a day.
 // 4. The rails compare what they keep beside their rows.
 // 5. What came in beyond the ledger is counted.
 // 6. The end of the span is kept.
-// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference
-// (books.ts stops the rail).
+// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference: beyond a
+// limit, it stops the rail in every process (`createMismatchWatch`).
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -62,11 +60,10 @@ export interface BooksOptions {
   };
 }
 
-/** The amounts of the entries that are open, by rail, kind and item. */
+/** Amounts of open entries, by rail, kind and item. */
 type Known = Map<string, bigint>;
 const keyOf = ({ rail, kind, item }: BookKey): string => `${rail} ${kind} ${item}`;
 
-/** Compares the books with the chain in the process that settles. */
 export function createBooks(options: BooksOptions) {
   const { store, network, clock, log, rails } = options;
   const compareRows = createRowComparison(options);
@@ -106,10 +103,7 @@ export function createBooks(options: BooksOptions) {
   }, log);
 
   return {
-    /**
-     * Runs a round where one is due: at once, then an hour after the last, and a minute after one that failed. Never
-     * rejects.
-     */
+    /** Runs a round at once, an hour after the last, and a minute after one that failed. Never rejects. */
     due: async (): Promise<void> => {
       if (!isStopped && clock.nowMs() >= nextMs) await rounds();
     },
@@ -121,7 +115,7 @@ export function createBooks(options: BooksOptions) {
   };
 }
 
-/** Counts what came in beyond the ledger after this block. Returns the last block that was read. */
+/** Returns the last block that was read. */
 async function countSurplus(
   { countSurplus: count, onSurplus, log }: BooksOptions,
   after: number,
@@ -160,10 +154,7 @@ function createRowComparison(options: BooksOptions) {
     }
   }
 
-  /**
-   * The rows that earlier rounds left open. Each is compared once, whatever its entries. A row that is gone, or is not
-   * settled, lacks nothing.
-   */
+  /** Compares each row that earlier rounds left open once. One that is gone, or not settled, lacks nothing. */
   async function again(head: number): Promise<void> {
     const open = (await openEntries(store, network)).filter(({ item }) => !isRest(item));
     const ids = [...new Set(open.map(({ item }) => item))];
@@ -197,10 +188,7 @@ async function openEntries(store: BookStore, network: string): Promise<BookEntry
   return [...missing, ...unread];
 }
 
-/**
- * Keeps verdicts: what is shown ends its entries, what is missing is an alert once, and what cannot be read changes no
- * difference.
- */
+/** What is shown ends its entries, what is missing is an alert once, what is unread changes no difference. */
 function createNotes({ store, network, clock, log, onSurplus }: BooksOptions) {
   function alert(rail: RailName, item: string, verdict: Extract<BookVerdict, { amount: bigint }>): void {
     const usdc = formatUnits(verdict.amount, USDC_DECIMALS);
@@ -242,21 +230,18 @@ const USDC_UNIT = 1_000_000;
 interface MismatchWatchOptions {
   readonly store: Pick<BookStore, 'entries'>;
   readonly network: string;
-  /** A rail is stopped while more than this is missing on it, in USDC base units. */
+  /** In USDC base units. */
   readonly stopsBeyond: bigint;
   readonly log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** What the chain lacks of a rail, without what the operator has accepted. Amount in USDC base units. */
+/** What the chain lacks of a rail, in USDC base units, without what the operator has accepted. */
 interface Missing {
   readonly amount: bigint;
   readonly entries: number;
 }
 
-/**
- * Stops a rail while the ledger has more money than the chain shows. Every process that sells reads the ledger's
- * entries in each round of maintenance, so it does not matter which process compares the books.
- */
+/** Every process that sells reads the entries in its rounds, so it does not matter which one compares the books. */
 export function createMismatchWatch({ store, network, stopsBeyond, log }: MismatchWatchOptions) {
   let missing: ReadonlyMap<RailName, Missing> = new Map();
   const stops = (rail: RailName): Missing | null => {
@@ -298,14 +283,11 @@ async function readMissing(store: Pick<BookStore, 'entries'>, network: string): 
 }
 
 interface BookMetricsOptions extends Pick<MismatchWatchOptions, 'store' | 'network'> {
-  /** The names of all rails, each of which has a sample from the start. */
+  /** Each has a sample from the start. */
   readonly rails: readonly RailName[];
 }
 
-/**
- * Publishes what the chain lacks, read at each scrape, and counts what came in beyond the ledger. For the process that
- * may settle.
- */
+/** For the process that may settle. What the chain lacks is read at each scrape. */
 export function createBookMetrics(registry: Registry, { store, network, rails }: BookMetricsOptions) {
   const registers = [registry];
   new Gauge({
@@ -337,7 +319,6 @@ export function createBookMetrics(registry: Registry, { store, network, rails }:
   });
   const usdc = new Counter({ name: 'ledger_surplus_usdc_total', help: 'Their USDC', registers });
   return {
-    /** For the books' `onSurplus`. */
     onSurplus: ({ transfers: count, amount }: CountedSurplus): void => {
       transfers.inc(count);
       usdc.inc(Number(amount) / USDC_UNIT);

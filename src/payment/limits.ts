@@ -13,6 +13,9 @@ import {
 import { createReadSoon, type Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 
+// What payers and clients without money at stake can cause is bounded here. Uncharged failures are counted by minute,
+// settlements that moved nothing by day, payments with an unknown outcome until they end. The counts are in each
+// process's memory: they protect work and gas, not sales. A payment that may have moved money always gets its answer.
 const DAY_MS = 86_400_000;
 
 /** Why a call is refused now, and for how many seconds. */
@@ -22,38 +25,34 @@ interface FailureRefusal {
   readonly retryAfterSeconds: number;
 }
 
-/** Counts uncharged failures by payer and by client. Refuses the calls of a payer or client with too many. */
 export interface Failures {
   /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
-  /** The same for this minute's failures alone: for a payment whose buyer may be owed an answer, and so must not wait for a day. */
+  /** By this minute's failures alone: a buyer who may be owed an answer must not wait for a day. */
   refusalOfMinute(payer: string, client: string): FailureRefusal | null;
   /** Whether a call of this client, or of its IPv6 /48, has failed uncharged in this minute. */
   hasFailed(client: string): boolean;
-  /** Counts a payment whose signature is not valid. It counts for the client alone, because any client can name any payer. */
+  /** Counts an invalid signature, for the client alone: any client can name any payer. */
   noteUnproven(client: string): void;
   /** Counts a call that failed uncharged after the payer's signature was checked. */
   note(payer: string, client: string): void;
   /**
-   * Notes the start of a settlement and returns a function that notes its end. `movedNothing`: the payment was sent and moved no money. Its
-   * transaction was mined without the transfer, or a facilitator refused it.
+   * Notes the start of a settlement and returns what notes its end. `movedNothing`: it was mined without the transfer,
+   * or a facilitator refused it.
    */
   beginSettlement(payer: string, client: string): (movedNothing: boolean) => void;
-  /** Seconds until new payers of this client are accepted again; 0 when they are. A new payer has never paid here. */
+  /** Seconds until payers that have never paid here are accepted from this client again; 0 when they are. */
   newPayersAfterSeconds(client: string): number;
 }
 
-/**
- * Limits uncharged failures. Without the limit, one payment that is never charged, or one client with many payers, could cause work without end. The
- * counts are in each process's memory: they protect work and gas, not sales.
- */
+/** Without it, one payment that is never charged, or one client with many payers, could cause work without end. */
 export function createFailures(limits: FailureLimits, clock: Clock): Failures {
   const ofMinute = () => createMinuteWindows(clock);
   const ofDay = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const [payers, payersOfDay] = [ofMinute(), ofDay()];
   const clients = openClientWindows(ofMinute, 'failures');
   const settlements = openClientWindows(ofDay, 'failed settlements');
-  // Number of settlements under way, by client. Each of them may still fail.
+  // Settlements under way, by client. Each of them may still fail.
   const open = new Map<string, number>();
 
   function count(client: string, more: number): void {
@@ -97,7 +96,7 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
     },
     newPayersAfterSeconds(client) {
       const seconds = clientWaitSeconds(limits.clientSettlements, settlements, client);
-      // After the first failure, settlements under way count too. Otherwise a burst would pass a limit that counts ended settlements only.
+      // After the first failure, settlements under way count too. Otherwise a burst would pass the limit.
       const failed = settlements.clients.read(client).count;
       const isFull = failed > 0 && isReached(limits.clientSettlements, failed + (open.get(client) ?? 0));
       return isFull ? Math.max(1, seconds) : seconds;
@@ -115,12 +114,11 @@ function isReached(limit: number, count: number): boolean {
   return limit > 0 && count >= limit;
 }
 
-/** Seconds until a count that has reached its limit is reset; 0 below the limit. */
 function waitSeconds(limit: number, { count, resetSeconds }: Counted): number {
   return isReached(limit, count) ? resetSeconds : 0;
 }
 
-/** The same for a client and its IPv6 site (a /48). A site's limit is CLIENTS_PER_SITE times a client's. */
+/** Also for the client's IPv6 site (a /48), whose limit is CLIENTS_PER_SITE times a client's. */
 function clientWaitSeconds(limit: number, windows: ClientWindows<ReadableWindows>, client: string): number {
   const site = siteKey(client);
   const ofSite = site === null ? 0 : waitSeconds(limit * CLIENTS_PER_SITE, windows.sites.read(site));
@@ -133,11 +131,11 @@ function noteClient(windows: ClientWindows<ReadableWindows>, client: string): vo
   if (site !== null) windows.sites.count(site);
 }
 
-/** Payments remembered at the most, about 4 MB. Beyond that the oldest is forgotten. */
+/** About 4 MB. Beyond that the oldest is forgotten. */
 const MAX_REMEMBERED = 10_000;
-/** Milliseconds between two reads of the rows that hold up one payer or client. A row's end is then noticed at its buyer's next try. */
+/** Between two reads of the rows that hold up a payer or client: a row's end is noticed at the buyer's next try. */
 const REREAD_MS = 1000;
-/** A payment whose outcome is unknown rarely ends sooner, in seconds: Arc mines two blocks a second, and a facilitator is asked again after pauses. */
+/** An unknown payment rarely ends sooner: Arc mines two blocks a second, and a facilitator is asked after pauses. */
 const RETRY_AFTER_SECONDS = 10;
 
 interface Holder {
@@ -146,21 +144,19 @@ interface Holder {
   readMs: number;
 }
 
-/** The payments of each payer and client whose outcome is unknown. */
 export interface UnknownPayments {
   /** Notes that a settlement ended without a known outcome. */
   note(id: string, payer: string, client: string): void;
   /**
-   * Throws TooMany (`unknown_payments`) while the payer, the client or its IPv6 /48 has too many payments with an unknown outcome. For new purchases
-   * only: a payment that may have moved money is never kept from its own answer. Throws 503 `ledger_unavailable`, `charged: "unknown"`, when the
-   * ledger cannot be read in time.
+   * Throws TooMany while the payer, the client or its IPv6 /48 has too many. For new purchases only: a payment that may
+   * have moved money is never kept from its own answer. Throws 503 `ledger_unavailable`, `charged: "unknown"`.
    */
   check(payer: string, client: string): Promise<void>;
 }
 
 /**
- * Limits the payments with an unknown outcome. Such a row costs lookups and repeated requests to a facilitator until it ends, at the latest when its
- * authorization expires. The counts are in each process's memory. The ledger's rows decide: at the limit they are read again, once a second.
+ * An unknown row costs lookups, and repeated requests to a facilitator, until it ends: at the latest when its
+ * authorization expires. The ledger's rows decide: at the limit they are read again, once a second.
  */
 export function createUnknownPayments({
   ledger,
@@ -219,7 +215,6 @@ export function createUnknownPayments({
   };
 }
 
-/** What a payment counts for, each with its limit. */
 function namesOf(limits: UnknownLimits, payer: string, client: string): (readonly [name: string, limit: number])[] {
   const site = siteKey(client);
   return [
@@ -236,18 +231,15 @@ function tooMany(): TooMany {
 }
 
 /**
- * Whether a signature that could not be proven counts as a failure of the client. A refusal of contracts counts too (TooMany, or Unavailable while
- * accounts with code are not settled): the contract was not called, but the read of the payer's code has cost a request.
+ * Whether a signature that could not be proven counts as a failure of the client. A refusal of contracts counts too
+ * (TooMany, or Unavailable while accounts with code are not settled): the read of the payer's code has cost a request.
  */
 export function hasCostARead(error: unknown): boolean {
   if (error instanceof Unavailable) return error.code === 'settlement_unavailable';
   return error instanceof PaymentRefused || error instanceof TooMany;
 }
 
-/**
- * Whether a failure before the intent is stored counts against the buyer. A refused payment counts. A failed call of a verified payment counts,
- * unless the service itself was short of something (Unavailable).
- */
+/** Whether a failure before the intent is stored counts against the buyer. Never where the service was short itself. */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
   if (error instanceof PaymentRefused) return isVerified || !error.correction?.isForgiven;

@@ -5,35 +5,33 @@ import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/p
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';
 
+// Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open
+// payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
   readonly clock: Clock;
-  /** The names of all rails, each of which has a counter from the start. */
+  /** Each has a counter from the start. */
   readonly rails: readonly string[];
-  /** The name of the rail whose payers sign for a contract; null for a rail that is not known. */
+  /** Null for a rail that is not known. */
   readonly railOf: (contract: Uint8Array) => string | null;
-  /** Bytes that the kept replies may take. An alert compares them with the bytes kept. */
+  /** Bytes that the kept replies may take, which an alert compares with those kept. */
   readonly storeBytes: number;
 }
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
-/** Open payments that one reading counts at the most. A higher count would raise the same alarm. */
+/** A higher count would raise the same alarm. */
 const MAX_COUNTED = 1000;
 const USDC_UNIT = 1_000_000;
-/** In seconds. A settlement is mined in the next half-second block or is late. `SETTLE_WAIT_MS` is 20 s. */
+/** Seconds. A settlement is mined in the next half-second block or is late; `SETTLE_WAIT_MS` is 20 s. */
 const SETTLEMENT_BOUNDS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 300];
 
-/** Every label set of a move. All are published at start, because a rate cannot be computed for a counter that does not exist yet. */
+/** All are published at start, because a rate cannot be computed for a counter that does not exist yet. */
 const MOVES: readonly { rail: string; state: string }[] = [
   ...['reserved', 'released', 'settling', 'unknown', 'settled', 'failed'].map((state) => ({ rail: 'usdc', state })),
   ...['offered', 'claimed', 'delivered'].map((state) => ({ rail: 'lightning', state })),
   { rail: 'facilitator', state: 'claimed' },
 ];
 
-/**
- * Publishes the ledger's moves, counted as they happen, and the open payments, read at each scrape. A failed read publishes no sample, not a zero. It
- * never fails a payment.
- */
 export function createPaymentMetrics(
   registry: Registry,
   { store, clock, storeBytes, rails, railOf }: PaymentMetricsOptions,
@@ -61,7 +59,7 @@ export function createPaymentMetrics(
   });
   publishOpen(registry, store);
   publishReplies(registry, store, storeBytes);
-  // When each open settlement of this process began, in Unix milliseconds.
+  // In Unix milliseconds, for settlements of this process.
   const since = new Map<string, number>();
 
   const onMove: OnMove = (id, state, sale) => {
@@ -80,11 +78,10 @@ export function createPaymentMetrics(
   }
 
   return {
-    /** For the ledger. */
     onMove,
-    /** For a settlement that another process ends: takes its state once no call of this process waits for it. */
+    /** For a settlement that another process ends, once no call here waits for it. */
     onLeft: measure,
-    /** Wraps the Lightning rail's store and counts its moves. Its results do not change. */
+    /** Counts the moves of the Lightning rail's store. */
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(registry, name, 'Bytes of replies and answers kept for Lightning payments', () =>
@@ -95,7 +92,6 @@ export function createPaymentMetrics(
   };
 }
 
-/** Counts the sales that are paid, and what they earned. */
 function createSales(
   registry: Registry,
   { store, rails, railOf }: Pick<PaymentMetricsOptions, 'store' | 'rails' | 'railOf'>,
@@ -124,7 +120,7 @@ function createSales(
   }
   const protocols = createProtocolCounter(registry);
   const countSale = async (id: string, sale?: Payment): Promise<void> => {
-    // The ledger passes the row of a voucher's sale. Reading it again would cost more than counting it.
+    // The ledger passes the row of a voucher's sale: reading it again would cost more than counting it.
     const payment = sale ?? (await store.get(id).catch(() => null));
     if (!payment) return;
     const rail = railOf(payment.contract) ?? 'other';
@@ -156,25 +152,27 @@ interface ClaimCounters {
   readonly contested: ReturnType<typeof createContested>;
 }
 
-/** The most contested hashes that are remembered, so that one is counted once. */
+/** Hashes that are remembered, so that each is counted once. */
 const MAX_CONTESTED = 10_000;
 
 /**
- * Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign an invoice of its own over the
- * same hash. Anyone with two keys can contest a hash of their own at the facilitator for nothing. A hash that one of our own routes sold for was paid to
- * our node, so these are counted apart. A failed read counts nothing.
+ * Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign
+ * an invoice of its own over it. Ours are counted apart: what one of our routes sold for was paid to our node, while
+ * anyone with two keys can contest a hash of their own at the facilitator for nothing.
  */
 function createContested(registry: Registry, claims: LightningStore) {
   const counter = new Counter({
     name: 'lightning_contested_hashes_total',
-    help: 'Payment hashes that two payees claimed: paid to our node, or claimed by others through the facilitator alone',
+    help:
+      'Payment hashes that two payees claimed: paid to our node, ' +
+      'or claimed by others through the facilitator alone',
     labelNames: ['payee'],
     registers: [registry],
   });
   for (const payee of ['ours', 'others'] as const) counter.inc({ payee }, 0);
   const counted = new Map<string, true>();
   return {
-    /** The claim that a key has now; null where it has none, or where it cannot be read. */
+    /** The claim of a key; null without one, or where it cannot be read. */
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
     note({ payTo, paymentHash, grant }: NewClaim, other: Claim | null): void {
       const hash = Buffer.from(paymentHash).toString('hex');
@@ -196,7 +194,7 @@ function watchClaims(
       moves.inc({ rail: 'lightning', state: 'offered' });
     },
     claim: async (claim) => {
-      // A claim of ours replaces one for another payee, which is therefore read before. A claim of the facilitator's replaces none.
+      // A claim of ours replaces one for another payee, so that one is read before. The facilitator's replaces none.
       const replaced = claim.grant && (await contested.before(claim));
       const outcome = await claims.claim(claim);
       if (outcome === 'claimed') contested.note(claim, replaced);
@@ -217,7 +215,7 @@ function watchClaims(
   };
 }
 
-/** Publishes which rounds of maintenance fail now, in this process. */
+/** Publishes which rounds of maintenance fail now. */
 export function publishMaintenance(registry: Registry, failing: () => Readonly<Record<string, boolean>>): void {
   new Gauge({
     name: 'payment_maintenance_failing',
