@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import type { SoldTool } from '../../protocol.ts';
 
+// x402's discovery extension in the official `bazaar` form: a directory that sees a 402 or a payment can list and call
+// what is sold from it.
 type Json = Record<string, unknown>;
 type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 
 const made = new WeakMap<Described, { readonly bazaar: Json }>();
 
 /**
- * x402's discovery extension for a route: how to call it, with an example of its parameters, the schema of its parameters, and that it answers a JSON
- * object. A directory that sees a 402 or a payment can list and call the route from it. It has the official `bazaar` form.
- * It is sent in every 402 and comes back in every stock client's payment, so it holds no more. OpenAPI has the descriptions of the parameters, and the
- * schema and an example of the answer. Made once for each endpoint.
+ * For a route: an example and the schema of its parameters, and that it answers a JSON object. It is in every 402 and
+ * comes back in every stock client's payment, so it holds no more: OpenAPI has the rest. Made once for each endpoint.
  */
 export function bazaarExtension(endpoint: Described): { readonly bazaar: Json } {
   const known = made.get(endpoint);
@@ -51,16 +51,13 @@ function describe({ params, example }: Described): Json {
   };
 }
 
-/** Type and bounds of one query parameter, from the schema that also parses it. */
+/** From the schema that also parses the parameter. */
 function schemaOf(param: z.core.$ZodType): Json {
   const { type, enum: values, minimum, maximum } = z.toJSONSchema(param, { io: 'input' }) as Json;
   return { type, enum: values, minimum, maximum };
 }
 
-/**
- * x402's discovery extension for a tool: how to call it, and an example of its answer. A facilitator that sees the tool's payments can list the tool
- * from it. It has the form of the official `bazaar` extension for MCP.
- */
+/** For a tool, in the form for MCP: how to call it, and an example of its answer. */
 export function toolBazaarExtension(
   endpoint: Pick<Endpoint<never>, 'example' | 'summary'>,
   { name, inputSchema }: SoldTool,

@@ -17,18 +17,21 @@ import {
 import { PaymentRefused } from '../../refusal.ts';
 import { bazaarExtension } from './bazaar.ts';
 
+// x402 version 2 over HTTP. A 402 carries PAYMENT-REQUIRED and a hint for people; the client repeats the request with
+// PAYMENT-SIGNATURE; the answer carries PAYMENT-RESPONSE. What a 402 says is prepared at start but for the request's
+// own parts. A payment is decoded here and judged elsewhere.
 const PAYMENT = 'payment-signature';
 /** Header fields in which no payment of version 2 comes, and what to do instead. */
 const OTHER_HEADERS: readonly (readonly [name: string, refusal: string])[] = [
   ['x-payment', 'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE'],
   ['x-payment-signature', 'X-PAYMENT-SIGNATURE is no field of x402: send the payment in PAYMENT-SIGNATURE'],
 ];
-/** Added to every route's hint: stock clients refuse assets that they do not know until they are allowed. */
+/** Stock clients refuse assets that they do not know until they are allowed. */
 const HOW_TO_PAY =
-  'pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE.';
+  'pay with any x402 v2 client that allows this asset in its spend controls, ' +
+  'and repeat the request with PAYMENT-SIGNATURE.';
 const CONTENT_TYPE = 'application/json; charset=utf-8';
 
-/** x402 version 2 over HTTP: PAYMENT-REQUIRED, PAYMENT-SIGNATURE and PAYMENT-RESPONSE. */
 export const x402Http: PreparedProtocol & QuotedProtocol = {
   carries: ({ headers }) => headers[PAYMENT] !== undefined,
   read: ({ headers }) => decodePayment(String(headers[PAYMENT])),
@@ -66,12 +69,11 @@ function unpaidReason({ headers }: RequestMessage): string | undefined {
   return undefined;
 }
 
-/** Characters outside of ASCII. */
 const WIDE = /[^ -~]/g;
 
 /**
- * The body is text and not bytes, because Node sends text with the head in one write. It is ASCII: one other character makes the whole answer a text of
- * two bytes a character, which costs 1.5 us more to send. An apostrophe is the plain one, so that a hint reads well in a terminal.
+ * Text and not bytes, because Node sends text with the head in one write. ASCII, because one other character makes the
+ * answer a text of two bytes a character, which costs 1.5 us more. The plain apostrophe reads well in a terminal.
  */
 function bodyOf(hint: string): string {
   const text = JSON.stringify({ hint: hint.replaceAll('’', "'") });
@@ -93,7 +95,7 @@ const envelope = z.object({
   extensions: jsonObject.nullish(),
 });
 
-/** Reads a PAYMENT-SIGNATURE header. Throws PaymentRefused for anything but base64 JSON of an x402 version 2 payment. Throws no other error. */
+/** Throws PaymentRefused, and no other error, for anything but base64 JSON of an x402 version 2 payment. */
 export function decodePayment(header: string): Credential {
   if (header.length > MAX_HEADER_CHARS) throw unreadable(`is longer than ${MAX_HEADER_CHARS} characters`);
   if (header.length % 4 !== 0 || !BASE64.test(header)) throw unreadable('is not base64');
@@ -115,21 +117,23 @@ export function decodePayment(header: string): Credential {
 }
 
 function unreadable(what: string): PaymentRefused {
-  const detail = `PAYMENT-SIGNATURE ${what}. Send the base64 of { "x402Version": 2, "accepted": an entry of accepts, "payload": what you signed or paid }.`;
+  const detail =
+    `PAYMENT-SIGNATURE ${what}. Send the base64 of ` +
+    '{ "x402Version": 2, "accepted": an entry of accepts, "payload": what you signed or paid }.';
   return new PaymentRefused('invalid_payload', { detail });
 }
 
-/** Encodes a JSON value in base64, as in every x402 header. */
+/** Base64 of JSON, as in every x402 header. */
 export function encodeHeader(value: unknown): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
 }
 
-/** Longer resource URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
+/** Longer URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
 const MAX_RESOURCE_URL = 1024;
 
 /**
- * Prepares the PAYMENT-REQUIRED header of an endpoint. Everything except the resource URL and the error is serialised once. The returned function
- * makes the header's value for a request target. With `accepts`, it offers these entries to one buyer in place of the prepared ones.
+ * Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised
+ * once. With `accepts`, these entries are offered to one buyer in place of the prepared ones.
  */
 function createChallenge(
   endpoint: Endpoint<never>,
@@ -146,8 +150,8 @@ function createChallenge(
   function challenge(target: string, error = 'Payment required', tail = prepared): string {
     const url = resourceUrl(publicOrigin, listed, target);
     const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
-    // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its base64 has no padding and the
-    // prepared tail can follow.
+    // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its
+    // base64 has no padding and the prepared tail can follow.
     const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
     return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
   }
@@ -159,20 +163,20 @@ function createChallenge(
   };
 }
 
-/** The configured origin with the request's path and query. Neither a Host header nor an absolute-form target changes the origin. */
+/** Neither a Host header nor an absolute-form target changes the origin. */
 function resourceUrl(origin: string, listed: string, target: string): string {
   const path = pathAndQuery(target) ?? listed;
   if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;
   return `${origin}${path.split('?', 1)[0]?.slice(0, MAX_RESOURCE_URL) ?? listed}`;
 }
 
-/** A 402 made for one request: the PAYMENT-REQUIRED header, and a body that repeats its JSON for people and tools that do not read headers. */
+/** The body repeats the header's JSON for people and tools that do not read headers. */
 interface QuotedChallenge {
   readonly header: string;
   readonly body: string;
 }
 
-/** Renders the 402 of a quote. `quote` is null when none could be made after a refusal; `accepts` is then empty. */
+/** The 402 of a quote. `quote` is null when none could be made after a refusal; `accepts` is then empty. */
 export function quotedChallenge(
   { endpoint, url, hint }: QuoteSubject,
   quote: Quote | null,
@@ -193,10 +197,7 @@ const EXTENSION = 'payment-identifier';
 /** x402's: 16 to 128 characters that only the buyer knows. */
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 
-/**
- * How a challenge declares the extension. Stock clients send an identifier only to a seller that declares it. The schema is as short as it can be,
- * because every 402 has it.
- */
+/** Stock clients send an identifier only to a seller that declares this. Every 402 has the schema, so it is short. */
 export const IDENTIFIER_EXTENSION = {
   [EXTENSION]: {
     info: { required: false },
@@ -205,12 +206,12 @@ export const IDENTIFIER_EXTENSION = {
 };
 
 /**
- * Returns the SHA-256 of a payment's identifier (x402's `payment-identifier` extension), or null without one. The identifier itself is not kept. The
- * hash is not salted: the same identifier must find the same row with any payload. Throws BadParameter (400) for a malformed identifier, because a
- * buyer that relies on it would be charged twice. x402 answers a missing identifier in the same way.
+ * The SHA-256 of a payment's identifier, or null without one; the identifier itself is not kept. Not salted: it must
+ * find its row with any payload. Throws BadParameter (400) for a malformed one, because a buyer that relies on it would
+ * be charged twice.
  *
- * An identifier belongs to one payload (an authorization for a request) from its reservation on, as long as the row exists. It is free again when the
- * reservation is released or the payment fails, because nothing can be charged for it then.
+ * An identifier belongs to one payload (an authorization for a request) from its reservation on, as long as the row
+ * exists. A released or failed payment frees it, because nothing can be charged for it then.
  */
 export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
   const extension = extensions?.[EXTENSION] ?? null;

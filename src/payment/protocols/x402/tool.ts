@@ -5,22 +5,19 @@ import type { SoldTool, ToolDemand, ToolProtocol } from '../../protocol.ts';
 import { toolBazaarExtension } from './bazaar.ts';
 import { decodePayment, encodeHeader, IDENTIFIER_EXTENSION } from './http.ts';
 
-/**
- * The members of a payment that are checked. A client also sends back the resource and every extension of the challenge, which are not needed and may
- * be large.
- */
+// x402 version 2 in a tool call: the payment is a member of `_meta`, the demand the content of an error.
+/** What is checked. The resource and the extensions that a client also sends back are not needed and may be large. */
 const CHECKED = ['x402Version', 'accepted', 'payload'] as const;
 const IDENTIFIER = 'payment-identifier';
 
-/** x402 version 2 in a tool call. */
 export const x402Tool: ToolProtocol = {
   read: (payment) => decodePayment(headerOf(payment)),
   prepare: createToolChallenge,
 };
 
 /**
- * Encodes a payment as PAYMENT-SIGNATURE would carry it, so that the same code checks payments of both transports. A value that cannot be encoded
- * becomes an empty header, which is refused as unreadable.
+ * Encodes a payment as PAYMENT-SIGNATURE would carry it, so that the same code checks both transports. What cannot be
+ * encoded becomes an empty header, which is refused as unreadable.
  */
 export function headerOf(payment: unknown): string {
   if (typeof payment !== 'object' || payment === null || Array.isArray(payment)) return '';
@@ -35,7 +32,7 @@ export function headerOf(payment: unknown): string {
   }
 }
 
-/** Makes a tool's demand for payment. It is the same for every call, except for what is offered and the error. */
+/** The demand is equal for every call, except for what is offered and the error. */
 function createToolChallenge(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand {
   const resource = { url: tool.url, description: endpoint.summary, mimeType: 'application/json' };
   const extensions = { ...IDENTIFIER_EXTENSION, ...toolBazaarExtension(endpoint, tool) };
