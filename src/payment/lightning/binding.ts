@@ -2,22 +2,23 @@ import { createHash } from 'node:crypto';
 import { jcs } from '../../lib/jcs.ts';
 import { own } from '../../lib/untrusted.ts';
 
-/** A request bound into an invoice: the canonical JSON and its SHA-256. */
+// Binds a request into an invoice by the scheme's profiles `http:1` and `mcp:1`: what is bound has one canonical form,
+// and what the scheme cannot express is refused. Pure and total: no input makes it throw.
+
 export interface Binding {
   readonly canonical: string;
   /** 32 bytes. */
   readonly hash: Uint8Array;
 }
 
-/** The part of a binding that a requirement declares: its profile, and the parameters that the buyer needs to make the same binding. */
+/** What a requirement declares of a binding: its profile, and what the buyer needs to make the same binding. */
 export type BindingTerms =
   | { readonly profile: 'http:1'; readonly params: HttpParams }
   | { readonly profile: 'mcp:1'; readonly params: McpParams };
 
-/** A binding with the part that a requirement declares. */
 export type RequestBinding = Binding & BindingTerms;
 
-/** The request that will run, for profile `http:1`. Header values are joined field lines; names are lower-case. */
+/** The request that will run. Header values are joined field lines; names are lower-case. */
 export interface HttpRequest {
   readonly method: string;
   /** Absolute: the configured origin and the raw request target, byte for byte. */
@@ -28,7 +29,6 @@ export interface HttpRequest {
   readonly bound?: readonly string[];
 }
 
-/** A call of an MCP tool, for profile `mcp:1`. */
 export interface McpCall {
   readonly server: string;
   readonly name: string;
@@ -48,10 +48,10 @@ interface BoundValue {
 const ABSENT = Buffer.of(0);
 const PRESENT = Buffer.of(1);
 
-/** Characters of a field value: visible ASCII, spaces and tabs. */
+/** Visible ASCII, spaces and tabs. */
 const FIELD_VALUE = /^[\t -~]*$/;
 
-/** The binding of an HTTP request. Null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
+/** Null when the scheme cannot express the request (a fragment, non-ASCII, bad names or values). Never throws. */
 export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest): RequestBinding | null {
   const params = httpParams({ headers: bound });
   if (!params || !isMethod(method) || !isHttpUrl(url) || !(body instanceof Uint8Array)) return null;
@@ -65,7 +65,7 @@ export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest
   );
 }
 
-/** The binding of a tool call. Null when the scheme cannot express it. Never throws. */
+/** Null when the scheme cannot express the call. Never throws. */
 export function bindMcp(call: McpCall): RequestBinding | null {
   const { name, arguments: given = {}, metadata = {}, bound = [] } = call;
   const params = mcpParams({ server: call.server, metadata: bound });
@@ -82,12 +82,12 @@ export function bindMcp(call: McpCall): RequestBinding | null {
   );
 }
 
-/** Whether this can be a JSON object. `jcs` refuses an object that is not plain. */
+/** `jcs` refuses an object that is not plain. */
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The hash of each bound name's value, in the names' order. Null when a value cannot be expressed as text. */
+/** The hash of each name's value, in order. Null when a value cannot be expressed as text. */
 function boundValues(
   names: readonly string[],
   values: unknown,
@@ -104,7 +104,7 @@ function boundValues(
   return hashes;
 }
 
-/** A field value without surrounding white space, which can only be spaces and tabs here. Null for a value with other characters. */
+/** Without surrounding spaces and tabs. Null for a value with other characters. */
 function fieldText(value: unknown): string | null {
   return typeof value === 'string' && FIELD_VALUE.test(value) ? value.trim() : null;
 }
@@ -119,12 +119,10 @@ function sha256Hex(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** `requestBindingParams` of profile `http:1`. */
 interface HttpParams {
   readonly headers: readonly string[];
 }
 
-/** `requestBindingParams` of profile `mcp:1`. */
 interface McpParams {
   readonly server: string;
   readonly metadata: readonly string[];
@@ -135,29 +133,23 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const LOWER_TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** RFC 3986's absolute-URI: a scheme and something after it, no fragment. */
 const ABSOLUTE_URI = /^[a-z][a-z0-9+.-]*:(?:[a-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9a-f]{2})+$/i;
-/** An authority with userinfo, even an empty one. A URL parser reads more than two slashes as two. */
+/** Userinfo, even an empty one. A URL parser reads more than two slashes as two. */
 const USERINFO = /^[a-z][a-z0-9+.-]*:\/\/+[^/?]*@/i;
-/**
- * An authority without userinfo, then any visible ASCII except `#`: clients send more characters in paths and queries than RFC 3986 allows. A percent
- * sign always begins an escape, and an escape has two hex digits.
- */
+// Without userinfo, then any visible ASCII except `#`: clients send more in paths and queries than RFC 3986 allows. A
+// percent sign always begins an escape of two hex digits.
 const HTTP_URL =
   /^https?:\/\/(?:[a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?(?:[/?][!"$&-~]*(?:%[0-9a-f]{2}[!"$&-~]*)*)?$/i;
 const REQUEST_HASH = /^[0-9a-f]{64}$/;
 
-/** Names that are never bound: the payment itself cannot be part of what it pays for, and a progress token belongs to the transport. */
+/** Never bound: a payment cannot be part of what it pays for, and a progress token belongs to the transport. */
 const NEVER_BOUND_HEADER = 'payment-signature';
 const NEVER_BOUND_METADATA: readonly string[] = ['x402/payment', 'progressToken'];
 
-/** Whether this can be an HTTP method. */
 function isMethod(value: unknown): value is string {
   return typeof value === 'string' && TOKEN.test(value);
 }
 
-/**
- * Whether this is an absolute http(s) URL as the scheme binds it: ASCII, whole escapes, no fragment, no userinfo. The text is checked as written and
- * never normalised.
- */
+/** A URL is checked as written and never normalised: ASCII, whole escapes, no fragment, no userinfo. */
 function isHttpUrl(value: unknown): value is string {
   return typeof value === 'string' && HTTP_URL.test(value) && URL.canParse(value);
 }
@@ -167,7 +159,7 @@ export function isRequestHash(value: unknown): value is string {
   return typeof value === 'string' && REQUEST_HASH.test(value);
 }
 
-/** A copy of the parameters of profile `http:1`. Null unless they have exactly its member and every name may be bound. Never throws. */
+/** A copy. Null unless it has exactly this member and every name may be bound. Never throws. */
 export function httpParams(params: unknown): HttpParams | null {
   const copy = membersOf(params, ['headers']);
   if (!copy || !isNameList(copy.headers)) return null;
@@ -175,7 +167,7 @@ export function httpParams(params: unknown): HttpParams | null {
   return headers.every((name) => LOWER_TOKEN.test(name) && name !== NEVER_BOUND_HEADER) ? { headers } : null;
 }
 
-/** A copy of the parameters of profile `mcp:1`. Null unless they have exactly its members and every name may be bound. Never throws. */
+/** A copy. Null unless it has exactly these members and every name may be bound. Never throws. */
 export function mcpParams(params: unknown): McpParams | null {
   const copy = membersOf(params, ['server', 'metadata']);
   if (!copy || !isAbsoluteUri(copy.server) || !isNameList(copy.metadata)) return null;
@@ -191,15 +183,13 @@ function membersOf(params: unknown, names: readonly string[]): Record<string, un
   return names.every((name) => Object.hasOwn(copy, name)) ? (copy as Record<string, unknown>) : null;
 }
 
-/** Whether this is a list of strings in strictly ascending order, so that a set of names has one form. */
+/** Strings in strictly ascending order, so that a set of names has one form. */
 function isNameList(value: unknown): value is string[] {
   if (!Array.isArray(value)) return false;
   return value.every((name, index) => typeof name === 'string' && (index === 0 || value[index - 1] < name));
 }
 
-/**
- * Whether this is an absolute URI without userinfo, by RFC 3986 and by a URL parser. The parser finds userinfo in some URIs that have no authority.
- */
+/** Without userinfo, by RFC 3986 and by a URL parser, which finds some in URIs that have no authority. */
 function isAbsoluteUri(value: unknown): value is string {
   if (typeof value !== 'string' || !ABSOLUTE_URI.test(value) || USERINFO.test(value)) return false;
   const url = URL.parse(value);

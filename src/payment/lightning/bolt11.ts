@@ -2,7 +2,9 @@ import { hash } from 'node:crypto';
 import { bech32 } from '@scure/base';
 import { recoverPublicKey, verifyCompact } from '../../lib/secp256k1.ts';
 
-/** A BOLT11 invoice as the scheme reads it. */
+// BOLT11, as strictly as the scheme requires. Pure and total: no text makes it throw. Each value has one spelling; what
+// has two, or is cut short, is no invoice.
+
 export interface Invoice extends InvoicePrice {
   /** Unix seconds. */
   readonly createdAt: number;
@@ -26,8 +28,8 @@ const TIMESTAMP_WORDS = 7;
 const SIGNATURE_WORDS = 104;
 
 /**
- * Strictly decodes an invoice and verifies or recovers its signature. Null for any text that is not BOLT11 as the scheme requires. Never throws. The
- * signature comes last, because it takes 0.06 ms and all other checks together 0.01 ms:
+ * Null for any text that is not BOLT11 as the scheme requires. The signature comes last, because it takes 0.06 ms and
+ * all other checks together 0.01 ms:
  * 1. The text is bech32 of bounded length, in one case.
  * 2. Currency and amount.
  * 3. The tagged fields. A text too short for timestamp and signature has none.
@@ -50,10 +52,8 @@ export function decodeInvoice(text: unknown): Invoice | null {
   return { ...price, createdAt, expirySeconds, paymentHash, descriptionHashes, hasDescription, payee };
 }
 
-/**
- * The key that signed the prefix and the words before `signed`. Null when no key did, or another key than the one that the invoice names. With a
- * named key, the recovery id must be valid but is not used.
- */
+// The key that signed the prefix and the words before `signed`. Null when no key did, or another than the named one.
+// With a named key, the recovery id must be valid but is not used.
 function signer(prefix: string, words: readonly number[], signed: number, named: Uint8Array | null): Uint8Array | null {
   const signature = packWords(words, signed, words.length);
   const recovery = signature[64] ?? 0;
@@ -64,7 +64,7 @@ function signer(prefix: string, words: readonly number[], signed: number, named:
   return recoverPublicKey(digest, compact, recovery);
 }
 
-/** Types of the known fields. Each constant has the field's letter as its name. The type is the letter's place in the bech32 alphabet. */
+/** The known fields' types, named by their letters: a letter's place in the bech32 alphabet. */
 const P = 1;
 const FEATURES = 5;
 const X = 6;
@@ -75,17 +75,14 @@ const H = 23;
 const C = 24;
 const M = 27;
 
-/**
- * Fields that may appear once. In BOLT11 `f` (fallback addresses) and `r` (private routes) are lists, and only the payer needs them. `h` may repeat
- * here, because the scheme refuses a second one later, with a reason of its own.
- */
+// Fields that may appear once. `f` (fallback addresses) and `r` (private routes) are lists, and only for the payer. `h`
+// may repeat here, because the scheme refuses a second one later, with a reason of its own.
 const ONCE = bit(P) | bit(S) | bit(D) | bit(N) | bit(X) | bit(C) | bit(M) | bit(FEATURES);
 const REQUIRED = bit(P) | bit(S);
 
 /** BOLT11's default for an invoice without an `x` field. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
 
-/** Content of the tagged fields. */
 interface Fields {
   /** The types read so far, one bit each. */
   seen: number;
@@ -96,10 +93,9 @@ interface Fields {
   payee: Uint8Array | null;
 }
 
-/**
- * Reads the tagged fields in words `start` to `end`. Null for a truncated field, a repeated or a missing one, a wrong length, padding that is not
- * zero, or an integer that is not minimal. Unknown fields and the feature bits are skipped, because only the payer needs them.
- */
+// The tagged fields in words `start` to `end`. Null for a truncated, repeated or missing one, a wrong length, padding
+// that is not zero, or an integer that is not minimal. Unknown fields and the feature bits are skipped: only the payer
+// needs them.
 function readFields(
   words: readonly number[],
   start: number,
@@ -125,7 +121,7 @@ function readFields(
   return { ...fields, hasDescription: (fields.seen & bit(D)) !== 0 };
 }
 
-/** Checks one field's value and keeps what the scheme needs. False for a malformed value. */
+/** Keeps what the scheme needs of a field. False for a malformed value. */
 function takeValue(fields: Fields, type: number, words: readonly number[], from: number, to: number): boolean {
   if (type === P || type === H || type === S) {
     const bytes = exactBytes(words, from, to, 32);
@@ -149,25 +145,19 @@ function bit(type: number): number {
   return 1 << type;
 }
 
-/** The amount of an invoice, and the currency prefix of its network. */
 interface InvoicePrice {
   readonly currency: 'bc' | 'tb' | 'bcrt' | 'tbs';
   readonly amountMsat: bigint;
 }
 
-/**
- * Currency, amount and multiplier. The amount has one spelling: no leading zero, sign or point. All bitcoin that will ever exist has 20 digits in
- * picobitcoin. An amount of more than 30 digits is refused, because a database could not hold it.
- */
+// The amount has one spelling: no leading zero, sign or point. All bitcoin that will ever exist has 20 digits in
+// picobitcoin. More than 30 digits are refused, because a database could not hold them.
 const PREFIX = /^ln(bcrt|bc|tbs|tb)([1-9][0-9]{0,29})([munp]?)$/;
 
-/** Millisatoshis in one unit of each multiplier. `p` is a tenth of a millisatoshi; the code below handles it. */
+/** Millisatoshis in one unit of each multiplier, without `p`. */
 const UNIT_MSAT = { '': 100_000_000_000n, m: 100_000_000n, u: 100_000n, n: 100n };
 
-/**
- * Reads currency and amount from an invoice's human-readable part in lower case. Null for a missing amount, an unknown currency or multiplier, or a
- * fraction of a millisatoshi.
- */
+/** `prefix` in lower case. Null for no amount, an unknown currency or multiplier, or a fraction of a millisatoshi. */
 export function readPrefix(prefix: string): InvoicePrice | null {
   const match = PREFIX.exec(prefix);
   if (!match) return null;
@@ -179,7 +169,7 @@ export function readPrefix(prefix: string): InvoicePrice | null {
   return digits.endsWith('0') ? { currency, amountMsat: BigInt(digits.slice(0, -1)) } : null;
 }
 
-/** Words `start` to `end` (5 bits each) as bytes. The last byte is filled with zero bits, as BOLT11 does before it signs. */
+/** Words of 5 bits as bytes. The last byte is filled with zero bits, as BOLT11 does before it signs. */
 export function packWords(words: readonly number[], start: number, end: number): Uint8Array {
   const bytes = new Uint8Array(Math.ceil(((end - start) * 5) / 8));
   let held = 0;
@@ -198,10 +188,7 @@ export function packWords(words: readonly number[], start: number, end: number):
   return bytes;
 }
 
-/**
- * Words `start` to `end` as exactly `length` bytes. Null for another number of words, and for padding that is not zero, so that each value has one
- * spelling.
- */
+/** Exactly `length` bytes. Null for another number of words, and for padding that is not zero. */
 export function exactBytes(words: readonly number[], start: number, end: number, length: number): Uint8Array | null {
   if (end - start !== Math.ceil((length * 8) / 5)) return null;
   const bytes = packWords(words, start, end);
@@ -209,13 +196,13 @@ export function exactBytes(words: readonly number[], start: number, end: number,
   return bytes[length] === 0 ? bytes.slice(0, length) : null;
 }
 
-/** Words `start` to `end` as a minimal integer (zero is one zero word). Null for no words, a leading zero word, or more than a safe integer. */
+/** A minimal integer (zero is one zero word). Null for no words, a leading zero word, or more than a safe integer. */
 export function minimalInteger(words: readonly number[], start: number, end: number): number | null {
   if (end === start || (words[start] === 0 && end - start > 1)) return null;
   return integer(words, start, end);
 }
 
-/** Words `start` to `end` as an integer of any width. Null beyond the safe integers. */
+/** An integer of any width. Null beyond the safe integers. */
 export function integer(words: readonly number[], start: number, end: number): number | null {
   let value = 0;
   // Doubles are exact up to the bound, so the first value beyond it is detected. Shifts would overflow at 32 bits.

@@ -10,12 +10,16 @@ import {
 } from '../../lib/limits/windows.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 
+// Who may get a new invoice. A client that has not paid has nothing at stake, so invoices are limited for each client
+// and in total, with a reserve for buyers and a part for newcomers. All of it comes before the handler and the node do
+// any work. Buyers and newcomers are lists in this process's memory, bounded and forgotten at a restart.
+
 /** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;
 
-/** Divides the total: the part, a tenth, that newcomers may draw of the buyers' reserve. */
+/** A tenth of the total: what newcomers may draw of the buyers' reserve. */
 const NEWCOMERS_DIVISOR = 10;
-/** The newcomers' part comes in equal portions over the minute, at most so many. So no burst can take all of it. */
+/** The newcomers' part comes in equal portions over the minute, at most so many, so that no burst takes all of it. */
 const MOST_PORTIONS = 30;
 
 const NOTHING: KnownCounts = { taken: 0, holders: 0 };
@@ -26,15 +30,11 @@ interface IssuanceLimits {
   readonly total: number;
 }
 
-/**
- * Limits new invoices, before the handler and the node do any work. Counts one invoice for the applicant. Throws TooMany,
- * `exact_lnbtc_invoice_issuance_denied`, and then counts nothing.
- */
+/** Counts one invoice for the applicant. Throws TooMany (`exact_lnbtc_invoice_issuance_denied`), counting nothing. */
 export type Issuance = (applicant: Applicant) => Promise<Permit>;
 
-/** Leave to make one invoice. */
 interface Permit {
-  /** Whether its applicant may use the reserves of the later steps. A buyer may, and so may a newcomer that used the newcomers' part. */
+  /** Whether it may use the reserves of the later steps: for a buyer, or a newcomer that used the newcomers' part. */
   readonly hasReserve: boolean;
   /** Takes the count back, once, for an invoice that was not made. */
   takeBack(): Promise<void>;
@@ -44,15 +44,15 @@ interface Permit {
  * Checks in this order, so that a refused client uses up nothing that others share:
  * 1. The client's own limit.
  * 2. Four times that limit for its IPv6 /48.
- * 3. The total. A client, or a /48, gets one more only while it has no more than is left, so that a late client still gets some.
- * 4. While the total is scarce, in this minute or the last: an equal share, which leaves one share more than there are clients. Without it, twenty
- *    clients that come one after another would each take half of the rest.
- * 5. A newcomer that rule 3 or 4 would refuse draws on the newcomers' part, a tenth of the total, in portions of two seconds. Without it, some
- *    hundred clients that keep asking would take everything in the first second of each minute.
+ * 3. The total. A client or a /48 gets one more only while it has no more than is left: a late one still gets some.
+ * 4. While the total is scarce, in this minute or the last: an equal share, which leaves one share more than there are
+ *    clients. Otherwise twenty clients that come one after another would each take half of the rest.
+ * 5. A newcomer that rule 3 or 4 would refuse draws on the newcomers' part, a tenth of the total, in portions of two
+ *    seconds. Otherwise some hundred clients that keep asking would take everything in a minute's first second.
  *
- * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not apply to them. Newcomers may draw half of that fifth.
- * All windows are the same minute of the clock, so that no client gets its share twice in one minute. The counts are in this process's memory unless
- * `open` names another place; a restart forgets them.
+ * A fifth of the total is reserved for buyers of the last hour, to whom rule 4 does not apply; newcomers may draw half
+ * of it. All windows are one minute of the clock, so that no client gets its share twice in a minute. They are in this
+ * process's memory unless `open` names another place.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -110,7 +110,6 @@ export function createIssuance(
   };
 }
 
-/** The newcomers' part of a total, in portions over the minute. */
 function createPortions(total: number) {
   const part = Math.floor(total / NEWCOMERS_DIVISOR);
   const number = Math.max(1, Math.min(MOST_PORTIONS, part));
@@ -119,13 +118,13 @@ function createPortions(total: number) {
   return { size: Math.floor(part / number), at, endOf: (ms: number): number => (at(ms) + 1) * lengthMs };
 }
 
-/** What this process knows of a minute: how many invoices were made, and for how many clients. An IPv6 /48 counts as one client. */
+/** What this process knows of a minute: invoices, and clients that have some. An IPv6 /48 counts as one client. */
 interface KnownCounts {
   readonly taken: number;
   readonly holders: number;
 }
 
-/** How many invoices of the total a client, or a site, may have: steps 3 and 4, from what this process knows of the shared counts. */
+/** Rules 3 and 4: how many invoices a client or site may have, from what this process knows of the shared counts. */
 function createShares(total: number) {
   const withoutReserve = total - Math.floor(total / BUYERS_DIVISOR);
   let begun: number | null = null;
@@ -133,14 +132,13 @@ function createShares(total: number) {
   let current = NOTHING;
 
   return {
-    /** The shares of a minute. */
     of(minute: number) {
       if (minute !== begun) {
         [last, current] = [begun === minute - 1 ? current : NOTHING, NOTHING];
         begun = minute;
       }
       return {
-        /** The most invoices that a client or site may hold, now that the total stands at `all` with this one counted. */
+        /** The most that a client or site may hold, now that the total stands at `all` with this one counted. */
         most(isBuyer: boolean, all: number): number {
           if (isBuyer) return total - all + 1;
           const free = withoutReserve - all + 1;
@@ -158,38 +156,34 @@ function createShares(total: number) {
   };
 }
 
-/** How long a client that got an offer is no newcomer: an invoice lives for five minutes, and one that is paid makes it a buyer. */
+/** So long a client with an offer is no newcomer: an invoice lives for five minutes; a paid one makes it a buyer. */
 const OFFERED_MS = 600_000;
-/** A client asks rarely while no more than this many of its requests are remembered. One is forgotten every FORGET_MS. */
+/** A client asks rarely while no more than this many of its requests are remembered. */
 const RARE = 3;
-/**
- * In milliseconds. A client that waits the two seconds of Retry-After before each try asks rarely for four tries. One that asks each second does not.
- */
+// One is forgotten in this time. So a client that waits the two seconds of Retry-After before each try asks rarely for
+// four tries. One that asks each second does not.
 const FORGET_MS = 5000;
 /** The most that is remembered: after 50 s of quiet, (MOST − 2) × FORGET_MS, any client asks rarely again. */
 const MOST = 12;
 
-/** The newcomers: clients that have asked rarely of late and have had no offer in the last ten minutes. */
+/** Clients that have asked rarely of late and have had no offer in the last ten minutes. */
 export interface Newcomers {
-  /** Notes that a client asks for an offer, and returns whether it is a newcomer. */
   asks(client: string): boolean;
-  /** Takes back one counted request of a client. The service was short of something, and asked the client to try again. */
+  /** Takes back one counted request: the service was short of something, and asked the client to try again. */
   forgive(client: string): void;
   /** Notes that a client got an offer, or that its handler ran without an answer. */
   offered(client: string): void;
 }
 
 /**
- * Separates a client that comes for the first time from clients that keep asking. So a flood of many addresses cannot keep it out: each address is
- * a newcomer once, until its first handler has run. An IPv6 /48 may ask as often as four clients. Kept in this process's memory and bounded. After
- * a restart every client is a newcomer again.
+ * Separates a client that comes for the first time from those that keep asking. So a flood of many addresses cannot
+ * keep it out: each is a newcomer once, until its first handler has run. A /48 may ask as often as four clients.
  */
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);
   // How often each client and site has asked, less what is forgotten by now; the longest silent first.
   const asked = new Map<string, { readonly level: number; readonly atMs: number }>();
 
-  /** Whether a key has asked rarely, this time included. */
   function isRare(key: string, times: number): boolean {
     const now = clock.nowMs();
     const { level, atMs } = asked.get(key) ?? { level: 0, atMs: now };
@@ -217,20 +211,17 @@ export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcome
   };
 }
 
-/** How long a client counts as a buyer after a payment, in milliseconds. */
+/** How long a client counts as a buyer after a payment. */
 const RECENT_MS = 3_600_000;
-/** About 1 MB at most. Beyond that, the client that paid longest ago is dropped. */
+/** About 1 MB. Beyond that, the client that paid longest ago is dropped. */
 const MAX_BUYERS = 10_000;
 
-/** The clients that have paid here within the hour. They may use reserves that other clients may not. */
+/** Clients whose proof was claimed here within the hour. They may use reserves that others may not. */
 export interface RecentBuyers {
-  /** Notes that a client's proof was claimed here. */
   add(client: string): void;
-  /** Whether that was within the last hour. */
   has(client: string): boolean;
 }
 
-/** Kept in this process's memory and bounded. A restart forgets it, and processes do not share it. */
 export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): RecentBuyers {
   // Insertion order is the order of the last payments.
   const paidAtMs = new Map<string, number>();
@@ -242,17 +233,13 @@ export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): Recent
   };
 }
 
-/** The client that asks for an offer. */
 export interface OfferClient {
   /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
-  /** Whether the client has paid here within the last hour, and so may use the reserves. */
   readonly isBuyer: boolean;
 }
 
-/** The client for which a new invoice is counted. */
 export interface Applicant extends OfferClient {
-  /** Whether the client is a newcomer (`issuance.ts`). */
   readonly isNewcomer: boolean;
 }
 

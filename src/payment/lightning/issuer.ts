@@ -9,13 +9,15 @@ import { createNodeWatch, type NodeLog } from './node-watch.ts';
 import type { Receiver } from './nodes/receiver.ts';
 import { type LightningNetwork, SKEW_SECONDS } from './terms.ts';
 
+// Gets invoices from one node. Its answers are untrusted: the node may be broken, or not ours. An invoice that fails
+// the scheme's checks is never offered and counts as an outage; after a failure the node gets no requests for a while.
+
 interface IssuerOptions {
   readonly receiver: Receiver;
   readonly network: LightningNetwork;
-  /** The key that the node must have, 66 hex characters. Null accepts the first key that the node reports. */
+  /** 66 hex characters. Null accepts the first key that the node reports. */
   readonly expectedKey: string | null;
   readonly expirySeconds: number;
-  /** For one request to the node. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: NodeLog;
@@ -26,19 +28,17 @@ interface Order {
   readonly binding: Binding;
 }
 
-/** An invoice that may be offered, as text and decoded. */
 interface Issued {
   readonly text: string;
   readonly invoice: Invoice;
 }
 
-/** Gets invoices from one node. It checks every invoice before it returns it. After a failure it sends the node no requests for a while. */
 export interface Issuer {
-  /** The key that invoices are signed with, 66 hex characters; null while it is unknown. */
+  /** The key that signs invoices, 66 hex characters; null while it is unknown. */
   payTo(): string | null;
-  /** Throws Unavailable (`lightning_unavailable`) when `issue` would throw it without a request to the node. */
+  /** Throws Unavailable (`lightning_unavailable`) when `issue` would throw it without a request. */
   checkAvailable(): void;
-  /** Returns a new invoice for exactly this amount and request. Throws Unavailable with the time to try again. */
+  /** A new invoice for exactly this amount and request. Throws Unavailable with the time to try again. */
   issue(order: Order, signal: AbortSignal): Promise<Issued>;
   /** Whether the node has received the payment. Throws Unavailable when the node cannot be asked. */
   isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
@@ -48,7 +48,7 @@ export interface Issuer {
   stop(): Promise<void>;
 }
 
-/** More invoices than the default limits allow within the lifetime of an invoice. */
+/** More than the default limits allow within the lifetime of an invoice. */
 const REMEMBERED = 20_000;
 
 function cannotAsk(): Unavailable {
@@ -60,11 +60,8 @@ function lostConnection(error: unknown): boolean {
   return error instanceof UpstreamFailed && error.cause instanceof ExchangeFailed && error.cause.connectionLost;
 }
 
-/**
- * Orders an invoice, and once more when the connection is lost. A lost connection is no outage yet: a node closes idle connections, and one may close
- * as it is used again. An invoice that the node made for the first order costs nothing, because no client has seen it. Each order has its own label,
- * so the two differ.
- */
+// Orders an invoice, and once more when the connection is lost: a node closes idle connections, and may close one as it
+// is used again. An invoice made for the first order costs nothing, because no client has seen it. Labels differ.
 async function orderInvoice(
   { receiver, expirySeconds }: IssuerOptions,
   { amountMsat, binding }: Order,
@@ -81,10 +78,6 @@ async function orderInvoice(
   });
 }
 
-/**
- * The node's answers are untrusted: the node may be broken, or not ours. An invoice that fails the scheme's checks is never offered and counts as an
- * outage.
- */
 export function createIssuer(options: IssuerOptions): Issuer {
   const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
   const watch = createNodeWatch(options);
@@ -98,7 +91,7 @@ export function createIssuer(options: IssuerOptions): Issuer {
     return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');
   }
 
-  /** Sends a request to the node. A departure of the caller, a full queue of ours and a bug of ours do not count as failures of the node. */
+  /** A departure of the caller, a full queue of ours and a bug of ours do not count as failures of the node. */
   function ask<T>(
     signal: AbortSignal,
     question: (within: AbortSignal) => Promise<T>,
@@ -140,7 +133,6 @@ export function createIssuer(options: IssuerOptions): Issuer {
   };
 }
 
-/** The terms of the invoice that the node was asked for. */
 interface Ordered {
   readonly currency: Invoice['currency'];
   readonly amountMsat: bigint;
@@ -151,10 +143,7 @@ interface Ordered {
   readonly payTo: string;
 }
 
-/**
- * Why an invoice must not be offered, or null. These are the scheme's checks before a challenge is sent. A value equal to a bound is valid. `now` is
- * Unix seconds.
- */
+/** The scheme's checks before a challenge is sent. A value equal to a bound is valid. `now` is Unix seconds. */
 export function issuedFault(invoice: Invoice, ordered: Ordered, now: number): string | null {
   const [hash, ...others] = invoice.descriptionHashes;
   if (invoice.currency !== ordered.currency) return 'it is of another network';
@@ -169,7 +158,7 @@ export function issuedFault(invoice: Invoice, ordered: Ordered, now: number): st
   return null;
 }
 
-/** Remembers the newest `max` payment hashes. `add` returns whether a hash is new. After a restart, the ledger's key still refuses a used hash. */
+/** `add` returns whether a hash is new. After a restart, the ledger's key still refuses a used hash. */
 export function createRecentHashes(max: number) {
   const seen = new Set<string>();
   return {

@@ -3,7 +3,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { withinDeadline } from '../../upstream/client/failure.ts';
 import { createBackOff, type Receiver, TooMuchPower } from './nodes/receiver.ts';
 
-/** The needed levels of a pino-like logger. */
+// Whether the node may be used for sales:
+// - `open`: it was inspected and has the right key.
+// - `away`: a request has failed. A loop makes the same checks after 1, 2, 4 … 60 s, and buyers are refused without a
+//   request. The wait starts again at 1 s after a good invoice, or after a minute without failure.
+// - `shut`: its connection may spend, so it is never used again.
+
 export interface NodeLog {
   info(fields: Record<string, unknown>, message: string): void;
   warn(fields: Record<string, unknown>, message: string): void;
@@ -21,14 +26,9 @@ interface NodeWatchOptions {
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
-/** For the state `shut`, which only an operator can end. */
+/** Only an operator can end `shut`. */
 const SHUT_RETRY_SECONDS = 300;
 
-/**
- * Watches whether the node may be used for sales. `open`: the node was inspected and has the right key. `away`: a request failed since; the node must
- * pass the same checks again. `shut`: its connection may spend, so it is never used again. While the node is away, a loop checks it after 1, 2, 4 …
- * 60 s, and buyers are refused without a request to it. The wait starts again at 1 s after a good invoice, or after a minute without failure.
- */
 export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }: NodeWatchOptions) {
   const stopped = new AbortController();
   const { kind } = receiver;
@@ -41,7 +41,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   let retryAtMs = 0;
   let looking: Promise<void> | null = null;
 
-  /** Checks the node and opens it. Throws TooMuchPower, or the error that makes it `away`. */
+  /** Throws TooMuchPower, or the error that makes the node `away`. */
   async function look(): Promise<void> {
     const { warnings, actual } = await examine(receiver, timeoutMs, stopped.signal);
     verified = key === null || actual === key;
@@ -79,7 +79,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
     keepLooking();
   }
 
-  /** Runs one loop at a time. A failure during the end of the last loop starts the next. */
+  /** One loop at a time. A failure during the end of the last loop starts the next. */
   function keepLooking(): void {
     looking ??= lookUntilOpen()
       .catch(() => undefined)
@@ -104,13 +104,12 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   return {
     key: () => key,
     unavailable,
-    /** Throws Unavailable unless an invoice may be requested. */
     check(): void {
       if (state !== 'open') throw unavailable();
     },
     /** Whether this node's payments count, even while it makes no invoices. */
     isOurs: () => verified && state !== 'shut',
-    /** Notes a failure. All failures of one outage count as one. Returns the error for the buyer. */
+    /** All failures of one outage count as one. Returns the error for the buyer. */
     failed(error: unknown): Unavailable {
       if (state === 'open') away(error);
       return unavailable();
@@ -130,7 +129,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   };
 }
 
-/** Checks the connection's permissions first. So no key is learned through a connection that must not be used. */
+/** Permissions first, so that no key is learned through a connection that must not be used. */
 async function examine(receiver: Receiver, timeoutMs: number, signal: AbortSignal) {
   const warnings = await withinDeadline(timeoutMs, signal, (within) => receiver.inspect(within));
   const actual = await withinDeadline(timeoutMs, signal, (within) => receiver.nodeKey(within));

@@ -14,10 +14,20 @@ import type { Issuer } from './issuer.ts';
 import { type ReplyQuota, SEAL_BYTES, sealReply } from './kept-replies.ts';
 import { type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
-/**
- * Seconds that a record is kept after the last moment at which a proof of the invoice can be valid. So the record exists whenever a proof is
- * presented.
- */
+// Makes an offer: a new invoice for an answer that already exists, because a Lightning payment cannot be returned. The
+// client has nothing at stake yet, so every step is bounded, cheap ones first. The counter did step 1 of README.md's
+// table, and the gate does step 11:
+// 2. A node is configured and answers.
+// 3. The reply store has space.
+// 4. The issuance limits allow another invoice.
+// 5. The rate is known.
+// 6. The client's turn comes, or it is refused at once.
+// 7. The handler runs.
+// 8. Its reply takes its space.
+// 9. The node makes an invoice, which is checked.
+// 10. The invoice's record and the sealed reply are on disk.
+
+/** A record is kept this long after the last moment of a valid proof, so that it exists whenever one is presented. */
 const FORGET_MARGIN_SECONDS = 60;
 /** Most handlers take a second or less. */
 const BUSY_RETRY_SECONDS = 2;
@@ -32,42 +42,24 @@ interface OffersOptions<S> {
   quota: ReplyQuota;
   buyers: Pick<RecentBuyers, 'has'>;
   newcomers: Newcomers;
-  /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
+  /** Runs the handlers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
   turns: ClientTurns;
   sources: S;
-  /** The sources for offers that use a reserve. They read the chain at rank `offer`, before the other offers. */
+  /** For offers that use a reserve: they read the chain at rank `offer`, before the other offers. */
   sourcesAtRankOffer: S;
   network: LightningNetwork;
   clock: Clock;
   handlerTimeoutMs: number;
 }
 
-/**
- * Makes the offer for an order: a new invoice for an answer that already exists. With `mayReuse`, a client that asks twice within some seconds gets its
- * open offer again.
- */
+/** With `mayReuse`, a client that asks twice within some seconds gets its open offer again. */
 export type Offers<S> = (order: LightningOrder<S>, mayReuse?: boolean) => Promise<Quote>;
 
-/** An answer that is ready, and the rate of its offer. */
 interface Answer {
   readonly body: Buffer;
   readonly rate: string;
 }
 
-/**
- * Makes offers. The handler runs before the invoice is made, because a Lightning payment cannot be returned. The client has nothing at stake yet, so
- * every step is bounded. Runs steps 2 to 10 of the offer table in README.md, cheap ones first. The counter did step 1, and the gate does step 11:
- * 2. A node is configured and answers.
- * 3. The reply store has space.
- * 4. The issuance limits allow another invoice.
- * 5. The rate is known.
- * 6. The client's turn comes, or it is refused at once.
- * 7. The handler runs.
- * 8. Its reply takes its space.
- * 9. The node makes an invoice, which is checked.
- * 10. The invoice's record and the sealed reply are on disk.
- * 11. The 402 is sent.
- */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
   const open = createOpenQuotes(store, network.id, clock);
@@ -155,9 +147,8 @@ const REUSE_MS = 5000;
 /** More quotes than the default limits allow within REUSE_MS. */
 const MOST = 1000;
 
-/** The quotes of the last seconds. */
 interface OpenQuotes {
-  /** Returns the client's open quote for the same request, unless it has been paid; null without one. */
+  /** The client's open quote for the same request, unless it has been paid; null without one. */
   find(order: Asked): Promise<Quote | null>;
   keep(order: Asked, quote: Quote): void;
 }
@@ -165,8 +156,8 @@ interface OpenQuotes {
 type Asked = Pick<LightningOrder<never>, 'identity' | 'binding'>;
 
 /**
- * Keeps each quote for some seconds in this process, so that a client that asks twice gets one invoice and causes one run. A client is its identity, as
- * on redelivery. The clients behind a proxy that is not trusted share an address, and each of their requests has an identity of its own.
+ * Keeps each quote for some seconds, so that a client that asks twice gets one invoice and causes one run. A client is
+ * its identity: those behind an untrusted proxy share an address, but each of their requests has its own identity.
  */
 export function createOpenQuotes(store: Pick<LightningStore, 'findClaim'>, network: string, clock: Clock): OpenQuotes {
   const quotes = new Map<string, { quote: Quote; until: number }>();
@@ -191,9 +182,9 @@ function keyOf({ identity, binding }: Asked): string {
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
 /**
- * The price of a call in millisatoshis: USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits` are millionths of a dollar, `btcUsd` is
- * a decimal string. Exact, in integers. Throws RangeError for a rate that is not a positive decimal and for a negative price, because neither may
- * become an invoice.
+ * USD × 10^8 / rate, rounded up to a whole sat, at least 1; exact, in integers. `usdUnits` are millionths of a dollar,
+ * `btcUsd` is a decimal string. Throws RangeError for a rate that is no positive decimal and for a negative price,
+ * because neither may become an invoice.
  */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);
@@ -204,20 +195,14 @@ export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   return (sats > 0n ? sats : 1n) * MSAT_PER_SAT;
 }
 
-/** A request for a priced endpoint on this rail, with parsed parameters. */
 export interface LightningOrder<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  /** The resource URL in the challenge: an HTTP request's bound URL (the configured origin and the raw target), or a tool's address. */
+  /** An HTTP request's bound URL (the configured origin and the raw target), or a tool's address. */
   readonly url: string;
   readonly binding: RequestBinding;
-  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
-  /**
-   * Identifies the client that asks for an offer: its address, or a random value where only a proxy's address is known. Null for a tool call, whose offer
-   * is never given out twice.
-   */
+  /** As in `Ask`. Null for a tool call, whose offer is never given out twice. */
   readonly identity: string | null;
-  /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }

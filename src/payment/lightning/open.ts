@@ -20,13 +20,13 @@ import { createProofVerifier, createRedeem } from './redeem.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
 
-/** Milliseconds between two deletions of expired records. */
+// Composes the Lightning rail from its parts, starts and stops it, deletes expired records, and describes it at
+// `GET /v1/lightning`.
+
 const PRUNE_MS = 60_000;
-/**
- * Unpaid offers run at most 20 handlers at once, 4 of them for applicants that may use the reserves. 160 more may wait, of which 32 places are for
- * the same applicants; each client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once.
- * A paid retry does not queue.
- */
+// Unpaid offers run at most 20 handlers at once, 4 of them for applicants that may use the reserves. 160 more may wait,
+// 32 of them such applicants, and 6 of one client: twenty greedy clients (120) leave places free. An offer without a
+// place is refused at once. A paid retry does not queue.
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
 interface LightningOptions<S> {
@@ -34,26 +34,25 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The sources for handlers of ordinary unpaid offers. Their chain requests have rank `admit`, and only those of free routes come after them. */
+  /** For ordinary unpaid offers: chain requests at rank `admit`, which only those of free routes come after. */
   sourcesAtRankAdmit: S;
-  /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
+  /** For buyers of the last hour, and for newcomers within their part: chain requests at rank `offer`. */
   sourcesAtRankOffer: S;
   protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
   words: RefusalWords;
   clock: Clock;
   bootId: string;
-  /** Whether this process deletes expired records. One process does that for all. True by default. */
+  /** Whether this process deletes expired records: one does that for all. True by default. */
   runsMaintenance?(): boolean;
-  /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
+  /** Whether no other process can be alive. Then leases of others belong to dead ones. */
   isAlone?: boolean;
-  /** How many processes keep replies in the same store now; 1 by default. */
+  /** How many processes keep replies in this store now; 1 by default. */
   sharedBy?: () => number;
   /** Opens the counters of new invoices by their name; in this process's memory by default. */
   windows?: OpenWindows | undefined;
   log: NodeLog;
 }
 
-/** Composes the Lightning rail: its counters, start, maintenance and stop. */
 export function createLightning<S>(options: LightningOptions<S>) {
   const {
     config,
@@ -109,12 +108,9 @@ export function createLightning<S>(options: LightningOptions<S>) {
   }
 
   return {
-    /** Sells an endpoint over HTTP. */
     counterOf: (endpoint: Endpoint<S>) => createLightningCounter(endpoint, selling),
-    /** Sells tool calls. */
     tools: createLightningTools<S>(selling),
     network,
-    /** The node's key; null while it is unknown. */
     payTo: (): string | null => issuer?.payTo() ?? null,
     rates,
     start: async (): Promise<void> => {
@@ -152,16 +148,18 @@ interface DescriptorOptions {
   readonly clock: Clock;
 }
 
-const PRICING = `each route's USD price converted to sats at the median BTC/USD of three exchanges, rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
+const PRICING =
+  "each route's USD price converted to sats at the median BTC/USD of three exchanges, " +
+  `rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
 
-/** The answer of `GET /v1/lightning`: how and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
+/** How and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
 export function createLightningDescriptor({ catalogue, network, payTo, rates, clock }: DescriptorOptions) {
   const routes = entriesOn(catalogue, 'lightning').map((endpoint) => ({
     route: `GET ${pathOn(endpoint, 'lightning')}`,
     priceUsd: endpoint.price?.usd ?? null,
   }));
   return async () => {
-    // The rate of a quote made now. While there is none every route answers 503, so an older one would promise a price that nobody gets.
+    // While there is no rate every route answers 503, so an older one would promise a price that nobody gets.
     const rate = await rates.current().catch(() => null);
     return {
       scheme: 'exact',

@@ -6,7 +6,11 @@ import { httpParams, isRequestHash, mcpParams } from './binding.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import { type LightningNetwork, lightningNetwork } from './terms.ts';
 
-/** A proof that passed every check; the preimage is not in it. */
+// The checks of a Lightning proof, steps 1 to 7 of the scheme's facilitator, in its order and with its reasons. Pure
+// and total: both sides are untrusted, and any value gives a verdict, never an exception. Below the checks stand the
+// reasons and a sentence for each.
+
+/** A proof that passed every check, without the preimage. */
 export interface Proof {
   readonly network: string;
   /** 32 bytes. */
@@ -21,7 +25,6 @@ export interface Proof {
   readonly expirySeconds: number;
 }
 
-/** The reasons are the scheme's own codes. LnbtcReason lists them. */
 export type ProofVerdict =
   | { readonly ok: true; readonly proof: Proof }
   | { readonly ok: false; readonly reason: LnbtcReason };
@@ -36,8 +39,7 @@ export interface ProofOptions {
 }
 
 /**
- * Makes steps 1 to 7 of the facilitator's checks, in the scheme's order. The first failure decides. Both sides are untrusted: any value gives a
- * verdict, never an exception. The store does step 8, the claim.
+ * The first failure decides. The store does step 8, the claim.
  *
  * 1. The accepted terms are the required terms.
  * 2. The terms are valid in this scheme.
@@ -96,7 +98,7 @@ const COMPARED: readonly (readonly [member: string, reason: LnbtcReason])[] = [
   ['maxTimeoutSeconds', 'invalid_exact_lnbtc_max_timeout_mismatch'],
 ];
 
-/** Step 1: the buyer accepted the requirement. Compares member by member, strictly: a number does not equal its string. Null when they agree. */
+/** Step 1. Compares strictly, member by member: a number does not equal its string. Null when they agree. */
 function compareAccepted(accepted: unknown, requirement: unknown): LnbtcReason | null {
   const isObject = typeof accepted === 'object' && accepted !== null;
   if (!isObject || own(accepted, 'scheme') !== own(requirement, 'scheme')) return 'unsupported_scheme';
@@ -104,13 +106,12 @@ function compareAccepted(accepted: unknown, requirement: unknown): LnbtcReason |
   return differing?.[1] ?? null;
 }
 
-/** The request that the invoice must be bound to. */
 interface BoundRequest {
   /** 64 lower-case hex characters. */
   readonly requestHash: string;
 }
 
-/** The members with checks of their own. Only `invoice` may differ. */
+/** Members with checks of their own. Only `invoice` may differ. */
 const JUDGED_APART: ReadonlySet<PropertyKey> = new Set([
   'assetTransferMethod',
   'paymentFlow',
@@ -120,7 +121,7 @@ const JUDGED_APART: ReadonlySet<PropertyKey> = new Set([
   'requestBindingParams',
 ]);
 
-/** Step 3: checks the `extra` of both sides, in the scheme's order. The client may add members. */
+/** Step 3: the `extra` of both sides, in the scheme's order. The client may add members. */
 export function checkExtra(accepted: unknown, required: unknown): BoundRequest | LnbtcReason {
   const sides = [required, accepted];
   // 1. The transfer method: of the requirement, then of the accepted side. Steps 2 and 3 keep this order.
@@ -141,13 +142,12 @@ export function checkExtra(accepted: unknown, required: unknown): BoundRequest |
   return { requestHash: ours.requestHash };
 }
 
-/** Whether the transfer method is bolt11, by default or by name. */
 function isBolt11(extra: unknown): boolean {
   const method = own(extra, 'assetTransferMethod');
   return method === undefined || method === 'bolt11';
 }
 
-/** The binding of one side, with its parameters in canonical form. Null when it does not have the syntax of a profile. */
+/** Its parameters are in canonical form. Null without the syntax of a profile. */
 function readBinding(extra: unknown): { requestHash: string; profile: string; params: string | null } | null {
   const requestHash = own(extra, 'requestHash');
   const profile = own(extra, 'requestBindingProfile');
@@ -163,15 +163,13 @@ function isSameData(a: unknown, b: unknown): boolean {
   return text !== null && text === jcs(b);
 }
 
-/** What an invoice is compared with. */
 interface InvoiceTerms extends ProofTerms {
-  /** 64 lower-case hex characters. */
   readonly requestHash: string;
-  /** Unix seconds. An invoice created later than this counts as created in the future. */
+  /** Unix seconds. An invoice created later counts as created in the future. */
   readonly latestCreation: number;
 }
 
-/** Step 4: both sides have an invoice. The two may differ; the accepted one is checked. Null when both are there. */
+/** Step 4. The two invoices may differ; the accepted one is checked. Null when both are there. */
 export function checkInvoicesPresent(acceptedExtra: unknown, requiredExtra: unknown): LnbtcReason | null {
   const isAbsent = (extra: unknown) => {
     const invoice = own(extra, 'invoice');
@@ -180,7 +178,7 @@ export function checkInvoicesPresent(acceptedExtra: unknown, requiredExtra: unkn
   return isAbsent(requiredExtra) || isAbsent(acceptedExtra) ? 'invalid_exact_lnbtc_invoice_missing' : null;
 }
 
-/** Step 5: the invoice is readable and matches the requirement, in the scheme's order. */
+/** Step 5, in the scheme's order. */
 export function readInvoice(text: unknown, terms: InvoiceTerms): Invoice | LnbtcReason {
   const invoice = decodeInvoice(text);
   if (!invoice) return 'invalid_exact_lnbtc_invoice_decode_failed';
@@ -199,7 +197,7 @@ export function readInvoice(text: unknown, terms: InvoiceTerms): Invoice | Lnbtc
 const LOWER_HEX = /^[0-9a-f]*$/;
 const HEX_LENGTH = 64;
 
-/** Step 6: the preimage's SHA-256 is the payment hash. Null when it is. The preimage itself is not stored or returned. */
+/** Step 6. Null when it fits. The preimage itself is not stored or returned. */
 function checkPreimage(preimage: unknown, paymentHash: Uint8Array): LnbtcReason | null {
   if (preimage === undefined || preimage === null) return 'invalid_exact_lnbtc_preimage_missing';
   if (typeof preimage !== 'string' || !LOWER_HEX.test(preimage)) return 'invalid_exact_lnbtc_preimage_malformed';
@@ -209,8 +207,8 @@ function checkPreimage(preimage: unknown, paymentHash: Uint8Array): LnbtcReason 
 }
 
 /**
- * Every `errorReason` of a facilitator of this scheme, in the order of the checks that can first return it. The codes are the scheme's own, because
- * clients match on them. The claim (step 8) returns the last one, `checkProof` all others.
+ * In the order of the checks that can first return them. The codes are the scheme's own, because clients match on them.
+ * The claim (step 8) returns the last one, `checkProof` all others.
  */
 export const LNBTC_REASONS = [
   'unsupported_scheme',
@@ -247,7 +245,6 @@ export const LNBTC_REASONS = [
 
 export type LnbtcReason = (typeof LNBTC_REASONS)[number];
 
-/** The terms of a payment, read once from an untrusted requirement. */
 interface ProofTerms {
   readonly network: LightningNetwork;
   /** Millisatoshis in decimal, as on the wire. The caller chooses its length, so it is compared as text. */
@@ -260,11 +257,11 @@ interface ProofTerms {
 const AMOUNT = /^[1-9][0-9]*$/;
 const PAY_TO = /^[0-9a-f]{66}$/;
 
-/** Keys that were found to be on the curve. Sellers return, and the square root takes a sixteenth of the time of a proof's checks. */
+/** Keys on the curve. Sellers return, and the square root takes a sixteenth of the time of a proof's checks. */
 const knownKeys = new Set<string>();
 const MAX_KNOWN_KEYS = 1024;
 
-/** Step 2: checks the terms alone, in the scheme's order. `longestTimeout` in seconds. */
+/** Step 2: the terms alone, in the scheme's order. `longestTimeout` in seconds. */
 export function readTerms(requirement: unknown, longestTimeout: number): ProofTerms | LnbtcReason {
   if (own(requirement, 'scheme') !== 'exact') return 'unsupported_scheme';
   const network = lightningNetwork(own(requirement, 'network'));
@@ -293,15 +290,16 @@ function readKey(value: unknown): Uint8Array | null {
   return key;
 }
 
-/** What differs between the two sides of a proof, and what mends it. */
 const differs = (member: string): string =>
-  `The ${member} that the buyer accepted is not the required one. Both must be the same: send back the entry of accepts unchanged.`;
+  `The ${member} that the buyer accepted is not the required one. ` +
+  'Both must be the same: send back the entry of accepts unchanged.';
 
 const BINDING =
-  'extra needs requestHash (64 lower-case hex characters), requestBindingProfile (http:1 or mcp:1) and the profile’s requestBindingParams, on both sides.';
+  'extra needs requestHash (64 lower-case hex characters), requestBindingProfile (http:1 or mcp:1) ' +
+  'and the profile’s requestBindingParams, on both sides.';
 const FRESH = 'Pay the invoice of a new offer.';
 
-/** A sentence for each reason of this scheme: which member is wrong, and what mends it. It is true for the seller who settles, and for the buyer. */
+/** Which member is wrong, and what mends it: true for the seller who settles, and for the buyer. */
 export const LNBTC_REFUSALS: Readonly<Record<LnbtcReason | SellersReason, string>> = {
   unsupported_scheme:
     'The scheme is not supported, or the accepted scheme is another one. Both sides need scheme exact.',
@@ -322,7 +320,8 @@ export const LNBTC_REFUSALS: Readonly<Record<LnbtcReason | SellersReason, string
   invalid_exact_lnbtc_payment_flow: 'extra.paymentFlow is another flow. Write upfront, on both sides.',
   invalid_exact_lnbtc_request_binding: `The binding of the request cannot be read. ${BINDING}`,
   invalid_exact_lnbtc_request_mismatch:
-    'The payment is for another request: requestHash, profile or parameters differ. Present it with the request that it was paid for, byte for byte.',
+    'The payment is for another request: requestHash, profile or parameters differ. ' +
+    'Present it with the request that it was paid for, byte for byte.',
   invalid_exact_lnbtc_extra_mismatch:
     'A member of extra is not what was required. Send back the entry of accepts unchanged.',
   invalid_exact_lnbtc_invoice_missing: 'The invoice is missing. extra.invoice must stand on both sides.',
@@ -343,13 +342,16 @@ export const LNBTC_REFUSALS: Readonly<Record<LnbtcReason | SellersReason, string
   invalid_exact_lnbtc_preimage_length:
     'The preimage has another length. Write its 32 bytes as 64 lower-case hex characters.',
   invalid_exact_lnbtc_preimage_hash_mismatch:
-    'The preimage is of another payment: its SHA-256 is not the invoice’s payment hash. Pay the invoice, and send the preimage that the payment returned.',
+    'The preimage is of another payment: its SHA-256 is not the invoice’s payment hash. ' +
+    'Pay the invoice, and send the preimage that the payment returned.',
   invalid_exact_lnbtc_invoice_expired: `The invoice has expired. ${FRESH}`,
   duplicate_settlement:
-    'This proof was used before. It buys the request that it was first presented for, and nothing else: for that request, present it again byte for byte. For another one, pay a new invoice.',
+    'This proof was used before. It buys the request that it was first presented for, and nothing else: ' +
+    'for that request, present it again byte for byte. For another one, pay a new invoice.',
   exact_lnbtc_payment_not_paid:
-    'No payment of this invoice is known here. If you have paid it, do not pay again: present the proof again later, or ask the seller. If not, pay the invoice of this offer.',
+    'No payment of this invoice is known here. If you have paid it, do not pay again: ' +
+    'present the proof again later, or ask the seller. If not, pay the invoice of this offer.',
 };
 
-/** The scheme's reasons on the seller's side, which no facilitator gives. */
+/** The seller's own, which no facilitator gives. */
 type SellersReason = 'exact_lnbtc_payment_not_paid';

@@ -13,6 +13,9 @@ import type { LightningOrder, Offers } from './offers.ts';
 import type { Redeem } from './redeem.ts';
 import { refusedWithoutOffer } from './serve-granted.ts';
 
+// The counters of the Lightning rail, for routes and tools. The price is quoted for each request. A request is checked
+// and bound before an invoice is made; a refused payment gets a new offer where one can be made.
+
 interface CounterOptions<S> {
   readonly offers: Offers<S>;
   readonly redeem: Redeem<S>;
@@ -21,14 +24,14 @@ interface CounterOptions<S> {
   /** The origin that invoices are bound to, whatever the Host header says. */
   readonly publicOrigin: string;
   readonly protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
-  /** The chain of the service's own data. Its name says whether all of the service's money is play money. */
+  /** Its name says whether all of the service's money is play money. */
   readonly chain: NamedChain;
   readonly words: RefusalWords;
 }
 
 const EMPTY = new Uint8Array();
 
-/** The counter of an endpoint that is quoted for each request. It checks the parameters before any payment, and before an invoice is made. */
+/** Checks the parameters before any payment, and before an invoice is made. */
 export function createLightningCounter<S>(
   endpoint: Endpoint<S>,
   { offers, redeem, sources, network, publicOrigin, protocol, chain, words }: CounterOptions<S>,
@@ -56,7 +59,7 @@ export function createLightningCounter<S>(
     },
     sell: redeem,
     refusalReceipt: refusalReceipt(network),
-    // The refusal carries a new offer. The open offer may be the one that this buyer has paid.
+    // A new offer: the open one may be the one that this buyer has paid.
     demandAgain: async (order, refusal, message) => {
       const quote = await offers(order).catch((error: unknown) => {
         if (protocol.needsQuote(message)) throw refusedWithoutOffer(error, refusal.reason);
@@ -67,7 +70,6 @@ export function createLightningCounter<S>(
   };
 }
 
-/** Makes the receipt that goes with a refusal, on a network of the scheme. */
 function refusalReceipt(network: string): ({ reason }: PaymentRefused) => Receipt {
   return ({ reason }) => ({
     success: false,
@@ -77,7 +79,7 @@ function refusalReceipt(network: string): ({ reason }: PaymentRefused) => Receip
   });
 }
 
-/** Throws BadParameter for a request with a body. The binding states an empty body, and no data route reads one. */
+/** The binding states an empty body, and no data route reads one. */
 function refuseBody({ hasBody }: Ask): void {
   if (hasBody)
     throw new BadParameter([{ path: '', message: 'a data route takes no body; send parameters in the query' }]);
@@ -89,7 +91,7 @@ interface ToolsOptions<S> {
   readonly network: string;
 }
 
-/** Sells tool calls over Lightning. The invoice is bound to the call as received. */
+/** The invoice is bound to the call as received. */
 export function createLightningTools<S>({
   offers,
   redeem,
@@ -111,16 +113,15 @@ function boundOrder<S>({ endpoint, params, url, client, signal, ...call }: ToolO
   return { endpoint, params, url, binding, client, identity: null, signal };
 }
 
-/**
- * Makes what an offer says to people in its description: why the payment was refused; the price; what to do next; and
- * where the reference shows this very route, by its path below the prefix. The scheme binds nothing to the description.
- * The money is play money where the chain's is, because both networks of a demo are local.
- */
+// What an offer's description says to people: why the payment was refused, the price, what to do next, and where the
+// reference shows this very route. The scheme binds nothing to it. The money is play money where the chain's is,
+// because both networks of a demo are local.
 function createLightningHint({ isPlayMoney }: NamedChain, publicOrigin: string, path: string) {
   const money = isPlayMoney ? 'in bitcoin over Lightning (demo, play money)' : 'in bitcoin over Lightning';
   return (quote: Quote | null, refusal: string | null): string => {
     const terms = quote
-      ? `This answer costs ${satsOf(quote)} sat (${quote.priceUsd} USD) ${money}: pay the invoice in accepts, and repeat the request with the preimage.`
+      ? `This answer costs ${satsOf(quote)} sat (${quote.priceUsd} USD) ${money}: ` +
+        'pay the invoice in accepts, and repeat the request with the preimage.'
       : 'No new invoice could be made; ask again without a payment.';
     return [refusal, terms, `How to pay: ${publicOrigin}${referenceLink(path, 'lightning')}.`]
       .filter(Boolean)
@@ -128,7 +129,6 @@ function createLightningHint({ isPlayMoney }: NamedChain, publicOrigin: string, 
   };
 }
 
-/** Prices are whole sats. */
 function satsOf({ invoice }: Quote): bigint {
   return invoice.amountMsat / MSAT_PER_SAT;
 }

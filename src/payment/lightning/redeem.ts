@@ -16,10 +16,20 @@ import { checkProof, type Proof } from './proof.ts';
 import { afterPayment, type ServeGranted } from './serve-granted.ts';
 import { LIGHTNING_NETWORKS, type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
+// Sells the answer of an order for a presented proof. A proof is claimed once for ever, and its claim grants one
+// request for seven days: a failure costs the buyer no more than another try.
+// 1. The header is decoded.
+// 2. The proof is checked against our own record.
+// 3. The proof is claimed. The claim grants the request.
+// 4. Under a lease, the answer is made and stored (serve-granted.ts).
+// 5. The answer is sent.
+// A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other
+// use is refused.
+
 const DAY_MS = 86_400_000;
 /** How long a granted claim can be redeemed. */
 const REDEEM_MS = 7 * DAY_MS;
-/** The scheme requires a claim to be kept for an hour after its proof has expired. Our own sales are kept like every other payment. */
+/** The scheme asks for an hour after the proof has expired. Our own sales are kept like every other payment. */
 const KEEP_MS = 3650 * DAY_MS;
 
 interface RedeemOptions<S> {
@@ -27,40 +37,27 @@ interface RedeemOptions<S> {
   issuer: Issuer | null;
   verifyProof: VerifyProof;
   serve: ServeGranted<S>;
-  /** Notes each client whose proof is claimed. */
   buyers: Pick<RecentBuyers, 'add'>;
   shared: boolean;
   clock: Clock;
-  /** Names this process in leases. */
   bootId: string;
 }
 
-/** A granted claim of the order. `doubt`: why a shared node cannot confirm the payment now; null when it need not or has. */
+/** `doubt`: why a shared node cannot confirm the payment now; null when it need not or has. */
 interface Taken {
   readonly key: ProofKey;
   readonly claim: Claim;
   readonly doubt: AppError | null;
 }
 
-/** Sells the answer of an order for a presented proof. Throws PaymentRefused (402), or an AppError that says that the proof can still be used. */
+/** Throws PaymentRefused (402), or an AppError that says that the proof can still be used. */
 export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<Sold>;
 
-/**
- * Serves a paid request on this rail, in this order:
- * 1. The header is decoded.
- * 2. The proof is checked against our own record.
- * 3. The proof is claimed, once for ever. The claim grants the request.
- * 4. Under a lease, the answer is made and stored.
- * 5. The answer is sent.
- * A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other use is refused.
- */
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
 
-  /**
-   * On a shared node a third party may hold the preimage of an invoice that was never paid. So the node's records decide. Throws when they deny the
-   * payment. Returns null when they confirm it, otherwise why they cannot be read.
-   */
+  // On a shared node a third party may hold the preimage of an unpaid invoice. So the node's records decide. Throws
+  // when they deny the payment. Returns null when they confirm it, otherwise why they cannot be read.
   async function doubtOf({ key, claim: known }: VerifiedProof, signal: AbortSignal): Promise<AppError | null> {
     if (!shared || known?.grant?.answered) return null;
     if (!issuer)
@@ -74,16 +71,14 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     throw new PaymentRefused('exact_lnbtc_payment_not_paid');
   }
 
-  /** Returns the claim if it grants this order and has not expired. Throws PaymentRefused otherwise. */
+  /** Throws PaymentRefused unless the claim grants an order and has not expired. */
   function granted(found: Claim | null): Claim {
     if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
     return found;
   }
 
-  /**
-   * Steps 2 and 3. A proof must not expire because the node is away. So the proof is claimed anyway, and served once the node has confirmed the
-   * payment.
-   */
+  // Steps 2 and 3. A proof must not expire because the node is away. So it is claimed anyway, and served once the node
+  // has confirmed the payment.
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
     const verified = await verifyProof(order, credential);
     const doubt = await doubtOf(verified, order.signal);
@@ -124,7 +119,7 @@ function receiptOf({ paymentHash, network }: ProofKey): Receipt {
   return { success: true, transaction, network: network as Receipt['network'] };
 }
 
-/** Rethrows an error for a buyer whose sats are already paid. Only a refusal of the proof itself says that the proof cannot be used here. */
+/** For a buyer whose sats are paid. Only a refusal of the proof itself says that it cannot be used here. */
 function passOn(worth: Parameters<typeof afterPayment>[1]) {
   return (error: unknown): never => {
     throw error instanceof PaymentRefused ? error : afterPayment(error, worth);
@@ -142,20 +137,18 @@ interface ProofVerifierOptions {
 }
 
 const NO_HASH = new Uint8Array();
-/** On a shared node an invoice of a signed challenge must be half of today's price or more. The rate may fall by half before that refuses a buyer. */
+/** A signed challenge's invoice must be 1/2 of today's price or more on a shared node: the rate may fall by half. */
 const LEAST_PART = 2n;
 
-/** A valid proof for the order, with its claim if it has one. */
 interface VerifiedProof {
   readonly key: ProofKey;
   readonly proof: Proof;
   readonly claim: Claim | null;
 }
 
-/** Checks a presented proof for an order. Throws PaymentRefused with the scheme's reason. Makes no claim. */
+/** Throws PaymentRefused with the scheme's reason. Makes no claim. */
 type VerifyProof = (order: LightningOrder<never>, credential: Credential) => Promise<VerifiedProof>;
 
-/** The network, amount and recipient that our own records require. */
 interface Terms {
   readonly network: string;
   readonly amountMsat: bigint;
@@ -163,12 +156,12 @@ interface Terms {
 }
 
 /**
- * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
- * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
+ * Makes the requirement from our own record of the invoice and from the request that will run: a quote of ours is valid
+ * even after the rate has changed. A claimed proof is checked as of its invoice, because a granted request outlives it.
  *
- * A proof may come with the challenge that asked for the invoice. Such a proof may come late, when the record is deleted. Then our own node's signature
- * on the invoice shows that we issued it. Ours on the challenge does not: the key that made it may have leaked. Where other parties use the node's key
- * too, both signatures are needed. The preimage shows that the invoice was paid in time.
+ * A proof may come late with the challenge that asked for the invoice, when the record is deleted. Then our own node's
+ * signature on the invoice shows that we issued it. Ours on the challenge does not: its key may have leaked. Where
+ * other parties use the node's key too, both are needed. The preimage shows that the invoice was paid in time.
  */
 export function createProofVerifier({
   store,
@@ -199,7 +192,7 @@ export function createProofVerifier({
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
     const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
-    // A challenge that we signed may be older than today's price. Below half of it, the signature is of a key that leaked.
+    // A challenge that we signed may be older than today's price. Below half of it, it is of a key that leaked.
     const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
     return { network: network.id, amountMsat: isOurs ? amountMsat : price, payTo };
   }
@@ -208,10 +201,10 @@ export function createProofVerifier({
     const { accepted, payload, answered } = credential;
     const invoice = accepted ? own(own(accepted, 'extra'), 'invoice') : own(payload, 'invoice');
     const decoded = decodeInvoice(invoice);
-    // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
+    // The scheme's checks give the reason, before any check against our records.
     if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(order, credential, network));
     if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, order);
-    // The network of the invoice that the node signed. So a sale on one network that is claimed or recorded is honoured after a change to the other.
+    // The network of the signed invoice: a sale that is claimed or recorded is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);
@@ -228,10 +221,8 @@ export function createProofVerifier({
   };
 }
 
-/**
- * Throws PaymentRefused unless a challenge that we have not signed asks for exactly this invoice, and the invoice is for this request. These checks are
- * pure, because any client can make such a challenge up. What shows that the invoice is ours is checked afterwards.
- */
+// Throws PaymentRefused unless an unsigned challenge asks for exactly this invoice, which is for this request. Pure,
+// because any client can make such a challenge up. What shows that the invoice is ours is checked afterwards.
 function checkAnswered(
   { isSigned, isFor }: AnsweredChallenge,
   invoice: QuotedInvoice,
@@ -249,38 +240,30 @@ function nodeUnknown(): Unavailable {
   return new Unavailable('lightning_unavailable', detail, 60);
 }
 
-/** An invoice as a challenge names it. */
 function quotedInvoice(text: string, { paymentHash, amountMsat, payee, createdAt, expirySeconds }: Invoice) {
   const payTo = Buffer.from(payee).toString('hex');
   return { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds };
 }
 
-/**
- * The time, in Unix seconds, at which a proof that is not claimed is judged. A proof with a challenge may come late: it is judged as of its invoice's
- * expiry, because the node took the payment before.
- */
+// Unix seconds at which an unclaimed proof is judged. One with a challenge may come late: it is judged as of its
+// invoice's expiry, because the node took the payment before.
 function asOf({ createdAt, expirySeconds }: Invoice, answered: AnsweredChallenge | undefined, now: number): number {
   const expiresAt = createdAt + expirySeconds;
   return answered && now <= expiresAt + answered.lateSeconds ? Math.min(now, expiresAt) : now;
 }
 
-/**
- * Whether a claim is for this invoice. A facilitator's claim for another node was for another invoice with the same hash; the store replaces it with
- * ours.
- */
+/** A facilitator's claim for another node was for another invoice with this hash; the store replaces it with ours. */
 function isOfInvoice({ grant, payTo }: Claim, { payee }: Invoice): boolean {
   return grant !== null || Buffer.compare(payTo, payee) === 0;
 }
 
-/** Whether a claim grants the order. A claim through the facilitator grants nothing here. One of ours grants exactly its request. */
+/** A claim through the facilitator grants nothing here. One of ours grants exactly its request. */
 function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
-/**
- * The reason for refusing a payment with an unreadable invoice. Amount and recipient are taken from the payment, because there is no record to
- * compare with. No time is checked: the invoice is read before its time.
- */
+// Why a payment with an unreadable invoice is refused. Amount and recipient are the payment's, because there is no
+// record to compare with. No time is checked: the invoice is read before its time.
 function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
   const { amount, payTo } = credential.accepted ?? {};
   const requirement = lightningRequirement({

@@ -7,6 +7,17 @@ import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
 import type { LightningOrder } from './offers.ts';
 import { INVOICE_SECONDS, SKEW_SECONDS } from './terms.ts';
 
+// Delivers the answer of a granted claim. Once an answer is stored, every presentation gets it. Before that, one
+// presentation at a time makes it:
+// 1. It takes the lease, or gets 409.
+// 2. The handler runs again, for an up-to-date answer. If it fails, or the buyer leaves, the reply kept with the
+//    invoice is used.
+// 3. Without a kept reply, the run does not end when the buyer leaves. If it fails, the claim waits for its next run:
+//    1, 2, 4 … 60 s, with 503. So a buyer that always leaves early causes one run, with or without a kept reply.
+// 4. The answer is sealed and stored.
+// 5. The lease is released in every case.
+// Every error says how long the proof stays good.
+
 /** Added to the handler's time-out. A lease that is older belongs to a dead process. */
 const LEASE_MARGIN_MS = 5000;
 
@@ -16,26 +27,16 @@ interface ServeGrantedOptions<S> {
   sources: S;
   clock: Clock;
   handlerTimeoutMs: number;
-  /** How long a delivered answer can be fetched again, in milliseconds. */
+  /** Milliseconds after the delivery in which an answer can be fetched again. */
   keepMs: number;
   log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** Serves a granted claim. `delivered` notes that its bytes were sent. */
 export interface ServeGranted<S> {
   (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
   delivered(key: ProofKey): Promise<void>;
 }
 
-/**
- * Returns the answer of a granted claim. Once an answer is stored, every presentation gets it. Before that, one presentation at a time makes it:
- * 1. It takes the lease, or gets 409.
- * 2. The handler runs again, for an up-to-date answer. If it fails, or the buyer leaves, the reply kept with the invoice is used.
- * 3. Without a kept reply, the run does not end when the buyer leaves. If it fails, the claim waits for its next run: 1, 2, 4 … 60 s, with 503. So a
- *    buyer that always leaves early causes one run, with or without a kept reply.
- * 4. The answer is sealed and stored.
- * 5. The lease is released in every case.
- */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
   const { store, quota, sources, clock, handlerTimeoutMs, keepMs, log } = options;
   const failures = createFailedRuns(clock);
@@ -59,10 +60,9 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
   }
 
   async function serveUnderLease(order: LightningOrder<S>, key: ProofKey, holder: string): Promise<Uint8Array> {
-    // Another request may have stored it between our read and our lease.
+    // Another request may have stored it, or its run may have failed, between our read and our lease.
     const before = await stored(order, key);
     if (before) return before;
-    // Its run may have failed meanwhile.
     failures.check(key);
     const body = await fresh(order, key);
     const sealed = sealReply(body, order.binding, key.paymentHash);
@@ -97,7 +97,7 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
   });
 }
 
-/** Runs the handler until it ends or its time is over, whether the buyer leaves or not. Nothing else could answer the next presentation. */
+/** Runs to its end whether the buyer leaves or not: nothing else could answer the next presentation. */
 async function runToItsEnd(
   key: ProofKey,
   run: (signal: AbortSignal) => Promise<Uint8Array>,
@@ -113,27 +113,20 @@ async function runToItsEnd(
   }
 }
 
-/** The wait after a claim's first failed run, in milliseconds. Each further failure doubles it. */
+/** The wait after a claim's first failed run. Each further failure doubles it. */
 const FIRST_MS = 1000;
-/** The longest wait between two runs of one claim, in milliseconds. */
 const LONGEST_MS = 60_000;
-/** About 2 MB at most. Beyond that, the claim that failed longest ago is dropped. */
+/** About 2 MB. Beyond that, the claim that failed longest ago is dropped. */
 const MAX_CLAIMS = 10_000;
 
-/** The claims whose last run failed and left nothing to deliver. */
 interface FailedRuns {
-  /** Throws 503 `paid_run_failed` (`charged: "unknown"`, with the time that is left) while the claim must wait for its next run. */
+  /** Throws 503 `paid_run_failed` (`charged: "unknown"`, with the time left) while the claim must wait. */
   check(key: ProofKey): void;
-  /** Notes one more failed run of a claim. */
   failed(key: ProofKey): void;
-  /** Forgets a claim, because its answer was made. */
   succeeded(key: ProofKey): void;
 }
 
-/**
- * Limits the runs that one payment can cause while its handler fails: the wait between two runs is 1, 2, 4 … 60 s. Kept in this process's memory and
- * bounded. A restart forgets it, and processes do not share it.
- */
+/** Limits the runs that one payment can cause, in this process's memory: a restart forgets them. */
 export function createFailedRuns(clock: Clock, maxClaims = MAX_CLAIMS): FailedRuns {
   const waits = new Map<string, { waitMs: number; untilMs: number }>();
   return {
@@ -158,21 +151,21 @@ function nameOf({ network, paymentHash }: ProofKey): string {
 
 function mustWait(retryAfterSeconds: number): AppError {
   const detail =
-    'The last run for this payment failed a moment ago. The payment stays good for 7 days: present the same proof again after the time in Retry-After, never pay twice.';
+    'The last run for this payment failed a moment ago. The payment stays good for 7 days: ' +
+    'present the same proof again after the time in Retry-After, never pay twice.';
   return new AppError(503, 'paid_run_failed', detail, { charged: 'unknown', retryAfterSeconds });
 }
 
-/** How long a proof can still be used after a failure. A claimed proof has seven days, as one with a challenge has. Another unclaimed one has its invoice's time. */
+/** How long a proof can still be used after a failure. */
 export const WORTH = {
   granted: 'The payment stays good for 7 days: present the same proof again, never pay twice.',
-  unclaimed: `The payment was not taken yet: present the same proof again before its invoice is ${INVOICE_SECONDS + SKEW_SECONDS} seconds old, never pay twice.`,
+  unclaimed:
+    'The payment was not taken yet: present the same proof again ' +
+    `before its invoice is ${INVOICE_SECONDS + SKEW_SECONDS} seconds old, never pay twice.`,
   challenged: 'The payment was not taken yet: present the same proof again within 7 days, never pay twice.',
 } as const;
 
-/**
- * An error for a client that has paid: the same status and code, with how long the proof can still be used. An error that is no AppError stays 500
- * `internal`.
- */
+/** The same status and code, with how long the proof can still be used. A bug stays 500 `internal`. */
 export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppError {
   const known = error instanceof AppError ? error : null;
   if (known?.charged === 'unknown') return known;
@@ -183,8 +176,8 @@ export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppErro
 }
 
 /**
- * An error for a client whose proof was refused, where no new offer can be made: the offer's own status and code, with the reason of the refusal. The
- * proof may be paid and good for another request, so the error does not say that nothing is charged.
+ * For a client whose proof was refused while no new offer can be made: the offer's own status and code, with the reason
+ * of the refusal. The proof may be good for another request, so the error does not say that nothing is charged.
  */
 export function refusedWithoutOffer(error: unknown, reason: string): AppError {
   const known = error instanceof AppError ? error : null;

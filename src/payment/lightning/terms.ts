@@ -1,6 +1,8 @@
 import type { BindingTerms, RequestBinding } from './binding.ts';
 
-/** An invoice is valid for this many seconds; `GET /v1/lightning` promises it. */
+// What must be paid for a request over Lightning, and on which network.
+
+/** How long an invoice is valid; `GET /v1/lightning` promises it. */
 export const INVOICE_SECONDS = 300;
 /** The scheme's tolerance between two clocks. */
 export const SKEW_SECONDS = 60;
@@ -32,10 +34,7 @@ interface TermsOf {
   readonly invoice: string;
 }
 
-/**
- * What must be paid for a request. It is made again for each presentation, from our own record and the request that will run, never from values that
- * the client sends back.
- */
+/** Made again for each presentation from our own record and the request that will run, never from what comes back. */
 export function lightningRequirement({ network, amountMsat, payTo, binding, invoice }: TermsOf): LightningRequirement {
   return {
     scheme: 'exact',
@@ -55,24 +54,21 @@ export function lightningRequirement({ network, amountMsat, payTo, binding, invo
   };
 }
 
-/** A Lightning network of the scheme: its identifier is `lnbtc:` and the first 16 bytes of its genesis block's hash, in hex. */
+/** A network of the scheme: `lnbtc:` and the first 16 bytes of its genesis block's hash, in hex. */
 export interface LightningNetwork {
   readonly id: `lnbtc:${string}`;
-  /** The currency prefix of its BOLT11 invoices. */
   readonly currency: 'bc' | 'tb';
 }
 
 export const MAINNET: LightningNetwork = { id: 'lnbtc:000000000019d6689c085ae165831e93', currency: 'bc' };
 export const TESTNET: LightningNetwork = { id: 'lnbtc:000000000933ea01ad0ee984209779ba', currency: 'tb' };
 
-/** Every network that the scheme knows. */
 export const LIGHTNING_NETWORKS: readonly LightningNetwork[] = [MAINNET, TESTNET];
 
-/** The network with this identifier, or null. The identifier is compared as a whole, so `constructor` is unknown too. */
+/** Compared as a whole, so `constructor` is unknown too. */
 export function lightningNetwork(id: unknown): LightningNetwork | null {
   return LIGHTNING_NETWORKS.find((network) => network.id === id) ?? null;
 }
 
-/** The scheme's page in the x402 foundation's repository. */
 export const LNBTC_SPEC_URL =
   'https://github.com/x402-foundation/x402/blob/main/specs/schemes/exact/scheme_exact_lnbtc.md';
