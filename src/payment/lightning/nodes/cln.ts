@@ -3,17 +3,18 @@ import { jsonOrNull } from '../../../lib/untrusted.ts';
 import type { Upstream } from '../../../upstream/client/client.ts';
 import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts';
 
+// A Core Lightning node over clnrest, whose calls are all POST with JSON.
+
 interface ClnOptions {
   readonly upstream: Upstream;
-  /** Base URL of clnrest. */
   readonly url: string;
   readonly rune: string;
 }
 
 const NEED = 'the methods invoice, listinvoices and getinfo';
-/** Methods that can send money from the node. A rune that allows one of them is wider than it should be. */
+/** Methods that can send money. A rune that allows one of them is wider than it should be. */
 const SPENDING = ['pay', 'xpay', 'keysend', 'withdraw'] as const;
-/** Core Lightning's error codes for a rune that the node did not make, has revoked, or that does not permit the method. */
+/** Core Lightning's codes for a rune that it did not make, has revoked, or that does not permit the method. */
 const REFUSALS = new Set([1501, 1502, 1503]);
 
 const created = z.object({ bolt11: invoiceText });
@@ -22,10 +23,7 @@ const listed = z.object({ invoices: z.array(z.object({ status: z.string() })) })
 const permitted = z.object({ valid: z.boolean() });
 const refusal = z.object({ code: z.number() });
 
-/**
- * A Core Lightning node over clnrest, whose calls are all POST with JSON. The node hashes the description itself, so it gets the canonical binding as
- * text. Throws UpstreamFailed when the node is away or refuses.
- */
+/** The node hashes the description itself, so it gets the canonical binding as text. */
 export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
   const call = (method: string, params: object, signal: AbortSignal) => ({
     url: `${url}/v1/${method}`,
@@ -35,7 +33,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
     signal,
   });
 
-  /** Whether the rune allows a method. Null when the node does not say. A rune that may not even ask is restricted, so the answer is false. */
+  /** Null when the node does not say. A rune that may not even ask is restricted, so the answer is false. */
   async function mayCall(method: string, signal: AbortSignal): Promise<boolean | null> {
     const { status, body } = await upstream.fetch(call('checkrune', { rune, method }, signal));
     const answer = jsonOrNull(body);

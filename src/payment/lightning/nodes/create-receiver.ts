@@ -8,14 +8,14 @@ import { createNwc } from './nwc.ts';
 import { createPhoenixd } from './phoenixd.ts';
 import type { Receiver } from './receiver.ts';
 
+// Opens the configured node. Sends no request.
+
 /** The largest answer, LND's getinfo, has several KiB. */
 const MAX_BYTES = 256 * 1024;
-/** A node makes an invoice in milliseconds. More concurrent requests would only queue at the node. */
+/** A node makes an invoice in milliseconds. More requests at once would only queue there. */
 const CONCURRENCY = 8;
 
-/**
- * Creates the configured node's receiver. Null where no node is configured. Sends no request. Throws when the configured certificate cannot be used.
- */
+/** Null where no node is configured. Throws when the configured certificate cannot be used. */
 export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstreams: Upstreams): Receiver | null {
   if (receiver === null) return null;
   const open = (ca: string | null): Upstream =>
@@ -40,7 +40,7 @@ export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstrea
   }
 }
 
-/** Reads the certificate once, at start. An operator who replaces it must restart the service. */
+/** Read once, at start: an operator who replaces it must restart the service. */
 function certificate(file: string | null): string | null {
   if (file === null) return null;
   try {

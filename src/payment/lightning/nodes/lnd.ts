@@ -3,11 +3,12 @@ import { jsonOrNull } from '../../../lib/untrusted.ts';
 import type { Upstream } from '../../../upstream/client/client.ts';
 import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts';
 
+// An LND node over its REST interface (`/v1/invoices`, `/v1/invoice/{r_hash}`, `/v1/getinfo`), and what its macaroon
+// allows, read from the macaroon's own bytes.
+
 interface LndOptions {
   readonly upstream: Upstream;
-  /** Base URL of the node's REST interface. */
   readonly url: string;
-  /** Hex. */
   readonly macaroon: string;
 }
 
@@ -22,10 +23,7 @@ const info = z.object({ identity_pubkey: nodeKeyText });
 const looked = z.object({ state: z.string() });
 const checked = z.object({ valid: z.boolean() });
 
-/**
- * An LND node over its REST interface (`/v1/invoices`, `/v1/invoice/{r_hash}`, `/v1/getinfo`). Amounts are decimal strings, because the interface is
- * protobuf's JSON, in which 64-bit numbers are strings. Throws UpstreamFailed when the node is away or refuses.
- */
+/** Amounts are decimal strings: in protobuf's JSON, 64-bit numbers are strings. */
 export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
   const headers = { 'Grpc-Metadata-macaroon': macaroon };
   const get = (path: string, signal: AbortSignal) => ({ url: `${url}${path}`, headers, signal });
@@ -37,7 +35,7 @@ export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
     signal,
   });
 
-  /** For a macaroon that we cannot read: asks the node whether it allows writing to `entity`. Null when the node does not say. */
+  /** For a macaroon that we cannot read: whether it allows writing to `entity`. Null when the node does not say. */
   async function mayWrite(entity: string, signal: AbortSignal): Promise<boolean | null> {
     const permissions = [{ entity, action: 'write' }];
     const body = { macaroon: Buffer.from(macaroon, 'hex').toString('base64'), permissions };
@@ -82,7 +80,7 @@ function tooWide(powers: string): string {
   return `the macaroon allows more than receiving (${powers}); ${NEED} are enough`;
 }
 
-/** Operations that a macaroon allows, as `entity:action`. */
+/** As `entity:action`. */
 type Permissions = readonly string[];
 
 interface Field {
@@ -92,7 +90,7 @@ interface Field {
 
 /** Longer than any macaroon that LND makes. */
 const MAX_BYTES = 8192;
-/** The libmacaroons binary format, version 2. LND writes no other. */
+/** The libmacaroons binary format, version 2, the only one that LND writes. */
 const MACAROON_V2 = 2;
 const LOCATION = 1;
 const IDENTIFIER = 2;
@@ -103,8 +101,8 @@ const ENTITY = 1;
 const ACTIONS = 2;
 
 /**
- * What an LND macaroon allows, read from its own bytes. They hold the operations unencrypted, and caveats can only narrow them. Null when the
- * macaroon is not in LND's format. Asking the node instead would need a permission that a properly restricted macaroon does not have.
+ * The bytes hold the operations unencrypted, and caveats can only narrow them. Null when they are not in LND's format.
+ * Asking the node would need a permission that a properly restricted macaroon does not have.
  */
 export function macaroonPermissions(macaroon: Buffer): Permissions | null {
   try {
@@ -125,7 +123,7 @@ function permissionsOf(operation: Buffer): string[] {
   return actions.map(({ bytes }) => `${entity}:${bytes.toString('utf8')}`);
 }
 
-/** Reads the identifier from packets of a type, a length and that many bytes. A location packet may come first. */
+/** A packet is a type, a length and that many bytes. A location packet may come first. */
 function identifierOf(packets: Buffer): Buffer | null {
   const cursor = { at: 0 };
   let type = varint(packets, cursor);
@@ -136,7 +134,7 @@ function identifierOf(packets: Buffer): Buffer | null {
   return type === IDENTIFIER ? chunk(packets, cursor) : null;
 }
 
-/** The fields of a protobuf message whose fields are all length-delimited. Throws for any other message. */
+/** Reads a protobuf message whose fields are all length-delimited. Throws for any other message. */
 function fieldsOf(message: Buffer): Field[] {
   const fields: Field[] = [];
   const cursor = { at: 0 };

@@ -6,14 +6,16 @@ import { orAborted } from '../../../lib/tasks.ts';
 import { ExchangeFailed, withinDeadline } from '../../../upstream/client/failure.ts';
 import { invoiceText, nodeKeyText, type Receiver, TooMuchPower } from './receiver.ts';
 
+// A wallet over Nostr Wallet Connect (NIP-47). Its connection string is a bearer secret in our configuration, so one
+// that may pay is refused (TooMuchPower). The library handles keys, encryption and relays; the exchange is our code.
+
 interface NwcOptions {
   /** `nostr+walletconnect://…`, with its secret. */
   readonly connection: string;
-  /** For one request, with its connection. */
   readonly timeoutMs: number;
 }
 
-/** Methods that pay, and the method that makes connections, which could then pay. */
+/** Methods that pay, and the one that makes connections, which could then pay. */
 const SPENDING = /(^|_)pay(_|$)|^create_connection$/;
 
 const info = z.object({ pubkey: nodeKeyText });
@@ -25,10 +27,6 @@ const looked = z.object({
   settled_at: z.number().nullish(),
 });
 
-/**
- * A wallet over Nostr Wallet Connect (NIP-47). Its connection string is a bearer secret in our configuration. So `inspect` throws TooMuchPower for
- * one that may pay. Every method throws UpstreamFailed when the wallet or its relays are away.
- */
 export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
   let session: Promise<NwcSession> | null = null;
 
@@ -59,7 +57,8 @@ export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
       const powers = methods.filter((method) => SPENDING.test(method));
       if (powers.length === 0) return [];
       throw new TooMuchPower(
-        `the connection may spend (${powers.join(', ')}): make one that may only make_invoice, lookup_invoice and get_info`,
+        `the connection may spend (${powers.join(', ')}): ` +
+          'make one that may only make_invoice, lookup_invoice and get_info',
       );
     },
     createInvoice: async ({ amountMsat, requestHash, expirySeconds }, signal) => {
@@ -93,12 +92,11 @@ function read<T>(method: string, answer: NwcAnswer, schema: z.ZodType<T>): T {
   throw new UpstreamFailed('nwc', `answered ${method} with an unexpected shape`);
 }
 
-/** A wallet's answer to a request: its result, or NIP-47's error code of its refusal. */
+/** A result, or NIP-47's error code of a refusal. */
 type NwcAnswer = { readonly result: unknown } | { readonly refused: string };
 
-/** One connection to a wallet through its relays. */
 interface NwcSession {
-  /** Throws ExchangeFailed when there is no answer, and the signal's own reason when it aborts first. */
+  /** Throws ExchangeFailed without an answer, and the signal's own reason when it aborts first. */
   request(method: string, params: object, signal: AbortSignal): Promise<NwcAnswer>;
   /** Ends all running requests. */
   close(): void;
@@ -115,8 +113,8 @@ const RESPONSE = 23195;
 const response = z.object({ error: z.object({ code: z.string() }).nullish(), result: z.unknown().optional() });
 
 /**
- * Connects at the first request. The library handles keys, encryption and relays. The exchange is our own code, because the library's waits a fixed
- * minute, cannot be aborted, keeps reconnecting after it is closed, and ends the process on an answer that it cannot decrypt.
+ * Connects at the first request. The library's own exchange waits a fixed minute, cannot be aborted, keeps reconnecting
+ * after it is closed, and ends the process on an answer that it cannot decrypt.
  */
 export async function openNwcSession(connection: string): Promise<NwcSession> {
   const { NWCClient } = await import('@getalby/sdk/nwc');
@@ -139,7 +137,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
     await orAborted(any, signal);
   }
 
-  /** Chooses the encryption. The wallet lists what it supports in an event on the relay. An event without the list means the old encryption. */
+  /** The wallet lists its encryptions in an event on the relay. An event without the list means the old one. */
   async function negotiate(signal: AbortSignal): Promise<void> {
     if (negotiated) return;
     const { tags } = await first({ kinds: [INFO], authors: [walletPubkey], limit: 1 }, signal);

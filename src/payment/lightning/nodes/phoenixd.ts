@@ -3,6 +3,8 @@ import { MSAT_PER_SAT } from '../../../lib/units.ts';
 import type { Upstream } from '../../../upstream/client/client.ts';
 import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts';
 
+// A phoenixd node over its HTTP interface: form requests, JSON answers, basic authentication with an empty user name.
+
 interface PhoenixdOptions {
   readonly upstream: Upstream;
   readonly url: string;
@@ -15,10 +17,7 @@ const created = z.object({ serialized: invoiceText });
 const info = z.object({ nodeId: nodeKeyText });
 const payment = z.object({ isPaid: z.boolean() });
 
-/**
- * A phoenixd node over its HTTP interface: form requests, JSON answers, basic authentication with an empty user name. It takes whole sats only, and
- * our prices are whole sats. Throws UpstreamFailed when the node is away or refuses.
- */
+/** The node takes whole sats only, and our prices are whole sats. */
 export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Receiver {
   const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` };
   const get = (path: string, signal: AbortSignal) => ({ url: `${url}${path}`, headers, signal });
