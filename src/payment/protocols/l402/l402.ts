@@ -4,17 +4,17 @@ import { type ChallengeSecrets, hmac, isSignedBy, LATE_SECONDS } from '../../htt
 import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 
+// L402: a 402 names an invoice and a token; a paid request repeats the token with the invoice's preimage. A token buys
+// one answer. Its README says how that differs from the specification. Below: the credential, the macaroon's bytes, the
+// token that is written in them.
+
 /** The auth scheme's name, and the one that it had before. Clients of both are in use. */
 const CREDENTIAL = /^(?:l402|lsat) +([^: ][^:]*):([0-9a-f]{64})$/i;
-/** A credential for this service takes about 1.5 KiB. Clients send one token, or one a service. Each token costs hashes before its signature is known. */
+/** One takes about 1.5 KiB. Clients send one token, or one a service; each costs hashes before it is known as ours. */
 const MOST = { characters: 12_288, tokens: 8 };
 /** Standard base64. One credential may hold several tokens, separated by commas. */
 const TOKENS = /^[A-Za-z0-9+/]+={0,2}(?:, *[A-Za-z0-9+/]+={0,2})*$/;
 
-/**
- * L402: a 402 names an invoice and a token; a paid request repeats the token with the invoice's preimage. A token buys one answer. Its README says how
- * that differs from the specification.
- */
 export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme {
   return {
     protocol: 'l402',
@@ -27,7 +27,7 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme 
       const preimage = shown.toLowerCase();
       const read = tokens.flatMap((token) => readToken(secrets, token, nowSeconds(clock)) ?? []);
       const token = paidBy(preimage, read);
-      // The token of another service, one that was not paid, or one that has run out: the buyer pays the invoice of this 402.
+      // Another service's token, an unpaid one, or one that has run out: the buyer pays the invoice of this 402.
       if (!token) throw new PaymentRefused('invalid_challenge');
       const { invoice, paymentHash, isSigned } = token;
       const isFor = (issued: QuotedInvoice) => issued.text === invoice && paymentHash.equals(issued.paymentHash);
@@ -43,16 +43,17 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme 
   };
 }
 
-/**
- * The token that a preimage has paid: a client may send several, and a preimage fits one invoice alone. A token that we did not sign counts only if its
- * preimage fits. Of tokens that are not paid the first one that we signed is taken, so that the refusal names the preimage. Undefined without any.
- */
+// The token that a preimage has paid: a client may send several, and a preimage fits one invoice alone. One that we
+// did not sign counts only if its preimage fits. Of unpaid tokens the first one that we signed is taken, so that the
+// refusal names the preimage.
 function paidBy(preimage: string, tokens: readonly Token[]): Token | undefined {
   const opened = hash('sha256', Buffer.from(preimage, 'hex'), 'buffer');
   const paid = tokens.filter(({ paymentHash }) => paymentHash.equals(opened));
   const isOurs = ({ isSigned }: Token) => isSigned;
   return paid.find(isOurs) ?? paid[0] ?? tokens.find(isOurs);
 }
+
+// The macaroon
 
 /** A macaroon as its holder sees it. Whether we signed it is another question. */
 interface Macaroon {
@@ -85,7 +86,6 @@ export function signMacaroon(rootKey: Uint8Array, { identifier, caveats }: Omit<
   return [identifier, ...caveats].reduce<Buffer>(hmac, hmac(Buffer.from(KEY_GENERATOR), rootKey));
 }
 
-/** Writes a macaroon in the binary format, version 2. */
 export function writeMacaroon(rootKey: Uint8Array, location: string, content: Omit<Macaroon, 'signature'>): Buffer {
   return Buffer.concat([
     Buffer.of(FORMAT_VERSION),
@@ -98,7 +98,7 @@ export function writeMacaroon(rootKey: Uint8Array, location: string, content: Om
   ]);
 }
 
-/** Reads a macaroon with first-party caveats. Null for any other bytes. Never throws. */
+/** A macaroon with first-party caveats; null for any other bytes. Never throws. */
 export function readMacaroon(bytes: Buffer): Macaroon | null {
   if (bytes.length > MAX_BYTES || bytes[0] !== FORMAT_VERSION) return null;
   const cursor = { at: 1 };
@@ -124,7 +124,7 @@ function packet(type: number, content: Buffer): Buffer {
   return Buffer.concat([Buffer.of(type, ...size), content]);
 }
 
-/** The content of the packet at the cursor, which moves past it. Null for another type and for a length that is too long. */
+/** The packet at the cursor, which moves past it. Null for another type and for a length that is too long. */
 function take(bytes: Buffer, cursor: { at: number }, type: number): Buffer | null {
   if (bytes[cursor.at++] !== type) return null;
   const low = bytes[cursor.at++] ?? 0;
@@ -136,13 +136,14 @@ function take(bytes: Buffer, cursor: { at: number }, type: number): Buffer | nul
   return content;
 }
 
+// The token
+
 const SERVICE = 'percall';
 /** Only the macaroon's first key is made from it, so that the same secret can sign other challenges. */
 const ROOT_KEY_OF = 'percall l402 root key';
-/** The identifier of the protocol's macaroons: version 0 in two bytes, the payment hash, a random token id. */
+/** The identifier: version 0 in two bytes, the payment hash, a random token id. */
 const VERSION = Buffer.alloc(2);
 const IDENTIFIER_BYTES = 66;
-/** Where the payment hash stands in the identifier. */
 const PAYMENT_HASH = [2, 34] as const;
 /** A token may come late, and a claimed proof buys its answer for seven days more. */
 const VALID_SECONDS = LATE_SECONDS + 7 * 86_400;
@@ -150,14 +151,13 @@ const INVOICE = `${SERVICE}_invoice=`;
 const VALID_UNTIL = `${SERVICE}_valid_until=`;
 const SERVICES = `services=${SERVICE}:0`;
 
-/** The root key of the macaroons that a secret signs. */
 export function rootKeyOf(secret: Uint8Array): Buffer {
   return hmac(secret, ROOT_KEY_OF);
 }
 
 /**
- * Makes the token of an invoice, in base64: a macaroon that commits to the payment hash, and through the invoice to the request and the price. The
- * credential does not repeat the invoice, so the token carries it. The request's hash stands in the invoice, signed by the node.
+ * The token of an invoice, in base64. It commits to the payment hash, and through the invoice to the request and the
+ * price: the node has signed the request's hash. The credential does not repeat the invoice, so the token carries it.
  */
 export function issueToken(secret: Uint8Array, { text, paymentHash, expiresAt }: QuotedInvoice): string {
   const identifier = Buffer.concat([VERSION, paymentHash, randomBytes(32)]);
@@ -165,7 +165,6 @@ export function issueToken(secret: Uint8Array, { text, paymentHash, expiresAt }:
   return writeMacaroon(rootKeyOf(secret), SERVICE, { identifier, caveats }).toString('base64');
 }
 
-/** What a token says. */
 interface Token {
   /** BOLT11 text. */
   readonly invoice: string;
@@ -176,8 +175,8 @@ interface Token {
 }
 
 /**
- * Reads a token in the form of ours. Null unless its caveats hold at `now`, in Unix seconds. A holder may have added caveats. They narrow the token, so
- * one that we do not know refuses it.
+ * Reads a token in the form of ours. Null unless its caveats hold at `now`, in Unix seconds. A holder may have added
+ * caveats. They narrow the token, so one that we do not know refuses it.
  */
 export function readToken(secrets: ChallengeSecrets, token: string, now: number): Token | null {
   const macaroon = readMacaroon(Buffer.from(token, 'base64'));

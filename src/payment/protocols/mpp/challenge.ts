@@ -8,10 +8,13 @@ import type { Fields, Paid } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { EXPIRED } from '../../settler.ts';
 
+// The auth scheme `Payment` of MPP, for both methods: a challenge whose id binds its terms, so that none is stored; a
+// credential that repeats it; a problem for each refusal; a receipt.
+
 /** The one intent that is served: a single payment. */
 export const INTENT = 'charge';
 
-/** A challenge of the auth scheme `Payment`. `request` and `opaque` are base64url of canonical JSON, as on the wire. */
+/** `request` and `opaque` are base64url of canonical JSON, as on the wire. */
 export interface Challenge {
   readonly id: string;
   readonly realm: string;
@@ -32,7 +35,7 @@ export function challengeId(secret: Uint8Array, terms: ChallengeTerms): string {
   return binding(secret, terms).toString('base64url');
 }
 
-/** Whether one of our secrets made the challenge's id for exactly these terms. */
+/** Whether one of our secrets made the id for exactly these terms. */
 export function isOurChallenge(secrets: ChallengeSecrets, challenge: Challenge): boolean {
   // As text: several spellings decode to the same bytes, and one challenge has one id.
   return isSignedBy(secrets, Buffer.from(challenge.id, 'utf8'), (secret) =>
@@ -40,7 +43,6 @@ export function isOurChallenge(secrets: ChallengeSecrets, challenge: Challenge):
   );
 }
 
-/** Makes a challenge of terms. */
 export function withId(secret: Uint8Array, terms: ChallengeTerms): Challenge {
   return { id: challengeId(secret, terms), ...terms };
 }
@@ -50,19 +52,18 @@ export function nonceOf({ id, realm }: Pick<Challenge, 'id' | 'realm'>): `0x${st
   return bytesToHex(keccak256(Buffer.from(id + realm, 'utf8')));
 }
 
-/** The challenge as the value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
+/** The value of a WWW-Authenticate line. No value of ours holds a quote or a backslash. */
 export function challengeLine({ id, realm, method, intent, request, expires, opaque }: Challenge): string {
   const members = { id, realm, method, intent, request, expires, opaque };
   const given = Object.entries(members).filter(([, value]) => value !== undefined);
   return `Payment ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`;
 }
 
-/** A time in Unix seconds as RFC 3339 writes it. */
 export function writeTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** Encodes plain JSON data in base64url, as canonical JSON (RFC 8785). Throws for any other value. */
+/** Canonical JSON (RFC 8785) in base64url. Throws for what is no plain JSON data. */
 export function encodeCanonical(value: object): string {
   const text = jcs(value);
   if (text === null) throw new TypeError('this is no plain JSON data');
@@ -83,11 +84,10 @@ function binding(secret: Uint8Array, terms: ChallengeTerms): Buffer {
   return hmac(secret, [realm, method, intent, request, expires, digest, opaque].join('|'));
 }
 
-/** A credential as the buyer sent it. Its form is valid. Its challenge and its payload are not checked yet. */
+/** A credential as the buyer sent it. Its form is valid; nothing else is checked yet. */
 interface PaymentCredential {
   readonly challenge: Challenge;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** The challenge's `request`, decoded. */
   readonly request: Readonly<Record<string, unknown>>;
 }
 
@@ -117,7 +117,7 @@ const credential = z.object({
   payload: json,
 });
 
-/** Reads `Authorization: Payment …` for a method with the intent `charge`. Throws PaymentRefused for text that is no credential, and AppError (400) for another method. */
+/** Reads `Authorization: Payment …`. Throws PaymentRefused for text that is no credential, 400 for another method. */
 export function readCredential(authorization: string, method: string): PaymentCredential {
   const encoded = authorization.length <= MAX_CHARACTERS ? CREDENTIAL.exec(authorization)?.[1] : undefined;
   const parsed = credential.safeParse(decodeJson(encoded));
@@ -129,13 +129,12 @@ export function readCredential(authorization: string, method: string): PaymentCr
   return { challenge, payload, request: request.data };
 }
 
-/** 400: a credential of another method. It may have been paid on another route, so the answer does not say that nothing is charged. */
+/** 400. It may have been paid on another route, so the answer does not say that nothing is charged. */
 function notOffered(method: string): AppError {
   const detail = `this route takes the method ${method} with the intent ${INTENT}; nothing was taken for this request`;
   return new AppError(400, 'method_unsupported', detail, { charged: 'unknown' });
 }
 
-/** The problem types of the auth scheme `Payment`, and their titles. */
 const TITLES = {
   'payment-required': 'Payment required',
   'malformed-credential': 'Malformed credential',
@@ -149,7 +148,7 @@ type ProblemType = keyof typeof TITLES;
 
 const BASE = 'https://paymentauth.org/problems/';
 
-/** The problem type of each reason for a refusal. Any other reason means that the payment itself is wrong. */
+/** Any other reason means that the payment itself is wrong. */
 const TYPES: Readonly<Record<string, ProblemType>> = {
   x402_not_here: 'payment-required',
   invalid_payload: 'malformed-credential',
@@ -164,17 +163,16 @@ const TYPES: Readonly<Record<string, ProblemType>> = {
 /** A payment by x402 is not read here, so its reason comes without a sentence. */
 const X402_NOT_HERE = 'This route takes MPP; the same route under /v1/paid takes x402.';
 
-/** A problem (RFC 9457) of the auth scheme `Payment`. */
 interface Problem {
   readonly type: string;
   readonly title: string;
   readonly status: 402;
   readonly detail: string;
-  /** The reason for a refusal in this service's own words, which the other protocols use too. */
+  /** The reason in this service's own words, which the other protocols use too. */
   readonly code: string;
 }
 
-/** Describes a 402. `reason` is undefined for a request without a payment. `hint` says why a payment was refused, the price, and what to do next. */
+/** Describes a 402. Undefined `reason`: a request without a payment. `hint`: the words for people. */
 export function problemOf(reason: string | undefined, hint: string): Problem {
   const type = reason === undefined ? 'payment-required' : (TYPES[reason] ?? 'verification-failed');
   return {
@@ -186,10 +184,7 @@ export function problemOf(reason: string | undefined, hint: string): Problem {
   };
 }
 
-/**
- * The fields that carry a receipt of the auth scheme `Payment`. A refused settlement has none, because errors carry no receipt. `chainId`: of a payment on a
- * chain.
- */
+/** A refused settlement has no receipt, because errors carry none. `chainId`: of a payment on a chain. */
 export function receiptFields(
   method: string,
   { receipt: { success, transaction }, credential, at }: Paid,

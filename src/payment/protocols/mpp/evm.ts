@@ -21,15 +21,17 @@ import {
   writeTime,
 } from './challenge.ts';
 
+// Method `evm`, intent `charge`. The payer's authorization has the challenge's hash as its nonce, and the challenge
+// binds the request. So no challenge is stored, and one challenge buys one answer to one request.
+
 const METHOD = 'evm';
 const SCHEME = 'payment';
-/** The one kind of credential that is taken: an EIP-3009 authorization. */
 const TYPE = 'authorization';
 /** USDC has six decimals on its ERC-20 face. */
 const DECIMALS = 6;
-/** How long a challenge may be answered. Clients sign for as long. A payment without evidence stays unknown until then, so it is short. */
+/** How long a challenge may be answered, and clients sign. Short: a payment without evidence is unknown until then. */
 const CHALLENGE_SECONDS = 600;
-/** How long after a start the last secret is accepted. It is longer than a challenge lives. */
+/** How long after a start the last secret is accepted: longer than a challenge lives. */
 const PREVIOUS_SECONDS = 3600;
 const NONCE_BYTES = 16;
 const HOW_TO_PAY = 'pay with any MPP client that has the method evm, and repeat the request with its credential.';
@@ -37,15 +39,11 @@ const OTHER_MOUNT = 'x402_not_here';
 
 interface MppEvmOptions {
   readonly secrets: ChallengeSecrets;
-  /** The protection space. It must be the same on every instance. */
+  /** The protection space, equal on every instance. */
   readonly realm: string;
   readonly clock: Clock;
 }
 
-/**
- * Method `evm`, intent `charge`, of the auth scheme `Payment`, over HTTP. The payer's authorization has the challenge's hash as its nonce, and the challenge
- * binds the request. So no challenge is stored, and one challenge buys one answer to one request.
- */
 export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): PreparedProtocol {
   const previousUntil = nowSeconds(clock) + PREVIOUS_SECONDS;
 
@@ -110,7 +108,7 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
   };
 }
 
-/** The payment in the form that the rail reads. Throws PaymentRefused unless it is an authorization that answers this challenge. */
+/** Throws PaymentRefused unless the payment is an authorization that answers this challenge. */
 function payloadOf(payload: Credential['payload'], challenge: Challenge): Credential['payload'] {
   const { type, signature, from, to, value, validAfter, validBefore, nonce } = payload;
   if (type !== TYPE) throw new PaymentRefused('unsupported_payload_type');
@@ -118,21 +116,18 @@ function payloadOf(payload: Credential['payload'], challenge: Challenge): Creden
   return { signature, authorization: { from, to, value, validAfter, validBefore, nonce } };
 }
 
-/** What a challenge asks to be paid. */
 function encodeTerms({ amount, asset, network, payTo }: PaymentRequirements): string {
   const methodDetails = { chainId: chainIdOf(network), credentialTypes: [TYPE], decimals: DECIMALS };
   return encodeCanonical({ amount, currency: asset, methodDetails, recipient: payTo });
 }
 
-/** The chain's id in x402's name of it, such as `eip155:5042`. */
+/** From x402's name of a chain, such as `eip155:5042`. */
 function chainIdOf(network: string): number {
   return Number(network.split(':')[1]);
 }
 
-/**
- * The request that a challenge is for: a hash of the method, and of the target's path and query as they were received. HEAD is never sold, so its
- * challenge is for the GET of the same target.
- */
+// A hash of the method, and of the target's path and query as received. HEAD is never sold, so its challenge is for the
+// GET of the same target.
 function requestOf(method = '', target = ''): string {
   return createHash('sha256')
     .update(`${method === 'HEAD' ? 'GET' : method} ${pathAndQuery(target)}`)

@@ -17,15 +17,14 @@ import {
   writeTime,
 } from './challenge.ts';
 
+// Method `lightning`, intent `charge`. The challenge repeats the invoice, and the node has signed the request's hash
+// into it. So a challenge buys one answer to one request, without any state of this protocol.
+
 const METHOD = 'lightning';
 const PREIMAGE = /^[0-9a-f]{64}$/;
-/** The method's names of the networks, by the currency that follows `ln` in their invoices. A longer currency stands before its own beginning. */
+/** By the currency that follows `ln` in an invoice. A longer currency stands before its own beginning. */
 export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
-/**
- * Method `lightning`, intent `charge`, of the auth scheme `Payment`. The challenge repeats the invoice, and the node has signed the request's hash into it. So
- * a challenge buys one answer to one request, without any state of this protocol.
- */
 export function createMppLightning(secrets: ChallengeSecrets, realm: string): AuthScheme {
   const termsOf = (invoice: QuotedInvoice): ChallengeTerms => ({
     realm,
@@ -43,9 +42,9 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Au
       const isSigned = isOurChallenge(secrets, challenge);
       const preimage = lowerCase(payload.preimage);
       const details = request.methodDetails;
-      // The key may have changed or be lost. What the preimage opens may be ours all the same; the rail's record decides.
+      // The key may have changed or be lost. What the preimage opens may be ours all the same; the rail decides.
       if (!isSigned && !opens(preimage, own(details, 'paymentHash'))) throw new PaymentRefused('invalid_challenge');
-      // The challenge's own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
+      // Its own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
       return {
         protocol: 'mpp',
         accepted: null,
@@ -59,16 +58,15 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Au
   };
 }
 
-/** Some clients write hexadecimal digits in upper case. A buyer who has paid must not be refused for that. */
+/** Some clients write upper case. A buyer who has paid must not be refused for that. */
 const lowerCase = (preimage: unknown): unknown => (typeof preimage === 'string' ? preimage.toLowerCase() : preimage);
 
-/** Whether a preimage's SHA-256 is the payment hash, both in hex. */
 function opens(preimage: unknown, paymentHash: unknown): boolean {
   const isPreimage = typeof preimage === 'string' && PREIMAGE.test(preimage);
   return isPreimage && hash('sha256', Buffer.from(preimage, 'hex')) === paymentHash;
 }
 
-/** Whether a challenge has exactly these terms. Its id is not compared, because the key that made it may be lost. */
+/** The id is not compared, because the key that made it may be lost. */
 function hasTerms({ id: _id, ...shown }: Challenge, terms: ChallengeTerms): boolean {
   const names = Object.keys({ ...shown, ...terms }) as (keyof ChallengeTerms)[];
   return names.every((name) => shown[name] === terms[name]);

@@ -4,6 +4,7 @@ import type { SoldTool } from '../../protocol.ts';
 
 // x402's discovery extension in the official `bazaar` form: a directory that sees a 402 or a payment can list and call
 // what is sold from it.
+
 type Json = Record<string, unknown>;
 type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 

@@ -20,6 +20,7 @@ import { bazaarExtension } from './bazaar.ts';
 // x402 version 2 over HTTP. A 402 carries PAYMENT-REQUIRED and a hint for people; the client repeats the request with
 // PAYMENT-SIGNATURE; the answer carries PAYMENT-RESPONSE. What a 402 says is prepared at start but for the request's
 // own parts. A payment is decoded here and judged elsewhere.
+
 const PAYMENT = 'payment-signature';
 /** Header fields in which no payment of version 2 comes, and what to do instead. */
 const OTHER_HEADERS: readonly (readonly [name: string, refusal: string])[] = [
@@ -71,10 +72,8 @@ function unpaidReason({ headers }: RequestMessage): string | undefined {
 
 const WIDE = /[^ -~]/g;
 
-/**
- * Text and not bytes, because Node sends text with the head in one write. ASCII, because one other character makes the
- * answer a text of two bytes a character, which costs 1.5 us more. The plain apostrophe reads well in a terminal.
- */
+// Text and not bytes, because Node sends text with the head in one write. ASCII, because one other character makes the
+// answer a text of two bytes a character, which costs 1.5 us more. The plain apostrophe reads well in a terminal.
 function bodyOf(hint: string): string {
   const text = JSON.stringify({ hint: hint.replaceAll('’', "'") });
   return text.replace(WIDE, (wide) => `\\u${wide.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -123,7 +122,6 @@ function unreadable(what: string): PaymentRefused {
   return new PaymentRefused('invalid_payload', { detail });
 }
 
-/** Base64 of JSON, as in every x402 header. */
 export function encodeHeader(value: unknown): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
 }
@@ -131,10 +129,8 @@ export function encodeHeader(value: unknown): string {
 /** Longer URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
 const MAX_RESOURCE_URL = 1024;
 
-/**
- * Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised
- * once. With `accepts`, these entries are offered to one buyer in place of the prepared ones.
- */
+// Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised
+// once. With `accepts`, these entries are offered to one buyer in place of the prepared ones.
 function createChallenge(
   endpoint: Endpoint<never>,
   accepts: readonly PaymentRequirements[],

@@ -6,6 +6,7 @@ import { toolBazaarExtension } from './bazaar.ts';
 import { decodePayment, encodeHeader, IDENTIFIER_EXTENSION } from './http.ts';
 
 // x402 version 2 in a tool call: the payment is a member of `_meta`, the demand the content of an error.
+
 /** What is checked. The resource and the extensions that a client also sends back are not needed and may be large. */
 const CHECKED = ['x402Version', 'accepted', 'payload'] as const;
 const IDENTIFIER = 'payment-identifier';
