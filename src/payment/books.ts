@@ -28,7 +28,6 @@ const PAGE = 100;
 /** Entries of each kind that one round looks at again, the oldest first. */
 const MOST_AGAIN = 1000;
 
-/** A rail that is on, and its books in the process that settles. */
 export interface BookRail {
   readonly name: RailName;
   readonly contract: Uint8Array;
@@ -133,7 +132,6 @@ async function countSurplus(
 
 export type Books = ReturnType<typeof createBooks>;
 
-/** Compares rows, and keeps what is found of them. */
 function createRowComparison(options: BooksOptions) {
   const { store, ledger, rails, network } = options;
   const note = createNotes(options);
@@ -260,7 +258,6 @@ export function createMismatchWatch({ store, network, stopsBeyond, log }: Mismat
       for (const rail of before.filter((one) => !now.includes(one)))
         log.info({ rail }, 'a rail sells again: its books agree with the chain, or the difference is accepted');
     },
-    /** Why nothing is sold over the rail, or null. */
     why(rail: RailName): string | null {
       const own = stops(rail);
       if (!own) return null;

@@ -8,6 +8,7 @@ import type { PaymentRefused } from './refusal.ts';
 
 // A call that is sold, whatever surface brings it: what the transport asks (`Ask`), what a counter answers (`Sold`, a
 // demand or an error), and how the core sees a request with a payment attached (`Presentation`, `Order`).
+
 /** A request for a priced endpoint, without any type of the HTTP library. */
 export interface Ask {
   readonly method: string;
@@ -71,7 +72,6 @@ export function onlyKnown<Order>(
   };
 }
 
-/** A call of a priced tool with parsed arguments. */
 export interface ToolOrder<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
@@ -80,7 +80,6 @@ export interface ToolOrder<S> {
   readonly name: string;
   readonly arguments: unknown;
   readonly meta: unknown;
-  /** The resource URL in the demand. */
   readonly url: string;
   readonly client: string;
   readonly signal: AbortSignal;
@@ -95,7 +94,6 @@ export interface QuotedTools<S, Bound = unknown> {
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
 }
 
-/** A request with a payment attached, whatever transport brought it. */
 export interface Presentation {
   readonly credential: Credential;
   readonly query: Query;
@@ -105,7 +103,6 @@ export interface Presentation {
   readonly signal: AbortSignal;
 }
 
-/** A parsed request for a priced endpoint, and the rail that its payment names. */
 export interface PaidRequest<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
@@ -120,12 +117,10 @@ export interface PaidRequest<S> {
   readonly isSingleUse: boolean;
 }
 
-/** A parsed request with its decoded payment, before the cheap checks. */
 export interface Order<S> extends PaidRequest<S> {
   readonly payment: SignedPayment;
   readonly authorization: SignedPayment['authorization'];
   readonly authorizationHash: Uint8Array;
-  /** The ledger's key of the authorization on that rail. */
   readonly key: PaymentKey;
   readonly clientHash: Uint8Array;
 }

@@ -9,7 +9,7 @@ import { corrected, type RefusalWords } from './refusal.ts';
 
 // The counter of an endpoint whose terms are known before a request. A request gets the price whatever its parameters
 // are, and hears beside it what is wrong with them, so that no client signs before it hears of a fault.
-/** Sells an endpoint for a presented payment. */
+
 export type Purchase<S> = (
   endpoint: Endpoint<S>,
   requirement: Offer['requirement'],
@@ -17,7 +17,6 @@ export type Purchase<S> = (
 ) => Promise<Delivery>;
 
 interface PreparedCounterOptions<S> {
-  /** Returns the terms of now. */
   offer(): Offer;
   readonly purchase: Purchase<S>;
   readonly sources: S;
@@ -74,10 +73,8 @@ export interface Offer {
   readonly demand: Prepared;
 }
 
-/**
- * Says in words what is wrong with a request's parameters; null when nothing is, or when that cannot be said now.
- * A request without parameters is judged once, when the first one comes: at the start, every route would be judged.
- */
+// Says in words what is wrong with a request's parameters; null when nothing is, or when that cannot be said now.
+// A request without parameters is judged once, when the first one comes: at the start, every route would be judged.
 function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query) => string | null {
   let without: string | null | undefined;
   return (query) => {

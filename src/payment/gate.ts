@@ -10,14 +10,13 @@ import { clientGone } from './run-endpoint.ts';
 
 // The HTTP end of every sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
 // endpoint past its counter.
+
 interface GateOptions<S> {
-  /** Returns the counter that sells an endpoint on this surface. */
   counterOf(endpoint: Endpoint<S>): Counter<unknown>;
   protocol: HttpProtocol;
   log: { error(detail: object, message: string): void };
 }
 
-/** What a priced route is mounted with. The preHandler sells and answers. */
 interface GatedRoute {
   readonly preHandler: preHandlerHookHandler;
   readonly handler: RouteHandlerMethod;
@@ -86,7 +85,6 @@ function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }
 
-/** Notes the delivery once the last byte is sent. */
 function noteDelivery(reply: FastifyReply, { onSent }: Sold, log: GateOptions<never>['log']): void {
   if (!onSent) return;
   reply.raw.once('finish', () => {

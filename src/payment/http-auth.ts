@@ -4,6 +4,7 @@ import type { AuthScheme, Credential, HttpProtocol, QuotedProtocol, RequestMessa
 
 // Payments in Authorization: L402 and MPP beside x402. A request presents one payment; two are refused before either is
 // looked at. An Authorization of any other auth scheme is none of ours and is ignored.
+
 /** How long after its invoice has expired a proof may be presented first, in seconds. Its buyer has paid in time. */
 export const LATE_SECONDS = 7 * 86_400;
 
@@ -46,10 +47,7 @@ export function withAuthSchemes(base: QuotedProtocol, authSchemes: readonly Auth
   };
 }
 
-/**
- * Refuses a payment that comes with a credential of the auth scheme `Payment`. Tokens of L402 are ignored, because some
- * clients send them to every URL of a host.
- */
+/** Refuses a second payment by `Payment`. Tokens of L402 are ignored: some clients send them to every URL of a host. */
 export function refusingSecond<P extends HttpProtocol>(base: P): P {
   return {
     ...base,
@@ -89,7 +87,7 @@ export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES
   });
 }
 
-/** In any protocol. */
+/** Whether a request presents a payment in any protocol. */
 export function presentsPayment(message: RequestMessage): boolean {
   return PAYMENT_FIELDS.some((name) => message.headers[name] !== undefined) || paymentLines(message).length > 0;
 }

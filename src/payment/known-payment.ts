@@ -67,7 +67,6 @@ export function isSameBuyer(payment: Payment, order: Presenter): boolean {
   return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
 }
 
-/** Who presents a payment, and by which protocol. */
 interface Presenter extends Pick<Order<never>, 'clientHash' | 'identifierHash'> {
   readonly protocol: Payment['protocol'];
 }

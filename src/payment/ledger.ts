@@ -11,8 +11,8 @@ import { REVERTED } from './settler.ts';
 // The ledger of USDC payments: the rules over the store's atomic steps. A row is reserved for one request, stores its
 // intent, and ends as settled or failed; what the evidence has not decided is unknown. README.md says when each move is
 // made. A transaction's hash is on disk before the transaction is sent, so a row without one was never sent.
-// The states that a row may come from. A row may be released from `reserved`, and from `settling` while no transaction
-// is noted.
+
+/** For each new state, those that a row may come from. A row may be released while no transaction of it is noted. */
 const LEGAL_FROM = {
   settling: ['reserved'],
   unknown: ['settling'],
@@ -23,7 +23,6 @@ const LEGAL_FROM = {
 /** How long an answer is kept that was paid and not delivered: 7 days, as a granted Lightning claim is. */
 const UNDELIVERED_MS = 7 * 86_400_000;
 
-/** Rows per page when all rows in a state are read. */
 const PAGE = 500;
 
 interface LedgerOptions {
@@ -55,7 +54,6 @@ interface StoredIntent {
   readonly checkedBlock: number;
   readonly payerHasCode: boolean;
   readonly body: Uint8Array;
-  /** The call that settles the payment, where it is another one than the token's transfer. */
   readonly calldata?: Uint8Array;
 }
 
@@ -75,15 +73,9 @@ export interface Ledger {
     isReuse: boolean,
     onId?: (id: string) => void,
   ): Promise<string | null>;
-  /**
-   * Sum of the payer's open payments that were reserved before this one, in USDC base units. `contracts`: those that
-   * they are signed for, by default the key's own.
-   */
+  /** The payer's open payments before this one, in USDC base units; by default those of the key's own contract. */
   openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
-  /**
-   * Charges a voucher and keeps the reply, in one step. Null when the voucher does not fit the channel any more, or
-   * another request has charged it. Throws Unavailable (`reply_store_full`).
-   */
+  /** Also keeps the reply. Null when the voucher no longer fits or is charged. Throws Unavailable (store full). */
   charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<Payment | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
@@ -105,10 +97,7 @@ export interface Ledger {
   ): Promise<ReadonlySet<string>>;
   /** `paid`: what the evidence shows, in USDC base units. */
   settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
-  /**
-   * Notes that nothing can take the money any more. With `fencingToken`: false when that lease has ended, because
-   * another instance may be sending the payment.
-   */
+  /** Nothing can take the money any more. False when the lease of `fencingToken` has ended: another may send it. */
   failed(id: string, reason: string, fencingToken?: number): Promise<boolean>;
   /** A reverted payment can no longer be used. The row stays `failed` with this reason. */
   ruleOut(id: string, reason: string): Promise<boolean>;
@@ -134,7 +123,6 @@ export interface Ledger {
   ): Promise<{ released: number; unknown: number }>;
   /** Rejects when the store cannot be read. */
   ping(): Promise<void>;
-  /** Deletes replies whose time is over. */
   purge(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
 }

@@ -16,9 +16,9 @@ import { PaymentRefused } from './refusal.ts';
 // What payers and clients without money at stake can cause is bounded here. Uncharged failures are counted by minute,
 // settlements that moved nothing by day, payments with an unknown outcome until they end. The counts are in each
 // process's memory: they protect work and gas, not sales. A payment that may have moved money always gets its answer.
+
 const DAY_MS = 86_400_000;
 
-/** Why a call is refused now, and for how many seconds. */
 interface FailureRefusal {
   readonly code: 'payer_failures' | 'client_failures';
   readonly detail: string;
@@ -26,7 +26,6 @@ interface FailureRefusal {
 }
 
 export interface Failures {
-  /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
   /** By this minute's failures alone: a buyer who may be owed an answer must not wait for a day. */
   refusalOfMinute(payer: string, client: string): FailureRefusal | null;
@@ -36,10 +35,7 @@ export interface Failures {
   noteUnproven(client: string): void;
   /** Counts a call that failed uncharged after the payer's signature was checked. */
   note(payer: string, client: string): void;
-  /**
-   * Notes the start of a settlement and returns what notes its end. `movedNothing`: it was mined without the transfer,
-   * or a facilitator refused it.
-   */
+  /** Returns what notes the settlement's end. `movedNothing`: mined without transfer, or refused by a facilitator. */
   beginSettlement(payer: string, client: string): (movedNothing: boolean) => void;
   /** Seconds until payers that have never paid here are accepted from this client again; 0 when they are. */
   newPayersAfterSeconds(client: string): number;
@@ -145,7 +141,6 @@ interface Holder {
 }
 
 export interface UnknownPayments {
-  /** Notes that a settlement ended without a known outcome. */
   note(id: string, payer: string, client: string): void;
   /**
    * Throws TooMany while the payer, the client or its IPv6 /48 has too many. For new purchases only: a payment that may

@@ -7,6 +7,7 @@ import type { OnMove } from './ledger.ts';
 
 // Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open
 // payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
+
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
   readonly clock: Clock;
@@ -81,7 +82,6 @@ export function createPaymentMetrics(
     onMove,
     /** For a settlement that another process ends, once no call here waits for it. */
     onLeft: measure,
-    /** Counts the moves of the Lightning rail's store. */
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(registry, name, 'Bytes of replies and answers kept for Lightning payments', () =>
@@ -155,11 +155,9 @@ interface ClaimCounters {
 /** Hashes that are remembered, so that each is counted once. */
 const MAX_CONTESTED = 10_000;
 
-/**
- * Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign
- * an invoice of its own over it. Ours are counted apart: what one of our routes sold for was paid to our node, while
- * anyone with two keys can contest a hash of their own at the facilitator for nothing.
- */
+// Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign
+// an invoice of its own over it. Ours are counted apart: what one of our routes sold for was paid to our node, while
+// anyone with two keys can contest a hash of their own at the facilitator for nothing.
 function createContested(registry: Registry, claims: LightningStore) {
   const counter = new Counter({
     name: 'lightning_contested_hashes_total',
@@ -172,7 +170,6 @@ function createContested(registry: Registry, claims: LightningStore) {
   for (const payee of ['ours', 'others'] as const) counter.inc({ payee }, 0);
   const counted = new Map<string, true>();
   return {
-    /** The claim of a key; null without one, or where it cannot be read. */
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
     note({ payTo, paymentHash, grant }: NewClaim, other: Claim | null): void {
       const hash = Buffer.from(paymentHash).toString('hex');
@@ -215,7 +212,6 @@ function watchClaims(
   };
 }
 
-/** Publishes which rounds of maintenance fail now. */
 export function publishMaintenance(registry: Registry, failing: () => Readonly<Record<string, boolean>>): void {
   new Gauge({
     name: 'payment_maintenance_failing',

@@ -6,13 +6,13 @@ import { chainTitle, type NamedChain } from '../lib/service.ts';
 
 // The port between protocols and the core: what a protocol reads from a request (`Credential`), what it makes of an
 // offer (`Demand`) and of an outcome (`Receipt`), over HTTP and in a tool call. A protocol knows no rail.
+
 /** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;
 
 /** The protocols by which a payment is asked for and presented, as the ledger keeps them. */
 export type ProtocolName = 'x402' | 'l402' | 'mpp';
 
-/** The terms that a buyer says it accepted. */
 export type Accepted = Readonly<Record<string, unknown>>;
 
 /** A presented payment as its protocol decoded it. Its form is valid; its content is not checked yet. */
@@ -22,7 +22,6 @@ export interface Credential {
   readonly accepted: Accepted | null;
   /** The payment itself. Only a rail reads it. */
   readonly payload: Readonly<Record<string, unknown>>;
-  /** Extensions from the buyer, such as a payment identifier. */
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
   /** The challenge that the payment answers, where the protocol names it. The receipt repeats it. */
   readonly challengeId?: string;
@@ -50,7 +49,6 @@ export interface AnsweredChallenge {
   readonly lateSeconds: number;
 }
 
-/** A payment that ended: its receipt, and what was presented. */
 export interface Paid {
   readonly receipt: Receipt;
   /** Null where the presented payment could not be read. */
@@ -65,14 +63,12 @@ export type Fields = readonly (readonly [name: string, value: string | readonly 
 /** The parts of a request that a protocol reads. `rawHeaders` shows lines that `headers` drops. */
 export type RequestMessage = Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'url'>;
 
-/** What a request is asked to pay: header fields and a body of JSON text. */
 export interface Demand {
   readonly fields: Fields;
   readonly body: string;
   readonly contentType: string;
 }
 
-/** An offer made for one request: its terms and its price. */
 export interface Quote {
   readonly requirement: PaymentRequirements;
   /** Decimal strings in USD: the price, and the rate of one bitcoin. */
@@ -81,7 +77,6 @@ export interface Quote {
   readonly invoice: QuotedInvoice;
 }
 
-/** The invoice of a quote. */
 export interface QuotedInvoice {
   /** BOLT11 text. */
   readonly text: string;
@@ -94,7 +89,6 @@ export interface QuotedInvoice {
   readonly expiresAt: number;
 }
 
-/** What a quote is for. */
 export interface QuoteSubject {
   readonly endpoint: Endpoint<never>;
   /** The resource URL that the payment is bound to. */
@@ -103,31 +97,24 @@ export interface QuoteSubject {
   readonly hint: string;
 }
 
-/** How a payment is asked for and presented over HTTP. */
 export interface HttpProtocol {
-  /** Whether a request presents a payment in this protocol's form. */
   carries(message: RequestMessage): boolean;
   /** Throws PaymentRefused when the header fields hold no valid payment of this protocol. */
   read(message: RequestMessage): Credential;
   /** Why a request without a payment is refused. Undefined where the price says enough. */
   unpaidReason(message: RequestMessage): string | undefined;
-  /** The fields that carry a receipt, for a paid answer or a refused settlement. */
   receipt(paid: Paid): Fields;
 }
 
-/** A protocol that asks for terms that are known at start. */
 export interface PreparedProtocol extends HttpProtocol {
-  /** Prepares the demand of an endpoint. The result makes the demand of one request. */
   prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], place: Place): Prepared;
 }
 
-/** Where an endpoint is sold: the service's public origin, and the chain that its payments are made on. */
 export interface Place {
   readonly publicOrigin: string;
   readonly chain: NamedChain;
 }
 
-/** A protocol that asks for the terms of a quote. */
 export interface QuotedProtocol extends HttpProtocol {
   /** Null `quote`: none could be made after a refusal, and the demand offers nothing. */
   quote(of: QuoteSubject, quote: Quote | null, error?: string): Demand;
@@ -146,7 +133,6 @@ export interface AuthScheme {
   receipt(paid: Paid): Fields;
 }
 
-/** The parts of a request that a prepared demand names. */
 export interface Requested {
   readonly method: string;
   /** As received. */
@@ -163,19 +149,15 @@ export interface Requested {
  */
 export type Prepared = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
 
-/** A priced tool as its demand names it. */
 export interface SoldTool {
   readonly name: string;
-  /** The resource URL that the payment is for. */
   readonly url: string;
-  /** JSON Schema of its arguments. */
   readonly inputSchema: object;
 }
 
 /** `error` says why a presented payment was refused. */
 export type ToolDemand = (accepts: readonly PaymentRequirements[], error?: string) => PaymentRequired;
 
-/** How a payment is asked for and presented in a tool call. */
 export interface ToolProtocol {
   /** Throws PaymentRefused when the value is no valid payment of this protocol. */
   read(payment: unknown): Credential;

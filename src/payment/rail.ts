@@ -11,13 +11,13 @@ import type { Authorization, ContractCall, Found, RailSettling, Settler, Settlin
 // The port between rails and the core. A rail knows how money moves and what proves it; it knows no protocol and no
 // HTTP. In the order of its life: known (`RailInfo`), open (`OpenRail`), read (`SignedPayment`, `PaidProof`,
 // `PaymentCommand`), sold for (`PurchaseRail`). What settles stands in settler.ts.
+
 /** A rail's name in the reports of the process that settles. The names of all rails in a list differ. */
 export type RailName = string;
 
 /** What is known of a rail before it is opened. Every member is pure. */
 export interface RailInfo {
   readonly name: RailName;
-  /** Whether a configuration turns the rail on. */
   isOn(rails: RailsConfig): boolean;
   /** The contract that its payers sign for. A row names its rail by it, also where it is off. Null: not configured. */
   contract(config: Config): `0x${string}` | null;
@@ -37,14 +37,12 @@ export interface RailInfo {
   service(rails: RailsConfig): RailService | null;
 }
 
-/** A remote service as `/readyz` names it. */
 interface RailService {
   readonly name: string;
   /** Whether a failed probe makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
 }
 
-/** A rail that is on, opened in one process. */
 export interface OpenRail {
   readonly info: RailInfo;
   /** Whether a payment's `accepted` names this rail. A payment that no rail recognises is checked by the first rail. */
@@ -54,7 +52,6 @@ export interface OpenRail {
   openSettling(terms: SettlingTerms): RailSettling;
 }
 
-/** The client that presents a payment, and its signal. */
 export interface Asker {
   /** The client's key in the limits. Clients take turns at reads that cost requests. */
   readonly client: string;
@@ -65,19 +62,14 @@ export interface Asker {
 
 /** What a read of the payer found, before anything is written. */
 export interface Look {
-  /** Whether the authorization's nonce is used already. */
   readonly used: boolean;
   /** The balance that the payer can pay from, in USDC base units. */
   readonly balance: bigint;
   readonly hasCode: boolean;
-  /**
-   * Block at which a search for the authorization's use starts: 1,200 below the block of the read, because providers
-   * differ in height. 0 where no chain was read.
-   */
+  /** Where to search for the use: 1,200 blocks below the read, because providers differ in height. 0: no chain read. */
   readonly block: number;
 }
 
-/** Terms of a read of the payer. */
 interface LookTerms {
   /** What the signature check read of the payer. */
   readonly signed: Look | null;
@@ -87,11 +79,9 @@ interface LookTerms {
   readonly price: bigint;
 }
 
-/** What is known of the payer when the handler runs. */
 export interface Verified {
   /** Block at which a search for the authorization's use starts; 0 where no chain was read. */
   readonly checkedBlock: number;
-  /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
   /** Called when nothing was sent for the reservation. It is released by then, or reconciliation releases it. */
   uncount?(): void;
@@ -133,12 +123,10 @@ export interface PaidProof {
 
 /** What may show that a client is the buyer of an earlier sale. */
 export interface Presenter {
-  /** Identifies the client on redelivery. */
   readonly identity: string;
   readonly identifierHash: Uint8Array | null;
 }
 
-/** A request with a proof attached. */
 export interface PaidOrder extends Presenter {
   readonly accepted: Accepted;
   readonly requirement: PaymentRequirements;
@@ -151,7 +139,6 @@ export interface PaidOrder extends Presenter {
   readonly asker: Asker;
   /** Throws TooMany when the payer or the client must wait, Unavailable when the reply store is full. */
   admit(): void;
-  /** Runs the endpoint and returns the reply's bytes. Throws what the endpoint throws. */
   run(): Promise<Uint8Array>;
 }
 
@@ -167,9 +154,7 @@ export interface PaymentCommand {
 export interface PurchaseRail {
   /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
-  /** The status of the rail's settler, in this process or another. */
   readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
-  /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for one that cannot be decoded. */
   read(payload: Credential['payload']): SignedPayment | PaidProof;
@@ -184,10 +169,7 @@ export interface PurchaseRail {
    * now. Returns what it read of the payer; null when it read nothing.
    */
   checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
-  /**
-   * Reads the evidence about an authorization that reverted before. `known` is its row. Without `mayLookUp` it sends no
-   * requests of its own, and the verdict is unknown.
-   */
+  /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
   /** Reads the payer, together with others. Throws PaymentRefused when it cannot pay for this one authorization. */
   look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
@@ -211,5 +193,4 @@ export interface PurchaseRail {
   verify(id: string, payment: SignedPayment, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }
 
-/** Returns the rail that a payment's `accepted` names. */
 export type RailFor = (accepted: Accepted) => PurchaseRail;

@@ -10,6 +10,7 @@ import { isTransferId, transactionText, transferIdBytes } from './settler.ts';
 
 // The end of a sale: the last check, the delivery and its receipt, the refusal of a failed settlement, and the public
 // lookup. Nothing is delivered for a payment that is not settled, or whose evidence shows less than the price.
+
 /** A sold answer and the content of PAYMENT-RESPONSE. Each delivery of one payment is the same. */
 export interface Delivery {
   readonly body: Uint8Array;

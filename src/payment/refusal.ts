@@ -3,6 +3,7 @@ import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 
 // Every way to say no to a payment. A 402 says that this presentation took no money. `charged: "unknown"` says that
 // money may have moved or still can; it is said wherever the ledger does not rule that out.
+
 /** What the buyer must know to sign the next payment: `extra` is added to the offer's entry with this scheme. */
 export interface Correction {
   readonly scheme: string;
@@ -50,10 +51,8 @@ export class PaymentRefused extends Error {
   }
 }
 
-/** Says in words why a payment was refused, and what the buyer can do. */
 export type RefusalWords = (refusal: Pick<PaymentRefused, 'reason' | 'detail'>) => string;
 
-/** A sentence for each reason of one part of the service. */
 export type RefusalSentences = Readonly<Record<string, string>>;
 
 /** Joins the sentences of all parts. A reason without one is a third party's own word, and is repeated. */
@@ -62,7 +61,6 @@ export function refusalWords(tables: readonly RefusalSentences[]): RefusalWords 
   return ({ reason, detail }) => detail ?? sentences.get(reason) ?? `The payment was refused: ${reason}.`;
 }
 
-/** 503: the reply store has no space to keep another reply for redelivery. */
 export function replyStoreFull(): Unavailable {
   return new Unavailable('reply_store_full', 'There is no space to keep another reply; try again later.', 30);
 }
@@ -93,7 +91,6 @@ export const OWN_REFUSALS: RefusalSentences = {
 
 const AGAIN = '(whether this payment has moved money is open: present the same one again)';
 
-/** 503: the outcome of the payment is not known yet. */
 export function settlementUnknown(cause?: unknown): AppError {
   const detail =
     'the outcome of this payment is not known yet; present the same payment again, it is never taken twice';

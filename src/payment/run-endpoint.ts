@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { AppError, UpstreamFailed } from '../errors.ts';
 
 // The one place where a priced endpoint runs: it gets its parameters and a signal, and cannot know who pays.
-/** What a run needs besides the endpoint and its parameters. */
+
 interface RunContext<S> {
   readonly sources: S;
   readonly timeoutMs: number;

@@ -44,6 +44,7 @@ import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 // 5-6. the earlier payments, the signature and the payer; 7. the reservation; 8-11. the last checks, the handler, the
 // stored reply and intent; 12-13. the settlement and the delivery.
 // A command leaves this path before step 2, a proof of a payment after it (`createDirectSale`).
+
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
@@ -64,7 +65,6 @@ interface Presented {
   readonly signal: AbortSignal;
 }
 
-/** A served order: its reply, and what the last checks found about the payer. */
 interface Served extends Verified {
   readonly body: Uint8Array;
 }
@@ -226,10 +226,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const holderOf = async ({ identifierHash }: Order<S>): Promise<Payment | null> =>
     identifierHash && soon(ledger.findByIdentifier(identifierHash));
 
-  /**
-   * Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments
-   * open. An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
-   */
+  // Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments
+  // open. An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await holderOf(order);
     const known = await find(order.key);
@@ -380,7 +378,6 @@ interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;
   failures: Failures;
   unknown: Pick<UnknownPayments, 'check'>;
-  /** The ledger's row of an authorization. Rejects when it cannot be read in time. */
   find(key: PaymentKey): Promise<Payment | null>;
   soon: ReadSoon;
 }
@@ -430,7 +427,6 @@ function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOpt
   };
 }
 
-/** What the ledger knows of a payer's and a client's earlier payments. */
 function createEarlierCheck({ ledger, failures, unknown, soon }: AdmissionOptions) {
   /** Throws TooMany: too many of them are unknown, or only payers that have paid before may pay from this client. */
   return async <S>({ authorization: { from }, client, key }: Order<S>): Promise<void> => {
@@ -482,7 +478,6 @@ interface DirectSaleOptions<S> {
 /** Payments that need no settlement, and commands. Their rails do the work, under the limits of every payment. */
 function createDirectSale<S>({ admission, failures, sources, handlerTimeoutMs }: DirectSaleOptions<S>) {
   return {
-    /** The rail grants the answer of a proof and delivers it. */
     redeem: (
       proof: PaidProof,
       request: PaidRequest<S>,

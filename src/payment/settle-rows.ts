@@ -6,6 +6,7 @@ import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settling
 // Settles stored intents and writes down how they ended, whether or not a buyer waits. One task per row reads the
 // evidence where a payment may have been sent before, sends it, and notes the end. Rows that no call works on are
 // reconciled in rounds. Settling twice is safe: a nonce moves money once.
+
 interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   ledger: Ledger;
   /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
@@ -50,10 +51,8 @@ export function createSettlement(options: SettlementOptions) {
         tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
       );
     },
-    /**
-     * Settles a row that another process stored, or finds that it cannot be ended now. Where its payment may be on the
-     * chain, the evidence is read first. A row that awaits no settlement is left alone.
-     */
+    // Settles a row that another process stored, or finds that it cannot be ended now. Where its payment may be on the
+    // chain, the evidence is read first. A row that awaits no settlement is left alone.
     carry: async (id: string): Promise<void> => {
       const payment = tasks.of(id) ? null : await ledger.get(id);
       if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
@@ -95,7 +94,6 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** Whether a row's payment has never left this service. */
 function isFresh({ state, transaction, reason }: Payment): boolean {
   return state === 'settling' && transaction === null && reason === null;
 }

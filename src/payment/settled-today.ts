@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** The ledger's store implements it. */
 export interface SettledSource {
   settledBetween(
     from: number,

@@ -4,6 +4,7 @@ import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 // The port to what moves the money, and the core's words for it: an authorization, its intent, its outcome. What is not
 // certain is `unknown`. A rail gives its evidence, its settler and its books; our relayer also carries out operations
 // that are no payments.
+
 /**
  * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or
  * none was sent: a simulation failed, the payer is banned, or the facilitator refused.
@@ -59,7 +60,6 @@ export type Found = Outcome | { readonly kind: 'open' };
 /** Why it is read: `settle`: a buyer waits; `collect`: reconciliation asks, or the row was looked up in vain before. */
 export type LookupRank = 'settle' | 'collect';
 
-/** What the core needs of a rail once a call has been served. */
 export interface SettlingRail {
   readonly settler: Settler;
   readonly evidence: {
@@ -77,10 +77,7 @@ export type BookVerdict =
   | { readonly kind: 'missing' | 'surplus'; readonly amount: bigint; readonly detail: string }
   | { readonly kind: 'unread'; readonly detail: string };
 
-/**
- * Compares what the ledger has of one rail with the chain, which has reached block `head`. What cannot be read now is
- * `unread`. Rejects only when the ledger cannot be read.
- */
+/** Compares a rail's books with the chain, which has reached `head`. Rejects only when the ledger cannot be read. */
 export interface RailBooks {
   /** One verdict for each of these settled rows, in order. No two rows share what the chain shows. */
   compare(rows: readonly Payment[], head: number): Promise<readonly BookVerdict[]>;
@@ -95,7 +92,6 @@ export interface RailBooks {
   ): Promise<ReadonlyMap<string, BookVerdict>>;
 }
 
-/** The last probe of a rail's remote service, as `/readyz` shows it. */
 export interface RailProbe {
   readonly ok: boolean;
   readonly detail?: string;
@@ -124,7 +120,6 @@ export interface SettlingTerms {
   relaying(rail: string): Relaying;
 }
 
-/** A payer's address in hex, and why it is not settled for. */
 export type RefusedPayer = readonly [payer: string, reason: string];
 
 /**
@@ -201,11 +196,9 @@ export type OperationOutcome = OperationDone | OperationFailed | { readonly kind
  * second transaction only spends gas. So the chain is asked before one that a node may have seen is sent again.
  */
 export interface Operation extends ContractCall {
-  /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
   readonly rail?: string;
   /** Unique, also among the ids of payments. */
   readonly id: string;
-  /** The gas limit of its transaction. */
   readonly gas: bigint;
   /**
    * The block on which it was decided. It is simulated there or at the agreed head, whichever is later. Without it: at
@@ -245,10 +238,7 @@ export function paymentKey(authorization: Authorization, network: string, contra
   return { network, contract, payer: authorization.from, nonce: authorization.nonce };
 }
 
-/**
- * Marks a row whose transaction a third party will make, before the authorization is handed over. From then on that
- * party can take the money, even if this process fails.
- */
+/** Marks a row before its authorization goes to a third party, which can then take the money even if we fail. */
 export const HANDED_OVER = Uint8Array.of(0);
 
 const HASH_BYTES = 32;
@@ -260,7 +250,6 @@ export function transferIdBytes(text: string): Uint8Array | null {
   return UUID.test(text) ? hexToBytes(`0x${text.replaceAll('-', '')}`) : null;
 }
 
-/** Whether a ledger row's transaction is a Gateway transfer's id. */
 export function isTransferId(bytes: Uint8Array | null): bytes is Uint8Array {
   return bytes?.length === TRANSFER_BYTES;
 }

@@ -14,11 +14,11 @@ import type {
 
 // Settlement by another process, and by whichever instance leads. This process stores the intent in the ledger and
 // asks; the other settles it and writes down its end. A request and its answer can be lost, so only the row counts.
+
 interface RemoteSettlingOptions {
   ledger: Ledger;
   process: SettlingProcess;
   clock: Clock;
-  /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
   /** Told the state of a row once no call of this process waits for it. It must not throw. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
@@ -109,7 +109,6 @@ function createWaiting() {
 }
 
 interface SwitchedSettlingOptions {
-  /** While another instance leads. */
   remote: MaintainedSettling;
   /** Under the lease with this fencing token. */
   openLocal(fencingToken: number): LocalSettling;

@@ -11,6 +11,7 @@ import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 // 2. A stored intent is settled by its rail's settler, for this process or for another that asks.
 // 3. A timer's rounds maintain the settlers and reconcile the open rows (`createMaintenance`).
 // The other processes get a report: what is out of order, and whom nobody may sell to.
+
 /** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
 export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
   /**
@@ -23,7 +24,6 @@ export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cann
 /** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
-/** Settles the payments that this process sells. */
 export interface Settling {
   /**
    * Settles a fresh intent of the rail with this contract. Waits SETTLE_WAIT_MS at the most and returns the row; one
@@ -39,12 +39,10 @@ export interface Settling {
   detail(): string | null;
 }
 
-/** One rail's status, as the process that settles reports it to the others. */
 export interface ReportedStatus {
   readonly unavailable: string | null;
   /** Why nothing can be sent. The previous version does not report it: `unavailable` is for both. */
   readonly cannotSend?: string | null | undefined;
-  /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;
   readonly payers: readonly RefusedPayer[];
 }
@@ -57,7 +55,6 @@ export interface SettlingReport {
 
 /** The process that settles, as this one reaches it. All else is in the ledger's rows. */
 export interface SettlingProcess {
-  /** Null while there is none. */
   report(): SettlingReport | null;
   /** Why the last report no longer counts, so that nothing may be sold; null while it counts. */
   staleReason(): string | null;
@@ -67,7 +64,6 @@ export interface SettlingProcess {
   onEnded(listener: (id: string) => void): void;
 }
 
-/** What a process does for the other processes of the service. */
 export interface SettlesForOthers {
   /** Settles a stored row, or finds that it cannot be ended now. Never rejects. False at once in another process. */
   carry(id: string): Promise<boolean>;
@@ -92,7 +88,6 @@ export interface MaintainedSettling extends Settling, SettlesForOthers {
   stop(): Promise<void>;
 }
 
-/** What an instance does while it holds the lease. */
 export interface Leader extends SettlesForOthers {
   /** Settles for all instances. The ledger checks `fencingToken`, the lease's number, before anything is sent. */
   lead(fencingToken: number): Promise<void>;
@@ -100,16 +95,13 @@ export interface Leader extends SettlesForOthers {
   stepDown(): void;
 }
 
-/** Which process settles the payments that this one sells. */
 export type SettlingPlace =
   /** This process, which has the ledger for itself. */
   | { readonly kind: 'local' }
   | {
       readonly kind: 'switched';
-      /** The leader, while another instance leads. */
       readonly process: SettlingProcess;
       readonly living: () => readonly string[];
-      /** Milliseconds after its reservation at which a row of an unlisted process is taken over. */
       readonly takeOverAfterMs: number;
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
       join(leader: Leader): Promise<void>;
@@ -126,14 +118,12 @@ type StatusSource = Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 're
 interface LocalSettlingOptions {
   ledger: Pick<Ledger, 'waiting'>;
   settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
-  /** The settler of each rail that is on. */
   settlers: Readonly<Record<RailName, StatusSource>>;
   probes(): RailProbes;
   detail(): string | null;
   takeOver: SettlesForOthers['takeOver'];
   /** Whether other processes serve over the same ledger. Then each round also takes over the rows of dead ones. */
   isShared: boolean;
-  /** Loads what the settlers need before they settle. */
   load(): Promise<void>;
   refresh(): Promise<void>;
   stopSettlers(): Promise<void>;
@@ -154,7 +144,6 @@ const OFF: RailStatus = {
   refusesCode: () => null,
 };
 
-/** Settles by this process's own settlers. */
 export function createLocalSettling(options: LocalSettlingOptions): LocalSettling {
   const { ledger, settlement, settlers, probes, takeOver, load } = options;
   const statuses = new Map(Object.entries(settlers).map(([rail, settler]) => [rail, statusOf(settler)]));
@@ -276,7 +265,6 @@ export function createRailWatch(
 interface MaintenanceOptions {
   settling: Pick<MaintainedSettling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
   isInUse(payment: Payment): boolean;
-  /** Milliseconds between two rounds. */
   intervalMs: number;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
