@@ -8,7 +8,7 @@ import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { clientGone } from './run-endpoint.ts';
 
-// The HTTP end of every sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
+// The HTTP end of a sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
 // endpoint past its counter.
 
 interface GateOptions<S> {

@@ -15,7 +15,7 @@ import { PaymentRefused } from './refusal.ts';
 
 // What payers and clients without money at stake can cause is bounded here. Uncharged failures are counted by minute,
 // settlements that moved nothing by day, payments with an unknown outcome until they end. The counts are in each
-// process's memory: they protect work and gas, not sales. A payment that may have moved money always gets its answer.
+// process's memory: they protect work and gas, not sales. A buyer who may be owed an answer never waits for a day.
 
 const DAY_MS = 86_400_000;
 

@@ -40,9 +40,12 @@ import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 
 // Sells one paid request. A failure after the reservation releases it, is the settlement's written end, or says that
 // the outcome is unknown. The steps are those of README.md:
-// 2. the request is read; 3. the ledger's row of a known authorization decides; 4. the terms and the limits;
-// 5-6. the earlier payments, the signature and the payer; 7. the reservation; 8-11. the last checks, the handler, the
-// stored reply and intent; 12-13. the settlement and the delivery.
+// 2. The request is read.
+// 3. A known authorization is judged by its row in the ledger.
+// 4-6. The terms, the limits, the earlier payments, the signature and the payer.
+// 7. The reservation, by one insert.
+// 8-11. The last checks, the handler, the reply's check, the stored reply and intent.
+// 12-13. The settlement and the delivery.
 // A command leaves this path before step 2, a proof of a payment after it (`createDirectSale`).
 
 interface PurchaseOptions<S> {
@@ -160,7 +163,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       if (!id) return await lostReservation(order);
       // 8-11. After a failure the reservation is released, if the store can.
       const served = await serveReserved(id, order, () => verify(id), signal);
-      // 12-13.
+      // 12-13. The settlement, then the delivery.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);

@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { bech32 } from '@scure/base';
 import { recoverPublicKey, verifyCompact } from '../../lib/secp256k1.ts';
 
-// BOLT11, as strictly as the scheme requires. Pure and total: no text makes it throw. Each value has one spelling; what
-// has two, or is cut short, is no invoice.
+// BOLT11, as strictly as the scheme requires. Pure and total: no text makes it throw. Each value has one spelling.
 
 export interface Invoice extends InvoicePrice {
   /** Unix seconds. */

@@ -192,7 +192,7 @@ export function createProofVerifier({
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
     const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
-    // A challenge that we signed may be older than today's price. Below half of it, it is of a key that leaked.
+    // A challenge that we signed may be older than today's price. Below half of it, its key has leaked.
     const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
     return { network: network.id, amountMsat: isOurs ? amountMsat : price, payTo };
   }

@@ -22,7 +22,7 @@ import {
 
 const METHOD = 'lightning';
 const PREIMAGE = /^[0-9a-f]{64}$/;
-/** By the currency that follows `ln` in an invoice. A longer currency stands before its own beginning. */
+/** Names of networks, by the currency that follows `ln` in an invoice. A longer one stands before its beginning. */
 export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
 export function createMppLightning(secrets: ChallengeSecrets, realm: string): AuthScheme {
@@ -44,7 +44,7 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Au
       const details = request.methodDetails;
       // The key may have changed or be lost. What the preimage opens may be ours all the same; the rail decides.
       if (!isSigned && !opens(preimage, own(details, 'paymentHash'))) throw new PaymentRefused('invalid_challenge');
-      // Its own expiry does not matter: the rail judges the invoice's times, and a claimed proof stays good.
+      // The challenge's own expiry does not matter: the rail judges the invoice's times; a claimed proof stays good.
       return {
         protocol: 'mpp',
         accepted: null,
