@@ -8,19 +8,20 @@ import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
 import { SETTLE_GAS } from '../usdc/token.ts';
 
-/** Fees are read at most this often, in milliseconds. On Arc they move by at most 2 % per block. */
+// What gas costs, how much a transaction may use, and whether the relayer can pay.
+// 1. Fees: what a transaction offers, from the newest block.
+// 2. The gas model: the gas limits of settlements, and how many go together.
+// 3. The gas watch: the relayer's balance. Sales stop while it is short.
+// 4. The gas budget: what a UTC day may cost. Sales stop once it is used up.
+/** Milliseconds between two reads of fees. On Arc they move by at most 2 % per block. */
 const MAX_AGE_MS = 2000;
-/** In milliseconds. An offer of twice the base fee covers 35 full blocks in a row on Arc, 17 s. Until then no round waits for newer prices. */
+/** Milliseconds. Twice the base fee covers 35 full blocks in a row on Arc, 17 s. For as long no round waits to read. */
 const GOOD_MS = 15_000;
-/** Enough to be mined at once. The base fee is nearly all of the price: this is 0.1 gwei, the base fee is 20 gwei on Arc. */
+/** Enough to be mined at once. It is 0.1 gwei; the base fee on Arc is 20 gwei and so nearly all of the price. */
 const PRIORITY_FEE_WEI = 100_000_000n;
-/** A late transaction is never offered more than this many times today's offer. */
+/** Most times today's offer that a late transaction is offered. */
 const CEILING = 4n;
-
-/**
- * A base fee of more than this many times the last one is asked of another provider. On Arc 35 full blocks in a row
- * double it.
- */
+/** Another provider is asked above this many times the last base fee. On Arc 35 full blocks in a row double it. */
 const JUMP = 2n;
 
 /** What a transaction offers per unit of gas, in wei. */
@@ -29,26 +30,22 @@ export interface Price {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** The price of gas by one read of the newest block. The object never changes. */
+/** Prices by one read of the newest block. The object never changes. */
 export interface Prices {
-  /** The newest block's gas limit. */
   readonly blockGas: bigint;
-  /** The current price of one unit of gas, in wei; 0 before the first read. */
+  /** Per unit of gas, in wei; 0 before the first read. */
   readonly gasPrice: bigint;
   /** What a new transaction offers. */
   readonly offer: Price;
-  /** Whether a waiting transaction covers the next block's base fee, which is at most 2 % higher. */
+  /** Whether an offer covers the next block's base fee, which is at most 2 % higher. */
   covers(price: Price): boolean;
-  /**
-   * The price of a replacement: a quarter more for both fees, because nodes require at least a tenth more of each, and never less than today's offer.
-   * Null above the ceiling.
-   */
+  /** A replacement's price: both fees a quarter up (nodes require a tenth), at least today's offer. Null: too much. */
   above(waiting: Price): Price | null;
 }
 
-/** Computes the prices of a block from its base fee, in wei, and its gas limit. */
+/** The prices of a block with this base fee, in wei, and this gas limit. */
 export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
-  // The part of the maximum above the base fee is not charged.
+  // What the maximum has above the base fee is not charged, but for the priority fee.
   const offer: Price = { maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI, maxPriorityFeePerGas: PRIORITY_FEE_WEI };
   return {
     blockGas,
@@ -67,7 +64,7 @@ export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
 
 const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
 
-/** Reads what the relayer offers for gas, and a block's gas limit. */
+/** What the relayer offers for gas, and a block's gas limit. */
 export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
   let baseFee = 0n;
   let prices = pricesAt(baseFee, 0n);
@@ -79,10 +76,7 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
     return parseAnswer(newestBlock, raw, 'newest block');
   }
 
-  /**
-   * A base fee that has doubled would stop sales by the day's budget, on one provider's word. So another is asked, and
-   * the lower one counts.
-   */
+  /** A doubled base fee may stop sales by the day's budget. So another provider is asked, and the lower fee counts. */
   async function read(): Promise<void> {
     const block = await readFrom(0);
     const { baseFeePerGas: own, gasLimit } = block;
@@ -103,16 +97,13 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
 
   return {
     refresh,
-    /**
-     * Resolves at once while the last prices are younger than GOOD_MS, and reads newer ones in the background. So a lone buyer does not wait for that
-     * read.
-     */
+    /** Waits for no read while the prices are younger than GOOD_MS; newer ones are then read in the background. */
     async ready(): Promise<void> {
       if (clock.nowMs() - atMs > GOOD_MS) return refresh();
       // The next call tries again.
       void refresh().catch(() => {});
     },
-    /** The last prices. All prices are 0 before the first read. */
+    /** The last prices; all 0 before the first read. */
     prices: (): Prices => prices,
   };
 }
@@ -122,37 +113,34 @@ export type Fees = ReturnType<typeof createFees>;
 const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** Gas of a batch apart from its payments: the transaction, the loop and its arrays. */
+/** Gas of a batch without its payments: the transaction, the loop and its arrays. */
 const BATCH_BASE = 60_000n;
-/** Gas of one plain transfer in a batch before the first batch was seen. A lone transfer uses about 0.11M on Arc (facts of the live chain). */
+/** Gas of a batch's transfer before the first batch. A lone one uses about 0.11M on Arc (facts of the live chain). */
 const FIRST_GUESS = 150_000n;
 const LEAST = 50_000n;
-/** A batch uses four fifths of its gas limit. So two batches fit into a block when each has at most five ninths of it as its limit. */
+/** A batch uses four fifths of its gas limit. So two fit into a block if each has at most five ninths as its limit. */
 const PAIR_NUMERATOR = 5n;
 const PAIR_DENOMINATOR = 9n;
-/**
- * The highest gas limit of a transaction (EIP-7825, in force since Osaka, whose rules Arc has). A pool accepts at most 128 KiB per transaction (480
- * bytes a payment).
- */
+/** EIP-7825's limit for a transaction (since Osaka, whose rules Arc has). */
 const MOST_GAS = 2n ** 24n;
+/** A pool takes at most 128 KiB per transaction; a payment has 480 bytes. */
 const MOST_PAYMENTS = 250;
-/** Even after many failed batches, this many payments still go together. Smaller batches would cost more than the gas that a griefer wastes. */
+/** However many batches fail, this many go together. Smaller ones would cost more than a griefer wastes. */
 const LEAST_TOGETHER = 8;
 
-/** The payments of a transaction: plain transfers, and payments with a call of their own. */
 export interface Load {
   readonly transfers: number;
   readonly calls: number;
 }
 
 /**
- * Sets the gas limits of settlements. A lone settlement has a fixed limit. A batch has the sum of its payments' budgets. A transfer's budget is a
- * quarter more than the highest gas per transfer of recent batches. A call's budget is fixed. `sharePercent` is the part of a block that one
- * transaction may take.
+ * The gas limits of settlements. A lone one's is fixed. A batch has the sum of its payments' budgets: a fixed one for a
+ * call, and for a transfer a quarter more than the highest gas per transfer of recent batches. `sharePercent`: the part
+ * of a block that a transaction may take.
  */
 export function createGasModel(sharePercent: number) {
   let each = FIRST_GUESS;
-  // Reduced while batches fail. A gas griefer can waste at most the gas limit of its batch.
+  // Lowered while batches fail: a gas griefer can waste its batch's whole gas limit.
   let together = Number.POSITIVE_INFINITY;
 
   const ceiling = (gas: bigint): bigint => (gas < MOST_GAS ? gas : MOST_GAS);
@@ -167,17 +155,14 @@ export function createGasModel(sharePercent: number) {
       if (transfers + calls === 1) return calls === 1 ? LONE_CALL_GAS : SETTLE_GAS;
       return BATCH_BASE + BigInt(transfers) * each + BigInt(calls) * CALL_GAS;
     },
-    /** How many transfers of a batch a call replaces: as many as have its budget together. */
+    /** The transfers of a batch that have a call's budget together. */
     callWeight: (): number => Number((CALL_GAS + each - 1n) / each),
-    /** The highest gas limit of one transaction. */
     ceiling,
-    /** The expected gas of one transfer in a batch. */
     expected: (): bigint => (each * 4n) / 5n,
-    /** The same for a call. */
     expectedCall: (): bigint => (CALL_GAS * 4n) / 5n,
     /**
-     * The most transfers that one transaction holds while `waiting` transfers wait. A call counts as `callWeight` transfers. When they need several
-     * transactions, two of them fit into a block.
+     * The most transfers of one transaction while `waiting` wait; a call counts as `callWeight` of them. If they need
+     * several transactions, two of these fit into a block.
      */
     most(blockGas: bigint, waiting: number): number {
       const budget = (blockGas * BigInt(sharePercent)) / 100n;
@@ -185,10 +170,7 @@ export function createGasModel(sharePercent: number) {
       const one = within(budget);
       return Math.min(together, waiting <= one ? one : within(budget < pair ? budget : pair));
     },
-    /**
-     * Learns from a batch in which every payment was settled. Other batches use more or less gas than usual. A batch with calls shows nothing about
-     * the gas of a transfer.
-     */
+    /** Learns from a wholly settled batch; others use unusual gas. One with calls tells nothing about a transfer's. */
     learn(gasUsed: bigint, { transfers, calls }: Load): void {
       together *= 2;
       if (calls > 0) return;
@@ -196,7 +178,7 @@ export function createGasModel(sharePercent: number) {
       // The budget rises at once and falls slowly, because a limit that is too high costs nothing.
       each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
     },
-    /** Learns from a batch that used up its gas. A payer wasted it, or the budgets were too small. */
+    /** Learns from a batch that used up its gas: a payer wasted it, or the budgets were too small. */
     failedBatch(payments: number): void {
       together = Math.max(LEAST_TOGETHER, Math.floor(Math.min(together, payments) / 2));
       each = bounded((each * 5n) / 4n);
@@ -211,10 +193,7 @@ function bounded(gas: bigint): bigint {
   return gas > SETTLE_GAS ? SETTLE_GAS : gas;
 }
 
-/**
- * Settlements that the relayer must be able to pay before another call is sold. They are counted at twice the gas price, because that is what a
- * transaction offers.
- */
+/** Settlements that the relayer must be able to pay for, at twice the gas price, because a transaction offers that. */
 const RESERVE_SETTLEMENTS = 10n;
 
 /** The last read of the relayer's balance, in wei. */
@@ -231,14 +210,14 @@ interface GasWatchOptions {
   readonly chain: ChainClient;
   readonly relayer: `0x${string}`;
   readonly onReading?: ((reading: GasReading) => void) | undefined;
-  /** Is told when the relayer has become short of gas, at the first reading too, and when it has enough again. */
+  /** Told when the relayer becomes short of gas, at the first reading too, and when it has enough again. */
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** What the balance has above what is needed, in wei; below zero where it is too little. */
+/** Balance above what is needed, in wei; below zero where it is too little. */
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
 
-/** Tells the log of each change between short and enough. It may name what the public detail may not. */
+/** Logs each change between short and enough. It may name what the public detail may not. */
 function createTelling(log: GasWatchOptions['log']) {
   let wasShort = false;
   return (reading: GasReading, expectedWei: bigint): void => {
@@ -253,7 +232,7 @@ function createTelling(log: GasWatchOptions['log']) {
   };
 }
 
-/** Watches whether the relayer can pay for gas. A call that could not be settled is then refused before its handler runs. */
+/** Watches the relayer's balance. A call that could not be settled is refused before its handler runs. */
 export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptions) {
   let latest: GasReading | null = null;
   const tell = createTelling(log);
@@ -268,7 +247,7 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
     return { balanceWei, gasPriceWei, neededWei: gasPriceWei * 2n * SETTLE_GAS * RESERVE_SETTLEMENTS, relayer };
   }
 
-  /** The second lowest of the readings of all hosts, so that two must say that it is too little; a lone one's own. */
+  /** The second lowest reading of all hosts, so that two must say that it is too little; a lone one's own. */
   async function secondLowest(first: GasReading): Promise<GasReading> {
     const heard = await chain.each(questions).catch(() => []);
     const readings = heard.flatMap((outcomes) => {
@@ -284,9 +263,9 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
 
   return {
     /**
-     * Reads the balance and the price. A reading that would stop sales counts once two providers give one, where two or
-     * more are configured. `expectedWei` is the expected cost of the open settlements. Rejects when the chain cannot be
-     * read; the last reading then stays.
+     * Reads balance and price. A reading that would stop sales counts once two providers give one, where two are
+     * configured. `expectedWei`: what the open settlements will cost. Rejects when the chain cannot be read; the last
+     * reading then stays.
      */
     async refresh(expectedWei = 0n): Promise<void> {
       const first = readingOf(await chain.batch(questions));
@@ -295,18 +274,15 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
       onReading?.(latest);
       tell(latest, expectedWei);
     },
-    /** Why nothing can be settled, or null. Null before the first reading too. `expectedWei` is the expected cost of the open settlements. */
+    /** Why nothing can be settled, or null, as before the first reading. */
     shortage: (expectedWei = 0n): string | null =>
       latest !== null && slackOf(latest) < 2n * expectedWei ? 'the relayer is short of gas' : null,
-    /**
-     * What everyone may see; null before the first reading. The address and the balance are in the metrics alone: they would tell a third party what it
-     * costs to stop the sales.
-     */
+    /** Public; null before the first reading. Address and balance would tell what it costs to stop the sales. */
     detail: (): string | null => latest && `gas for ${RESERVE_SETTLEMENTS} settlements is kept in reserve`,
   };
 }
 
-/** Every UTC day has this length in Unix time. */
+/** Every UTC day's length in Unix time. */
 const DAY_MS = 86_400_000;
 /** The token counts in millionths of a USDC, the chain's gas in units of 18 decimals. */
 const WEI_PER_UNIT = 10n ** 12n;
@@ -314,26 +290,26 @@ const WEI_PER_UNIT = 10n ** 12n;
 interface GasBudgetOptions {
   store: RelayerSpendingStore;
   clock: Clock;
-  /** What may be spent on gas in a UTC day; null means no limit. */
+  /** For gas in a UTC day; null means no limit. */
   daily: DailyGas | null;
-  /** Reads what the payments over the relayer brought in this UTC day, in USDC base units. */
+  /** What payments over the relayer brought in this UTC day, in USDC base units. */
   incomeToday: () => Promise<bigint>;
-  /** What transactions that settled nothing may cost in a UTC day, in wei; null means no limit. */
+  /** For transactions that settled nothing, in wei a UTC day; null means no limit. */
   dailyFailuresWei: bigint | null;
   log: { error(detail: object, message: string): void };
 }
 
 /**
- * Counts what the relayer spends on gas in a UTC day, across restarts. When the day's budget is used up, sales are refused before their handler runs.
- * Calls that were sold before are still settled. Transactions that settled nothing have a budget of their own. When that is used up, accounts with
- * code can no longer buy, because a contract can pass every simulation and fail in the block without a transaction of its own. A plain account must
- * send a transaction each time.
- * Both budgets are thresholds and no caps: what was sold or sent before one is used up is still settled, and is counted when it is mined.
+ * Counts what gas costs in a UTC day, across restarts. Once the day's budget is used up, sales are refused before their
+ * handler runs. Transactions that settled nothing have a budget of their own. Once it is used up, accounts with code
+ * cannot buy: a contract can pass every simulation and fail in the block at no cost, while a plain account must send a
+ * transaction each time. Both budgets are thresholds and no caps: what was sold or sent before is still settled, and
+ * counted when it is mined.
  */
 export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
 
-  /** What this UTC day has cost. Every member asks it, because the day may be new. The date is formatted only then. */
+  /** This UTC day's cost. Every member asks it, because the day may be new. Only then is the date formatted. */
   function today() {
     const nowMs = clock.nowMs();
     const number = Math.floor(nowMs / DAY_MS);
@@ -344,16 +320,16 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
   const allowance = createAllowance(terms, () => today().day);
 
   return {
-    /** Loads what was spent today before this start. Must be awaited before the first sale. */
+    /** Loads what was spent today before this start. Await it before the first sale. */
     load: async (): Promise<void> => {
       const on = today();
       const { wei, failedWei } = await store.spentOn(on.day);
       [on.wei, on.failedWei] = [wei, failedWei];
       await allowance.refresh(wei);
     },
-    /** Reads the day's income where it matters by now. Rejects when it cannot be read; what was read before stays. */
+    /** Reads the day's income where it matters by now. Rejects when it cannot be read; the last one then stays. */
     refresh: (expectedWei: bigint): Promise<void> => allowance.refresh(today().wei + expectedWei),
-    /** Counts a mined transaction. A failed write is logged, and the store then misses this transaction alone. */
+    /** Counts a mined transaction. A failed write is logged; the store then misses this one alone. */
     note: ({ wei, failedWei, gasUsed, settled }: MinedCost): void => {
       const on = today();
       on.wei += wei;
@@ -362,11 +338,11 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
         .add(on.day, { wei, failedWei, gas: gasUsed, transactions: 1, payments: settled })
         .catch((error) => log.error({ err: error, wei: String(wei) }, 'the cost of a settlement was not stored'));
     },
-    /** Spent in this UTC day, in wei. */
+    /** In this UTC day, in wei. */
     spentWei: (): bigint => today().wei,
     /** Spent in this UTC day on transactions that settled nothing, in wei. */
     failedWei: (): bigint => today().failedWei,
-    /** What may be spent in this UTC day, in wei, by the income that was read last. Null means no limit. */
+    /** What this UTC day may cost, in wei, by the income that was read last. Null means no limit. */
     dailyWei: allowance.wei,
     dailyFailuresWei,
     /** Why accounts with code cannot buy today, or null. */
@@ -374,7 +350,7 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
       dailyFailuresWei !== null && today().failedWei >= dailyFailuresWei
         ? 'the day’s budget for settlements that fail is used up'
         : null,
-    /** Why nothing more is sold today, or null. `expectedWei` is the expected cost of the open settlements. */
+    /** Why nothing more is sold today, or null. `expectedWei`: what the open settlements will cost. */
     refusal: (expectedWei: bigint): string | null => {
       const dailyWei = allowance.wei();
       return dailyWei !== null && today().wei + expectedWei >= dailyWei ? 'the day’s gas budget is used up' : null;
@@ -383,8 +359,8 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
 }
 
 /**
- * What the day's gas may cost. The income is read from the ledger, because other processes earn it too. It is read only
- * once half of what may be spent is spent: a relayer that earns its gas then reads it a few times a day.
+ * What the day's gas may cost. The income comes from the ledger, because other processes earn it too. It is read once
+ * half of the allowance is spent: a relayer that earns its gas reads it a few times a day.
  */
 function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
   let income = { day: '', wei: 0n };
@@ -406,24 +382,24 @@ function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' 
 
 export type GasBudget = ReturnType<typeof createGasBudget>;
 
-/** What one mined transaction of the relayer cost, and what it settled. */
+/** What a mined transaction cost, and what it settled. */
 export interface MinedCost {
   readonly wei: bigint;
   readonly gasUsed: bigint;
-  /** The price that was paid per unit of gas, in wei. */
+  /** Paid per unit of gas, in wei. */
   readonly gasPrice: bigint;
-  /** How many payments it contained, and how many of them it settled. 0 and 0 for an operation. */
+  /** The payments in it, and those that it settled. 0 and 0 for an operation. */
   readonly payments: number;
   readonly settled: number;
-  /** The part of its cost for payments that it did not settle, in wei. */
+  /** The part for payments that it did not settle, in wei. */
   readonly failedWei: bigint;
 }
 
-/** What one mined transaction cost one rail, and what it settled for that rail. */
+/** What a mined transaction cost one rail, and what it settled there. */
 export interface RailCost {
   readonly rail: string;
   readonly wei: number;
   readonly gasUsed: number;
-  /** How many payments of the rail it settled. 0 for an operation. */
+  /** The rail's payments that it settled. 0 for an operation. */
   readonly settled: number;
 }

@@ -49,10 +49,13 @@ import {
   takeReceipts,
 } from './watching.ts';
 
-/**
- * Makes every decision of the relayer: changes the state by one event and returns the effects to carry out. It has no clock and no promise. The same
- * events at the same moments give the same effects. README.md lists the states of a job.
- */
+// The relayer's only decider, and the only writer of its state. It has no clock and no promise: equal events at equal
+// moments give equal effects. README.md lists the states of a job.
+// 1. `step` takes one event and one moment.
+// 2. `handle` hands the event to its part: sending.ts, watching.ts or verdicts.ts.
+// 3. `goOn` does what follows from the state alone.
+// 4. The effects go back to the driver (relayer.ts).
+/** Changes the state by one event and returns the effects to carry out. */
 export function step(state: State, event: Event, now: Moment): Effect[] {
   const turn: Turn = { state, now, effects: [] };
   handle(turn, event);
@@ -60,10 +63,7 @@ export function step(state: State, event: Event, now: Moment): Effect[] {
   return turn.effects;
 }
 
-/**
- * Does what follows from the state alone. A queue is sent and flights are watched. Once the sender and the watch have stopped, open jobs end as
- * unknown.
- */
+/** Sends a queue and watches flights. Once the sender and the watch have stopped, open jobs end as unknown. */
 function goOn(turn: Turn): void {
   const { state } = turn;
   const hasWork = state.queue.length > 0 || mayOperate(state);
@@ -74,7 +74,7 @@ function goOn(turn: Turn): void {
   for (const job of state.openOperations) finishOperation(turn, job, { kind: 'unknown' });
 }
 
-/** Whether the service is stopping and the running work has ended. Then nothing more is noted or sent. */
+/** Whether the service is stopping and no work runs. Then nothing more is noted or sent. */
 export function hasStopped({ stopping, sender, watch }: State): boolean {
   return stopping && sender === 'idle' && watch === 'idle';
 }
@@ -123,7 +123,7 @@ function handle(turn: Turn, event: Event): void {
   }
 }
 
-/** Takes new jobs. A relayer that is stopping takes none. */
+/** A relayer that is stopping takes no jobs. */
 function submit(turn: Turn, jobs: readonly Job[]): void {
   const { state } = turn;
   for (const job of jobs) {
@@ -134,7 +134,6 @@ function submit(turn: Turn, jobs: readonly Job[]): void {
   state.queue.push(...jobs.filter((job) => !job.ended));
 }
 
-/** Takes a new operation, in the same way. */
 function operate(turn: Turn, job: OperationJob): void {
   const { state } = turn;
   if (state.stopping) return void finishOperation(turn, job, { kind: 'unknown' });
@@ -161,7 +160,7 @@ function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
   }
 }
 
-/** The nonce is known again. The prices are asked for next. */
+/** The nonce is known again. The prices come next. */
 function takeCount({ state, effects }: Turn, effect: AskOf<'countTransactions'>, mined: number): void {
   state.nonces.learn(mined);
   if (effect.for === 'resend' && state.resend) state.resend.mined = mined;
@@ -202,7 +201,7 @@ function afterSorting(turn: Turn, sorting: Sorting): void {
   if (after === 'refused') examineRest(turn);
 }
 
-/** Takes the failure of an effect. The next round or look does what this one has left undone. */
+/** An effect failed. The next round or look does what this one has left undone. */
 function takeFailure(turn: Turn, effect: Ask, error: unknown): void {
   if (effect.kind === 'note') dropNotes(turn, effect.flights);
   if (effect.kind === 'send') return void sendUnanswered(turn, effect.flights, error);

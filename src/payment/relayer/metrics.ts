@@ -1,15 +1,16 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { GasBudget, GasReading, MinedCost, RailCost } from './gas.ts';
+// What our relayer holds, sends and pays, so that the cost of a payment can be compared with its price.
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;
 /** One transaction settles at most 250 payments (gas.ts). */
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** About 112,519 gas for a lone payment on Arc, less in a batch. The limit is 300,000. */
+/** A lone payment on Arc uses about 112,519 gas, and less in a batch. The limit is 300,000. */
 const GAS_BOUNDS = [
   40_000, 50_000, 60_000, 70_000, 80_000, 90_000, 100_000, 115_000, 130_000, 150_000, 200_000, 300_000,
 ];
-/** In USDC. The cheapest call costs 0.0005. A lone settlement at 20 gwei costs 0.0023. */
+/** USDC. The cheapest call costs 0.0005; a lone settlement at 20 gwei costs 0.0023. */
 const COST_BOUNDS = [0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.005, 0.01, 0.05];
 
 const SPENT = 'relayer_gas_spent_today_usdc';
@@ -17,7 +18,7 @@ const LIMIT = 'relayer_gas_budget_usdc';
 const FAILED = 'relayer_gas_failed_today_usdc';
 const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 
-/** What the rails' payments and operations cost. */
+/** Costs by rail. */
 function createCosts(registry: Registry) {
   const registers = [registry];
   const settled = new Counter({
@@ -47,7 +48,7 @@ function createCosts(registry: Registry) {
   });
 
   return {
-    /** Publishes a rail's counters before its first transaction: a rate cannot be computed for a counter that does not exist yet. */
+    /** Publishes a rail's counters before its first transaction: a counter without a sample has no rate. */
     watchRail(rail: string): void {
       settled.inc({ rail }, 0);
       cost.inc({ rail }, 0);
@@ -64,7 +65,7 @@ function createCosts(registry: Registry) {
   };
 }
 
-/** Publishes what the relayer holds and needs, and its address. Pages and `/readyz` show neither to third parties. */
+/** What the relayer holds and needs, and its address. Pages and `/readyz` show neither to third parties. */
 function createGasGauges(registers: Registry[]) {
   const balance = new Gauge({
     name: 'relayer_balance_usdc',
@@ -95,7 +96,7 @@ function createGasGauges(registers: Registry[]) {
   };
 }
 
-/** Publishes what our relayer holds, sends and pays, so that the cost of a payment can be compared with its price. */
+/** The relayer's metrics in this registry. */
 export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
   const gas = createGasGauges(registers);
@@ -125,7 +126,7 @@ export function createRelayerMetrics(registry: Registry) {
 
   return {
     watchRail: costs.watchRail,
-    /** Publishes a figure that is read at each scrape. No sample for null, and when the read fails. */
+    /** Publishes a figure that is read at each scrape. Null and a failed read give no sample. */
     publish: (name: string, help: string, read: () => Promise<number | null>) =>
       publishRead(registry, name, help, read),
     /** For the relayer's `onMined`. */
@@ -136,7 +137,7 @@ export function createRelayerMetrics(registry: Registry) {
     },
     /** For the gas watch's `onReading`. */
     read: gas,
-    /** Publishes the spent part of the day's budget. Without a budget the limit has no sample. */
+    /** Publishes what of the day's budget is spent. Without a budget the limit has no sample. */
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {
       // An instance that leads again has a new budget.
       for (const name of [SPENT, LIMIT, FAILED, FAILED_LIMIT]) registry.removeSingleMetric(name);

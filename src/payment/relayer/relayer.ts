@@ -17,6 +17,12 @@ import { createEffects, type Effects } from './requests.ts';
 import { createState, type Effect, type Event, type Moment, type State } from './state.ts';
 import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';
 
+// Our own settler: one key, one queue, one sequence of nonces. It loses no money by sending an authorization twice,
+// because the nonce moves the money once; it wastes gas alone.
+// 1. Intents and operations become jobs.
+// 2. Each job, answer and head is one event for the machine (machine.ts), which decides.
+// 3. The driver carries out the machine's effects concurrently (requests.ts), and feeds each answer back.
+// 4. A job ends when the chain shows its end; its promise then has the outcome.
 const BANNED = 'its payments cost gas and move nothing';
 
 /** The parts and settings of the relayer. */
@@ -26,38 +32,37 @@ export interface RelayerOptions {
   usdc: `0x${string}`;
   wallet: Wallet;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Checks whether the token would let any payment through. */
+  /** Whether the token would let any payment through. */
   token: Pick<TokenWatch, 'check'>;
-  /** Whether failures have used up today's budget, so that each payment is simulated before it is sent. */
+  /** Whether failures have used up today's budget. Then each payment is simulated before it is sent. */
   isCareful(): boolean;
   clock: Clock;
-  /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes the next request come at once. */
+  /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes one at once. */
   pollMs: number;
-  /** The batch window, in milliseconds: while a transaction is in flight, a new job waits at most this long for others that share its transaction. */
+  /** Milliseconds that a new job waits for others at the most while a transaction is in flight (the batch window). */
   batchWindowMs: number;
   /** The part of a block that one transaction may take, in percent. */
   blockSharePercent: number;
-  /** Milliseconds after which an open job stops further sales. */
+  /** Age of an open job, in milliseconds, that stops further sales. */
   stallMs: number;
-  /** Calls `listener` at each new block. Returns a function that stops it. */
+  /** Calls `listener` at each new block. Returns a function that ends that. */
   onHead(listener: () => void): () => void;
-  /** Writes the transactions to disk before they are broadcast. Returns the ids that still await settlement. The others must not be sent. */
+  /** Writes the transactions to disk. Returns the ids that still await settlement; the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Called for each of our transactions that was mined, with the same cost by rail. It must not throw. */
+  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Our own settler, its entrance for operations, and its expected cost. */
+/** Our own settler, with its entrance for operations and its expected cost. */
 export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
   /** The expected cost of the open settlements and operations, in wei. */
   expectedWei(): bigint;
 }
 
 /**
- * Our own settler: one key, one queue, one sequence of nonces. When the sender is free, it sends all waiting jobs in as few transactions as the gas
- * allows. It reads each outcome from the logs of mined transactions. A job ends when the chain shows its end. Sending an authorization twice wastes
- * gas but no money, because its nonce moves money once.
+ * Sends the waiting jobs in as few transactions as the gas allows, whenever the sender is free. Reads each outcome in
+ * the logs of mined transactions.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, wallet, clock, stallMs } = options;
@@ -95,7 +100,6 @@ export function createRelayer(options: RelayerOptions): Relayer {
   };
 }
 
-/** What our relayer is opened with. */
 interface RelayingOptions {
   config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
   token: TokenWatch;
@@ -104,9 +108,9 @@ interface RelayingOptions {
   check: ChainCheck;
   evidence: Evidence;
   noteBroadcast: RelayerOptions['noteBroadcast'];
-  /** What our relayer has spent, day by day. */
+  /** What was spent, day by day. */
   spending: RelayerSpendingStore;
-  /** Reads what the payments over the relayer brought in this UTC day, in USDC base units. */
+  /** What payments over the relayer brought in this UTC day, in USDC base units. */
   incomeToday: () => Promise<bigint>;
   metrics?: RelayerMetrics | undefined;
   clock: Clock;
@@ -117,7 +121,7 @@ interface RelayingOptions {
   };
 }
 
-/** Opens our relayer with its source of heads, its gas watch and its gas budget. Its settler may be stopped more than once. */
+/** Opens the relayer with its heads, gas watch and gas budget. Its settler may be stopped more than once. */
 export function createRelaying(options: RelayingOptions): Relaying {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
@@ -176,7 +180,7 @@ interface DriverOptions {
   readonly log: { warn(detail: object, message: string): void };
 }
 
-/** Runs the machine. Feeds it one event after the other, carries out its effects concurrently, and feeds each answer back as one event. */
+/** Runs the machine: one event after the other. Its effects run concurrently; each answer is one event. */
 function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
   const ends = createEnds<Job, Outcome>();
   const operationEnds = createEnds<OperationJob, OperationOutcome>();
@@ -213,21 +217,21 @@ function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOp
   }
 
   return {
-    /** Returns one promise of an outcome for each intent, in order. */
+    /** One promise of an outcome for each intent, in order. */
     submit(intents: readonly Intent[]): Promise<Outcome>[] {
       const jobs = intents.map((intent) => newJob(intent, moment().nowMs));
       const outcomes = jobs.map(ends.of);
       feed({ kind: 'submitted', jobs });
       return outcomes;
     },
-    /** Returns a promise of the operation's outcome. It never rejects. */
+    /** A promise of the operation's outcome. It never rejects. */
     operate(operation: Operation): Promise<OperationOutcome> {
       const job = newOperationJob(operation, moment().nowMs);
       const outcome = operationEnds.of(job);
       feed({ kind: 'operated', job });
       return outcome;
     },
-    /** Resolves once the running work has ended. Open jobs end as unknown. `abort` cuts waits and requests short. */
+    /** Resolves once the running work has ended; open jobs end as unknown. `abort` cuts waits and requests short. */
     async stop(abort: () => void): Promise<void> {
       const { promise: stopped, resolve } = Promise.withResolvers<void>();
       whenStopped = resolve;

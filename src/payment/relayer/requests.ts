@@ -23,13 +23,23 @@ import {
   type OperationJob,
 } from './transactions.ts';
 
-/** A call itself waits some seconds for the providers (`chain/rpc/wire.ts`). After that it is tried again, MOST_TRIES times in all. */
+// Carries out the machine's effects: its requests to the chain and its notes in the ledger. It decides nothing; the
+// machine judges the answers. No provider alone can keep us from settling, or end a payment or an operation:
+// 1. The count of our transactions is one that two providers have reached.
+// 2. A transaction is noted on disk, then sent. What one provider refuses goes to a provider of each host.
+// 3. Receipts count by two providers (../usdc/evidence.ts).
+// 4. A simulation that one provider refuses is made again by a provider of each host.
+// Rules 1, 2 and 4 need two providers that are configured; a lone one is believed.
+/**
+ * Milliseconds before busy providers are asked again, MOST_TRIES times in all. Each try itself has waited some seconds
+ * for them (`chain/rpc/wire.ts`).
+ */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
-/** A receipt that is this late, in milliseconds, is asked for at the next provider: three blocks on Arc. */
+/** Milliseconds: three blocks on Arc. A receipt that is this late is asked for at the next provider. */
 const NEXT_POLLS_MS = 1500;
 
-/** What the effects are carried out with. When `signal` aborts, waits end at once and no more requests go to the chain. */
+/** When `signal` aborts, waits end at once and no more requests go to the chain. */
 interface EffectsOptions extends TryOutOptions {
   readonly check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   readonly evidence: Pick<Evidence, 'lookup'>;
@@ -39,10 +49,9 @@ interface EffectsOptions extends TryOutOptions {
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
 }
 
-/** Carries out the machine's effects. It decides nothing. The machine judges the answers. */
 export function createEffects(options: EffectsOptions) {
   const { chain, token, fees, clock, signal } = options;
-  /** Waits that can be ended early, by name. */
+  /** Waits that can be ended early. */
   const waits = new Map<Timer['name'], AbortController>();
 
   async function wait(ms: number, { name }: Timer): Promise<void> {
@@ -53,7 +62,7 @@ export function createEffects(options: EffectsOptions) {
   }
 
   return {
-    /** Carries out an effect and returns its answer. Rejects when the effect failed. */
+    /** Returns the effect's answer. Rejects when the effect failed. */
     async ask(effect: Ask): Promise<Answered> {
       const { kind } = effect;
       switch (kind) {
@@ -89,14 +98,14 @@ export function createEffects(options: EffectsOptions) {
     },
     /** Ends a wait now. */
     wake: (name: Timer['name']): void => waits.get(name)?.abort(),
-    /** Sends the transactions to every provider. Does not wait, and ignores the answers. */
+    /** Sends to every provider, waits for none, and ignores the answers. */
     resendEverywhere: (raws: readonly string[]): void => void chain.everywhere(sendings(raws), { signal }),
   };
 }
 
 export type Effects = ReturnType<typeof createEffects>;
 
-/** The count that two providers have reached: too high a count of one would leave a gap below every later nonce. */
+/** The count that two providers have reached. Too high a count of one would leave a gap below every later nonce. */
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
   const asked = [{ method: 'eth_getTransactionCount', params: [relayer, 'latest'] }];
   const answers = await chain.each(asked, { signal, rank: 'settle' });
@@ -110,7 +119,7 @@ async function countTransactions({ chain, relayer, signal }: EffectsOptions): Pr
   return count;
 }
 
-/** Writes the transactions down, each where its payments or its operation are. */
+/** Notes the transactions where their payments or their operation are. */
 async function note({ noteBroadcast }: EffectsOptions, flights: readonly Flight[]): Promise<ReadonlySet<string>> {
   const entries = entriesOf(flights);
   const waiting: string[] = [];
@@ -141,12 +150,12 @@ async function send(options: EffectsOptions, raws: readonly string[]): Promise<R
   }
 }
 
-/** Most transactions of one request to each provider. */
+/** Transactions of one request to each provider. */
 const MOST_AT_ONCE = 100;
 
 /**
- * Hands what one provider refuses to a provider of each host, because one alone must not keep us from settling. What
- * one of them takes is sent. The first refusal stands where none does, and with a lone provider.
+ * Hands what one provider refuses to a provider of each host. What one of them takes is sent. The first refusal stands
+ * where none does, and with a lone provider.
  */
 async function sendRefusedElsewhere(
   { chain, signal }: EffectsOptions,
@@ -171,10 +180,7 @@ function sendings(raws: readonly string[]): RpcCall[] {
   return raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] }));
 }
 
-/**
- * Asks for receipts, which count by two providers. While nothing is mined one provider is asked, and the next one once
- * the oldest is late.
- */
+/** Receipts count by two providers. While nothing is mined one is asked, and the next one once the oldest is late. */
 async function fetchReceipts(
   { chain, clock, signal }: EffectsOptions,
   { sent, for: what }: Extract<Ask, { kind: 'fetchReceipts' }>,
@@ -207,19 +213,19 @@ export interface TryOutOptions {
   readonly signal: AbortSignal;
 }
 
-/** How many providers must refuse a payment before it counts as refused, where two or more are configured. */
+/** Providers that must refuse a payment before it counts as refused, where two or more are configured. */
 const ENOUGH = 2;
-/** The code with which geth and reth answer a revert. */
+/** Error code of a revert at geth and reth. */
 const REVERT_CODE = 3;
 
 /**
- * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read, because then the chain itself does not
- * answer. A refused payment ends without a transaction, while the provider that was asked holds its authorization. So
- * no provider refuses one alone: a group that it does not accept whole is simulated again by a provider of each host.
+ * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read: then the chain
+ * itself does not answer. A refused payment ends without a transaction, while the asked provider holds its
+ * authorization. So a group that it does not accept whole is simulated again elsewhere.
  */
 export async function tryOut(options: TryOutOptions, { free, trialGroups, limits }: Plan): Promise<Trial> {
   const calls = trialGroups.map((group) => simulation(options, group, limits));
-  // A node that answers reads may refuse a simulation of this size. Then the simulation has no result.
+  // A node that answers reads may refuse a simulation of this size.
   const noResult = (): RpcOutcome[] => [];
   const simulating = options.chain.batch(calls, { signal: options.signal }).catch(noResult);
   const [readings, simulated] = await Promise.all([readSome(options, free), simulating]);
@@ -228,12 +234,12 @@ export async function tryOut(options: TryOutOptions, { free, trialGroups, limits
 }
 
 /**
- * Simulates each group that is not accepted whole once more, by a provider of each host. Of each payment that the first
- * one does not accept:
- * 1. Two providers refuse it: it is refused.
- * 2. At most one refuses it, and another one accepts it: it is accepted.
- * 3. One alone says anything of it, and refuses it: its payer counts as unread. So it is tried again later and then
- *    sent, because a mined transaction shows its end.
+ * Simulates each group that is not accepted whole by a provider of each host. Of a payment that the first one does not
+ * accept:
+ * 1. Two providers refuse it: refused.
+ * 2. At most one refuses it, and another one accepts it: accepted.
+ * 3. One alone says anything, and refuses it: its payer counts as unread. It is tried again later and then sent,
+ *    because a mined transaction shows its end.
  */
 async function askElsewhere(
   { chain, signal }: TryOutOptions,
@@ -265,13 +271,13 @@ async function askElsewhere(
   return { readings: known, simulated: outcomes };
 }
 
-/** The outcome of a simulation that shows this for the jobs of its group. */
+/** The outcome of a simulation that shows this for a group. */
 function outcomeOf(judged: readonly boolean[]): RpcOutcome {
   if (judged.length > 1) return { result: batchAnswer(judged) };
   return judged[0] ? { result: '0x' } : { error: new RpcError(REVERT_CODE, 'execution reverted') };
 }
 
-/** Simulates a batch with more gas than it will get. If it runs out of gas even so, one of its payers used it up. */
+/** A batch gets more gas here than it will get. If it still runs out, one of its payers used it up. */
 function simulation(
   { usdc, relayer }: TryOutOptions,
   group: readonly Job[],
@@ -287,9 +293,9 @@ function simulation(
 }
 
 /**
- * Simulates an operation with the gas and the price of its transaction, from a node that has its least block. A revert
- * ends an operation that no node has seen, so where two or more providers are configured, two must say it. Rejects
- * when the chain does not answer, when no node has the block, and when one provider alone says that it reverts.
+ * Simulates an operation with its transaction's gas and price, at a node that has its least block. A revert ends an
+ * operation that no node has seen, so two providers must say it where two are configured. Rejects when the chain does
+ * not answer, when no node has the block, and when one provider alone says that it reverts.
  */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,

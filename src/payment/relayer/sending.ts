@@ -23,24 +23,31 @@ import {
 } from './verdicts.ts';
 import { doubtLost, markSent, note, takeOperation, tryOperation } from './watching.ts';
 
-/** Jobs that one round takes from the queue at the most. */
+// The sender's round. One round ends before the next one begins.
+// 1. The batch window: jobs wait for others.
+// 2. Take payments, or one operation, from the queues. Know the nonce and the prices.
+// 3. Fail what is banned, set aside what expires or is unresolved. Read the payers of the rest and simulate it.
+// 4. Sign, note on disk, send.
+// 5. What nodes refuse: look for its receipt, then free its nonce.
+// 6. Examine the doubtful jobs before the next round.
+/** Most jobs that a round takes from the queue. */
 const ROUND = 1000;
-/** In milliseconds. A transaction that is sent now is mined in one of the next two blocks. */
+/** Milliseconds. What is sent now is mined in one of the next two blocks. */
 const MINED_WITHIN_MS = 1000;
 const TOO_CHEAP = /underpriced/i;
-/** Nodes' error messages for a transaction that they already have: Ethereum's clients, and the embedded network. */
+/** A node has the transaction already: messages of Ethereum's clients, and of the embedded network. */
 const HAS_IT = /already (known|imported|exists)/i;
-/** Too expensive for the relayer's balance, or too large for the pool or a block. Half of the batch may be accepted. */
+/** Too dear for the relayer's balance, or too large for the pool or a block. Half of the batch may be accepted. */
 const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|high)/i;
 
-/** Opens the batch window, so that jobs share a transaction. With nothing in flight, a job waits only for the event loop's next turn. */
+/** Jobs wait so that they share a transaction. With nothing in flight they only wait for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
   const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.batchWindowMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }
 
-/** Takes payments or one operation from the queues. Asks for the nonce where it is unknown, then for the prices. */
+/** Takes payments or one operation. Asks for the nonce where it is unknown, then for the prices. */
 export function startRound(turn: Turn): void {
   const { state, effects } = turn;
   const operation = takeOperation(turn);
@@ -51,7 +58,7 @@ export function startRound(turn: Turn): void {
   effects.push({ kind: state.nonces.known() ? 'readFees' : 'countTransactions', for: 'round' });
 }
 
-/** Ends a round that failed, because the chain could not be read or the ledger not written. Nothing of this round was sent. */
+/** Ends a round in which the chain was not read or the ledger not written. Nothing of it was sent. */
 export function giveUpRound({ state, effects }: Turn, error: unknown): void {
   const { jobs = [], operation = null } = state.round ?? {};
   const waiting = jobs.length + state.queue.length;
@@ -62,7 +69,7 @@ export function giveUpRound({ state, effects }: Turn, error: unknown): void {
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'pause' } });
 }
 
-/** Decides what must be simulated before it is sent. The nonce and the prices are known now. */
+/** Decides what must be simulated before it is sent. Nonce and prices are known. */
 export function prepareRound(turn: Turn): void {
   const { state, now, effects } = turn;
   if (state.round?.operation) return void tryOperation(turn, state.round.operation);
@@ -80,7 +87,7 @@ export function prepareRound(turn: Turn): void {
   else launch(turn, judgeTrial(plan, { readings: new Map(), simulated: [] }));
 }
 
-/** Sets aside jobs that are expired or will be when they could be mined. Sending them could only cost gas. */
+/** Sets aside what expires before it could be mined. Sending it could only cost gas. */
 function takeOutExpired(turn: Turn, jobs: readonly Job[]): Job[] {
   const lastSecond = BigInt(Math.floor((turn.now.nowMs + MINED_WITHIN_MS) / 1000));
   const expired = jobs.filter((job) => job.intent.authorization.validBefore <= lastSecond);
@@ -88,7 +95,7 @@ function takeOutExpired(turn: Turn, jobs: readonly Job[]): Job[] {
   return jobs.filter((job) => !expired.includes(job));
 }
 
-/** Fails a banned payer's payments that were never broadcast. Each would waste as much gas. The payer may present them again. */
+/** Fails a banned payer's payments that no node has seen: each would waste as much gas. They may be presented again. */
 function giveBackBanned(turn: Turn, jobs: readonly Job[]): Job[] {
   const { state, now } = turn;
   const isUnsent = ({ intent, nonces }: Job) => !intent.broadcast && nonces.size === 0;
@@ -113,7 +120,7 @@ function launch(turn: Turn, { groups, ...rest }: Prepared): void {
   );
 }
 
-/** Sends the transactions that are on disk. */
+/** Sends what is on disk. */
 export function sendNoted(turn: Turn, flights: readonly Flight[]): void {
   if (flights.length === 0) return void examineRest(turn);
   turn.effects.push({ kind: 'send', flights, raws: markSent(turn, flights) });
@@ -127,8 +134,8 @@ export function sendUnanswered(turn: Turn, flights: readonly Flight[], error: un
 }
 
 /**
- * Takes the nodes' answers. A flight that no node accepted frees its nonce. Its receipt is asked for first, because a nonce that a node calls used
- * may be used by this very transaction.
+ * Takes the nodes' answers. A refused flight frees its nonce. Its receipt is asked for first: a nonce that a node calls
+ * used may be used by this very transaction.
  */
 export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: readonly RpcOutcome[]): void {
   const { state, effects } = turn;
@@ -149,13 +156,12 @@ export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: reado
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'refused', flights: refused } });
 }
 
-/** Reads why a node does not take a transaction. Null when it has it, also where it had it before. */
+/** Why a node does not take a transaction. Null when it has it, also from before. */
 export function refusalOf(outcome: RpcOutcome | undefined): string | null {
   if (!outcome || 'result' in outcome || HAS_IT.test(outcome.error.message)) return null;
   return outcome.error.message;
 }
 
-/** Ends refused flights without a receipt, and sorts their jobs. */
 export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   const left = refused.filter(turn.state.flights.has);
   for (const flight of left) turn.state.flights.close(flight);
@@ -167,7 +173,7 @@ export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   );
 }
 
-/** Goes on after the groups were sent: jobs that were set aside are queued again, or examined before the next round. */
+/** After the groups were sent: jobs that were set aside are queued again, or examined before the next round. */
 export function examineRest(turn: Turn): void {
   const { doubtful, again } = turn.state.round?.rest ?? { doubtful: [], again: [] };
   requeue(
@@ -182,15 +188,14 @@ export function examineRest(turn: Turn): void {
   else endRound(turn);
 }
 
-/** After this many failed reads of its payer, a job is sent alone when only its payer cannot be read. A mined transaction then shows the result. */
+/** After this many failed reads of its payer a job is sent alone. A mined transaction then shows the result. */
 const UNREAD_LIMIT = 3;
 
 /**
- * Decides what must be read and simulated before these jobs are sent. A payer may have moved its money or become an account with code since its call
- * was verified:
- * 1. A plain account's lone payment is sent without a check, which would cost more than it saves. Exceptions: it may have failed a batch, or failures
- *    have used up today's budget.
- * 2. Payers are read while their groups are simulated, so that both together take one round trip.
+ * Decides what must be read and simulated. A payer may have moved its money or got code since it was verified:
+ * 1. A plain account's lone payment is sent unchecked: a check costs more than it saves. Not so if it may have failed a
+ *    batch, or once failures have used up today's budget.
+ * 2. Payers are read while their groups are simulated, so both take one round trip.
  */
 export function planRound(jobs: readonly Job[], limits: RoundLimits): Plan {
   const unresolved = jobs.filter(({ unresolvedMs }) => unresolvedMs !== null);
@@ -205,7 +210,7 @@ export function planRound(jobs: readonly Job[], limits: RoundLimits): Plan {
   return { limits, free, trialGroups: cutGroups(free, limits.most(waiting), weigh), alone, unresolved };
 }
 
-/** Notes in the jobs what the reads of their payers showed. A job whose payer has code goes alone from now on. */
+/** Notes what the reads of the payers showed. A job whose payer has code goes alone from now on. */
 export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): void {
   for (const job of jobs) {
     const reading = readings.get(job);
@@ -216,7 +221,7 @@ export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): 
 }
 
 /**
- * Sorts a plan's jobs by the result of its trial:
+ * Sorts a plan's jobs by its trial:
  * 1. A used job, or one whose simulation failed, is set aside.
  * 2. A job that would succeed and whose payer has code goes alone. The rest of its group stays together.
  */
@@ -228,7 +233,7 @@ export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings,
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];
-    // A payer with code may use up the others' gas in a simulation. So payments that failed there are tried again without that payer.
+    // In a simulation a payer with code may use up the others' gas. So what failed is tried again without that payer.
     const isDisturbed = group.length > 1 && group.some((job) => readings.get(job)?.hasCode);
     for (const [at, job] of group.entries()) {
       const reading = readings.get(job);
@@ -240,7 +245,7 @@ export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings,
       else if (reading.hasCode) groups.push([job]);
       else together.push(job);
     }
-    // When no payer has code, something else disturbed the simulation. So the next groups are smaller.
+    // No payer has code, so something else disturbed the simulation. The next groups are smaller.
     if (!unclear.some(({ hasCode }) => hasCode)) splitGroup(unclear);
     again.push(...unclear);
     if (together.length > 0) groups.push(together);
@@ -248,11 +253,11 @@ export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings,
   return { groups: [...groups, ...alone.map((job) => [job])], doubtful: [...doubtful, ...unresolved], again };
 }
 
-/** Reads what a simulation shows for each job of a group: whether it would succeed. Null when it shows nothing. */
+/** Which jobs of a group would succeed by a simulation. Null when it shows nothing. */
 export function throughOf(outcome: RpcOutcome | undefined, count: number): readonly boolean[] | null {
   if (!outcome) return null;
   if ('error' in outcome) return count === 1 && isRevert(outcome.error) ? [false] : null;
-  // A transfer returns no value. That it did not revert is the result.
+  // A transfer returns no value: that it did not revert is the result.
   if (count === 1) return [true];
   try {
     return batchOutcomes(outcome.result as `0x${string}`, count);
@@ -264,9 +269,9 @@ export function throughOf(outcome: RpcOutcome | undefined, count: number): reado
 type Grouped = Pick<Job, 'maxGroup'>;
 
 /**
- * Splits jobs into groups that share a transaction. A group weighs at most `most`, unless it is one job, and has no more jobs than any of its jobs
- * allows (`maxGroup`). Jobs that allow larger groups come first, so that a job that must go alone never splits a group. Jobs with equal limits keep
- * their order.
+ * Groups that share a transaction. A group weighs at most `most`, unless it is one job, and has no more jobs than each
+ * of its jobs allows (`maxGroup`). Jobs that allow larger groups come first, so that a job that must go alone never
+ * splits a group. Jobs with equal limits keep their order.
  */
 export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, weigh: (job: J) => number): J[][] {
   const groups: J[][] = [];
@@ -274,7 +279,7 @@ export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, w
   for (const job of [...jobs].sort((a, b) => b.maxGroup - a.maxGroup)) {
     const last = groups.at(-1);
     weight += weigh(job);
-    // No earlier job in the group has a lower limit.
+    // No earlier job of the group has a lower limit.
     if (last && last.length < job.maxGroup && weight <= most) last.push(job);
     else {
       groups.push([job]);
@@ -284,12 +289,12 @@ export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, w
   return groups;
 }
 
-/** Limits the next groups of jobs that a batch did not settle to half of that batch. So the job that fails batches ends up alone. */
+/** Jobs that a batch did not settle go on in groups of half its size. So the job that fails batches ends up alone. */
 export function splitGroup(jobs: readonly Grouped[]): void {
   for (const job of jobs) job.maxGroup = Math.max(1, Math.ceil(jobs.length / 2));
 }
 
-/** Decides the jobs of a round whose simulation failed. An unused job ends without a transaction, or is sent alone in the next round. */
+/** Decides the jobs whose simulation failed. If unused, one ends without a transaction, or goes alone next round. */
 export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {
   const { round } = turn.state;
   holdUnresolved(turn, toLookUp);
@@ -298,7 +303,7 @@ export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {
   examineNext(turn);
 }
 
-/** Decides one job after the other, because each lookup may change what the next one finds. */
+/** One after the other, because each lookup may change what the next one finds. */
 function examineNext(turn: Turn): void {
   const { state, effects } = turn;
   const { round } = state;
@@ -320,7 +325,7 @@ function examineNext(turn: Turn): void {
   endRound(turn);
 }
 
-/** Applies the logs' answer to the job that is being examined, then continues with the next. */
+/** Takes the logs' answer on the job that is being examined, then goes on. */
 export function endExamined(turn: Turn, job: Job, found: Found): void {
   apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') suspectToken(turn, job);
@@ -328,10 +333,7 @@ export function endExamined(turn: Turn, job: Job, found: Found): void {
   examineNext(turn);
 }
 
-/**
- * Checks the token after a simulation refused a plain account's payment. That cost nothing, so the payer is not banned. The token may refuse every
- * payer.
- */
+/** A refused simulation of a plain account cost nothing, so there is no ban. But the token may refuse every payer. */
 function suspectToken({ effects }: Turn, { hasCode }: Job): void {
   if (!hasCode) effects.push({ kind: 'tryToken', suspect: null });
 }

@@ -15,17 +15,19 @@ import {
   type Transaction,
   type Wallet,
 } from './transactions.ts';
+// The types of the machine: the state, the effects that it asks for, and the events that it is told. `step` in
+// machine.ts alone writes the state.
 
-/** What was taken from the queues together and is in the sender: payments, or one operation. */
+/** What the sender took from the queues together: payments, or one operation. */
 interface Round {
   readonly jobs: readonly Job[];
-  /** The operation of a round without payments; null in a round of payments. */
+  /** Null in a round of payments. */
   readonly operation: OperationJob | null;
   /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
   /**
-   * Unused jobs whose simulation failed. One after the other ends or is sent alone; `next` is the first undecided one. `isPending`, found once for
-   * all of them: a transaction in flight may still settle the job.
+   * Unused jobs whose simulation failed. One after the other ends or is sent alone; `next` is the first undecided one.
+   * `isPending`, found once for all: a transaction in flight may still settle the job.
    */
   examined: readonly { readonly job: Job; readonly isPending: boolean }[];
   next: number;
@@ -36,7 +38,7 @@ interface Resend {
   readonly late: readonly Flight[];
   /** The number of the relayer's transactions that the chain has mined. */
   mined: number;
-  /** Late flights that neither ended nor were given back, the index of the next one to price, and the replaced ones. */
+  /** Late flights that neither ended nor were given back, and the index of the next one to price. */
   stuck: readonly Flight[];
   next: number;
   readonly replaced: Flight[];
@@ -53,44 +55,43 @@ export type After =
   | 'lost'
   | { readonly replace: Flight; readonly helps: boolean };
 
-/** Sorts doubtful jobs into two lists: unused, or unresolved. A job whose end the logs show ends during the sorting. */
+/** Sorts doubtful jobs into unused and unresolved. A job whose end the logs show ends meanwhile. */
 export interface Sorting {
   readonly after: After;
   unused: readonly Job[];
-  /** Jobs that are used or unreadable. They are looked up in the logs in this order; `next` is the first without a request. */
+  /** Used or unreadable jobs, in the order of their lookups; `next` is the first without one. */
   toLookUp: readonly Job[];
   next: number;
-  /** How many lookups are under way. */
+  /** Lookups under way. */
   asked: number;
 }
 
-/** Settings of the machine that do not change. */
+/** What does not change. */
 interface Settings {
   readonly usdc: `0x${string}`;
-  /** The batch window, in milliseconds: while a transaction is in flight, a job waits at most this long for others. */
+  /** Milliseconds that a job waits for others at the most while a transaction is in flight (the batch window). */
   readonly batchWindowMs: number;
   /** Milliseconds between two requests for receipts while a transaction is in flight. */
   readonly pollMs: number;
 }
 
-/** Everything that the relayer knows. `step` in machine.ts is its only writer. */
 export interface State {
   readonly settings: Settings;
-  /** Jobs that have not ended, in the order in which they came. */
+  /** Jobs that have not ended, oldest first. */
   readonly open: Set<Job>;
   readonly queue: Job[];
-  /** How many open jobs have a call of their own. */
+  /** Open jobs with a call of their own. */
   openCalls: number;
-  /** Operations that have not ended, and those of them that wait for the sender. */
+  /** Operations that have not ended, and those that wait for the sender. */
   readonly openOperations: Set<OperationJob>;
   readonly operations: OperationJob[];
-  /** The sender: idle, in the batch window, in a round, or in a pause after a failed round. */
+  /** Idle, in the batch window, in a round, or in a pause after a failed round. */
   sender: 'idle' | 'window' | 'round' | 'pause';
-  /** The sender's round; null outside of one. */
+  /** Null outside of a round. */
   round: Round | null;
-  /** The watch over transactions in flight: idle while there are none, waiting for a head or the next poll, or looking for receipts. */
+  /** The watch over flights: idle without any, waiting for a head or the next poll, or looking for receipts. */
   watch: 'idle' | 'waiting' | 'looking';
-  /** Whether a head was reported during the look. Then the next look comes at once. */
+  /** A head came during the look. Then the next look comes at once. */
   headSeen: boolean;
   resend: Resend | null;
   readonly flights: Flights;
@@ -101,13 +102,13 @@ export interface State {
 }
 
 interface StateOptions extends Settings {
-  /** Signs locally. The same call always gives the same transaction. */
+  /** Signs locally. Equal calls give equal transactions. */
   readonly wallet: Pick<Wallet, 'sign'>;
   /** The part of a block that one transaction may take, in percent. */
   readonly blockSharePercent: number;
 }
 
-/** Makes the state at start: nothing is known, open or in flight. */
+/** Nothing is known, open or in flight. */
 export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);
@@ -131,16 +132,16 @@ export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePer
   };
 }
 
-/** What the machine knows at an event besides the event itself. */
+/** What the machine knows at an event. */
 export interface Moment {
   readonly nowMs: number;
   /** From the last read of the newest block. */
   readonly prices: Prices;
-  /** Whether failures have used up today's budget, so that each payment is simulated before it is sent. */
+  /** Whether failures have used up today's budget. Then each payment is simulated before it is sent. */
   readonly isCareful: boolean;
 }
 
-/** The two parts that work step by step: the sender's round, and the resend of late transactions. */
+/** The two parts that work step by step: the sender's round, and the resend of late flights. */
 export type Procedure = 'round' | 'resend';
 
 /** What a wait is for. */
@@ -152,44 +153,41 @@ export type Timer =
   | { readonly name: 'queue'; readonly jobs: readonly Job[] }
   | { readonly name: 'operation'; readonly job: OperationJob; readonly why: Doubt | null };
 
-/** A transaction whose receipt is asked for, and its flight. */
 export interface Sent {
   readonly flight: Flight;
   readonly transaction: Transaction;
 }
 
-/** Effects with an answer: one event of the same kind, or one `failed`. */
+/** Effects with an answer, which is one event of the same kind or one `failed`. */
 interface Asks {
-  /** 0 ms is the event loop's next turn. */
+  /** 0 ms: the event loop's next turn. */
   wait: { effect: { ms: number; timer: Timer }; answer: null };
-  /** The number of the relayer's mined transactions. */
+  /** How many transactions of the relayer are mined. */
   countTransactions: { effect: { for: Procedure }; answer: number };
-  /** For a round: prices that are recent enough. For a resend: fresh prices. The prices come with the answer's moment. */
+  /** For a round: prices that are recent enough. For a resend: fresh ones. They come with the answer's moment. */
   readFees: { effect: { for: Procedure }; answer: null };
-  /** Reads the payers and simulates their groups. */
   tryOut: { effect: { plan: Plan }; answer: Trial };
-  /** Simulates an operation. */
   tryOperation: { effect: { job: OperationJob; gasPrice: bigint }; answer: RpcOutcome };
-  /** What the chain shows of an operation. Null when it shows no end. */
+  /** What the chain shows; null for no end. */
   lookUpOperation: {
     effect: { job: OperationJob; for: Doubt };
     answer: OperationDone | OperationFailed | null | 'unreadable';
   };
-  /** Writes the hashes to disk. The answer is the ids of the payments and operations that still await their end. */
+  /** Writes the hashes to disk. Answers the ids of payments and operations that still await their end. */
   note: { effect: { flights: readonly Flight[]; for: Procedure }; answer: ReadonlySet<string> };
   send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };
   fetchReceipts: {
     effect: { sent: readonly Sent[]; for: 'look' | 'late' | { refused: readonly Flight[] } };
     answer: readonly RpcOutcome[];
   };
-  /** Null where a payer could not be read. */
+  /** Null for a payer that could not be read. */
   readPayers: {
     effect: { jobs: readonly Job[]; for: Sorting | { minedAt: number } };
     answer: readonly (Reading | null)[];
   };
-  /** What the logs show, up to a block or the head. `unknown` when they cannot be read. */
+  /** What the logs show up to a block, or to the head. `unknown` when they cannot be read. */
   lookUp: { effect: { job: Job; atBlock: number | null; for: Sorting | 'alone' | 'examination' }; answer: Found };
-  /** The payer's balance at the end of a block. Null when it cannot be read. */
+  /** At the end of a block. Null when it cannot be read. */
   readBalance: { effect: { job: Job; atBlock: number }; answer: bigint | null };
   /** Whether the token lets payments through. */
   tryToken: { effect: { suspect: Job | null }; answer: boolean };
@@ -222,24 +220,23 @@ export type Event =
   | { readonly kind: 'failed'; readonly effect: Ask; readonly error: unknown }
   | Answered;
 
-/** One event while it is handled: the state to change, and the effects so far. */
+/** One event while it is handled, and the effects so far. */
 export interface Turn {
   readonly state: State;
   readonly now: Moment;
   readonly effects: Effect[];
 }
 
-/** What a settlement needs of a read of a payer. */
+/** What a settlement needs to know of its payer. */
 export type Reading = Pick<Awaited<ReturnType<ChainCheck['read']>>, 'used' | 'hasCode'>;
 
-/** The limits of a round's transactions. */
 export interface RoundLimits {
   readonly gas: bigint;
-  /** What a transaction pays per unit of gas, in wei. A simulation uses the same price, because a contract could otherwise detect the simulation. */
+  /** The transaction's price of gas, in wei. The simulation uses it too: a contract could detect another one. */
   readonly gasPrice: bigint;
-  /** Whether a lone payment is simulated too, although that takes time. True once failures have used up today's budget. */
+  /** Whether a lone payment is simulated too, which takes time. True once failures have used up today's budget. */
   readonly isCareful: boolean;
-  /** The most transfers of one transaction while `waiting` transfers wait, and how many of them a payment with its own call counts for. */
+  /** Most transfers of a transaction while `waiting` wait, and how many of them a payment with a call counts for. */
   most(waiting: number): number;
   readonly callWeight: number;
 }
@@ -247,29 +244,29 @@ export interface RoundLimits {
 /** What is read and simulated before a round sends. */
 export interface Plan {
   readonly limits: Pick<RoundLimits, 'gas' | 'gasPrice'>;
-  /** The jobs whose payers are read, and the same jobs in the groups that are simulated. */
+  /** The jobs whose payers are read, and the groups of them that are simulated. */
   readonly free: readonly Job[];
   readonly trialGroups: readonly Job[][];
-  /** Jobs that are sent without a read or a simulation, each alone. */
+  /** Sent without a read or a simulation, each alone. */
   readonly alone: readonly Job[];
-  /** Jobs that are not sent, because the chain cannot show their state. */
+  /** Not sent: the chain cannot show their state. */
   readonly unresolved: readonly Job[];
 }
 
 /**
- * The chain's answers to a plan. A payer whose read failed has no reading, nor has one whose payment one provider alone
- * refuses. A node may refuse to simulate.
+ * The chain's answers to a plan. A payer has no reading when its read failed, or when one provider alone refuses its
+ * payment. A node may refuse to simulate.
  */
 export interface Trial {
   readonly readings: ReadonlyMap<Job, Reading>;
   readonly simulated: readonly RpcOutcome[];
 }
 
-/** What may be sent now, with one transaction per group, and what must be looked up or tried again first. */
+/** What may be sent now, one transaction a group, and what must first be looked up or tried again. */
 export interface Prepared {
   readonly groups: readonly Job[][];
-  /** Jobs that the chain shows as used, would not execute, or cannot show. */
+  /** The chain shows them as used, would not execute them, or cannot show them. */
   readonly doubtful: readonly Job[];
-  /** Jobs without a result. They are tried again, and in smaller groups if their batch failed as a whole. */
+  /** Without a result. They are tried again, in smaller groups if their batch failed as a whole. */
   readonly again: readonly Job[];
 }

@@ -7,30 +7,36 @@ import type { Receipt } from '../usdc/evidence.ts';
 import { bytesWords, hexWord } from '../usdc/token.ts';
 import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
 
+// What the relayer sends, and what of it is under way.
+// 1. Jobs: a payment or an operation, and what is known of it.
+// 2. Flights: the nonces in use, each with a transaction and its replacements. A flight stays until its nonce is used,
+//    or until no node has accepted a transaction under it. Else it would leave a gap that all later nonces wait behind.
+// 3. Nonces: the lowest free one is given next, so no gap stays.
+// 4. Batches: the calldata of Multicall3 and its answer.
+// 5. The wallet: signs and encodes.
+// 6. Costs: what a mined transaction cost, whole and by rail.
 /** One intent in the relayer. */
 export interface Job {
   readonly intent: Intent;
-  /** When the intent was submitted, and when it last joined the queue, in Unix milliseconds. */
+  /** Unix milliseconds: when the intent was submitted, and when it last joined the queue. */
   readonly sinceMs: number;
   queuedMs: number;
   ended: boolean;
-  /** How many payments its transaction may hold. Halved after a batch that did not settle it. 1 for payers with code. */
+  /** Most payments of its transaction. Halved after a batch that did not settle it; 1 for a payer with code. */
   maxGroup: number;
   /** The relayer's nonces under which it may have been sent to a node. */
   readonly nonces: Set<number>;
   /** Whether its payer was ever seen with code. */
   hasCode: boolean;
-  /** Whether it was in a batch that used up its gas. */
   wasInFailedBatch: boolean;
-  /** Whether only a mined transaction can show its end. It is then sent alone, even if a simulation refuses it. */
+  /** Only a mined transaction can show its end. It is sent alone, even if a simulation refuses it. */
   mustSend: boolean;
-  /** How often in a row the read of its payer failed. */
+  /** Failed reads of its payer in a row. */
   unread: number;
-  /** Since when the chain cannot show its end, in Unix milliseconds. Such a job is looked up before it is sent again. */
+  /** Unix milliseconds since which the chain cannot show its end. Such a job is looked up before it is sent again. */
   unresolvedMs: number | null;
 }
 
-/** Makes the job of a new intent. */
 export function newJob(intent: Intent, nowMs: number): Job {
   return {
     intent,
@@ -48,7 +54,7 @@ export function newJob(intent: Intent, nowMs: number): Job {
   };
 }
 
-/** One operation in the relayer. It is never in a transaction with anything else. */
+/** An operation in the relayer. It shares a transaction with nothing. */
 export interface OperationJob {
   readonly operation: Operation;
   /** When it last joined the queue, in Unix milliseconds. */
@@ -56,21 +62,20 @@ export interface OperationJob {
   ended: boolean;
   /** The relayer's nonces under which it may have been sent to a node. */
   readonly nonces: Set<number>;
-  /** Whether only a mined transaction can show its end. It is then sent even if a simulation refuses it. */
+  /** Only a mined transaction can show its end. It is sent even if a simulation refuses it. */
   mustSend: boolean;
-  /** Since when the chain cannot be read about it, in Unix milliseconds. */
+  /** Unix milliseconds since which the chain cannot be read about it. */
   unresolvedMs: number | null;
 }
 
-/** Why an operation is looked up: a simulation refused it, a transaction with it was mined without its event, or its flight was given back. */
+/** Why an operation is looked up: a simulation refused it, it was mined without its event, its flight was given back. */
 export type Doubt = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
 
-/** Makes the job of a new operation. */
 export function newOperationJob(operation: Operation, nowMs: number): OperationJob {
   return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };
 }
 
-/** A signed transaction and its jobs: payments, or one operation. */
+/** A signed transaction: payments, or one operation. */
 export interface Transaction extends Signed {
   /** Empty for an operation. */
   readonly jobs: readonly Job[];
@@ -80,14 +85,14 @@ export interface Transaction extends Signed {
   readonly price: Price;
 }
 
-/** A nonce of the relayer that is in use, with its transaction and its replacements. Only one of them can be mined. */
+/** A nonce in use, with its transaction and the replacements. Only one of them can be mined. */
 export interface Flight {
   readonly nonce: number;
   /** Oldest first, never empty. */
   readonly transactions: Transaction[];
-  /** When the last of its transactions was sent, in Unix milliseconds; null before the first time. */
+  /** When one of them was last sent, in Unix milliseconds; null before the first time. */
   sentMs: number | null;
-  /** How often it was sent again because it was late. */
+  /** How often it was sent again for being late. */
   resends: number;
 }
 
@@ -103,7 +108,7 @@ export function jobsOf(flight: Flight): Job[] {
   return [...new Set(flight.transactions.flatMap(({ jobs }) => jobs))];
 }
 
-/** How many of these payments are plain transfers, and how many have a call of their own. */
+/** How many are plain transfers, and how many have a call of their own. */
 export function loadOf(jobs: readonly Job[]): Load {
   const calls = jobs.filter(({ intent }) => intent.call !== null).length;
   return { transfers: jobs.length - calls, calls };
@@ -116,12 +121,11 @@ interface FlightsOptions {
   gas: Pick<GasModel, 'limit'>;
 }
 
-/** What a transaction is signed for: payments, or one operation. */
 type Cargo = Pick<Transaction, 'jobs' | 'operationJob'>;
 
 /**
- * Signs a transaction. One payment goes to its own contract directly, several go through Multicall3. An operation goes to its contract. The same
- * cargo at the same nonce and price always gives the same transaction.
+ * One payment goes to its own contract, several go through Multicall3, an operation goes to its contract. Equal cargo
+ * at an equal nonce and price always gives an equal transaction.
  */
 function sign(options: FlightsOptions, nonce: number, { jobs, operationJob }: Cargo, price: Price): Transaction {
   const { to, data, gas } = operationJob ? operationCall(operationJob) : paymentsCall(options, jobs);
@@ -140,15 +144,12 @@ function operationCall({ operation: { to, data, gas } }: OperationJob): SettleCa
   return { to: bytesToHex(to), data: bytesToHex(data), gas };
 }
 
-/**
- * The relayer's transactions in flight, by nonce. A flight stays until its nonce is used, or until no node has accepted a transaction under that
- * nonce. A flight that was dropped earlier would leave a gap, and all later nonces would wait behind it.
- */
+/** The relayer's transactions in flight, by nonce. */
 export function createFlights(options: FlightsOptions) {
   const { nonces } = options;
   const flights = new Map<number, Flight>();
-  // Prices that a node found too low for a nonce. Another transaction waits under that nonce: a third party's, or one of ours that this process does
-  // not remember.
+  // Prices that a node found too low for a nonce: under it waits a third party's transaction, or one of ours that this
+  // process does not remember.
   const refused = new Map<number, Price>();
 
   function priceUnder(nonce: number, prices: Prices): Price {
@@ -161,7 +162,7 @@ export function createFlights(options: FlightsOptions) {
     if (flights.get(flight.nonce) === flight) flights.delete(flight.nonce);
   }
 
-  /** Gives the lowest free nonce and signs for it. */
+  /** Signs under the lowest free nonce. */
   function openFor(cargo: Cargo, prices: Prices): Flight {
     const nonce = nonces.next(new Set(flights.keys()));
     const transactions = [sign(options, nonce, cargo, priceUnder(nonce, prices))];
@@ -177,41 +178,38 @@ export function createFlights(options: FlightsOptions) {
     has: (flight: Flight): boolean => flights.get(flight.nonce) === flight,
     open: (jobs: readonly Job[], prices: Prices): Flight => openFor({ jobs, operationJob: null }, prices),
     openOperation: (operationJob: OperationJob, prices: Prices): Flight => openFor({ jobs: [], operationJob }, prices),
-    /** Notes that a node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
+    /** A node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
     outbid: (flight: Flight): void => void refused.set(flight.nonce, newest(flight).price),
-    /** Removes the newest transaction, which was never sent. Frees the nonce when nothing else was sent under it. */
+    /** Removes the newest transaction, which was never sent. Frees the nonce if nothing else was sent under it. */
     dropUnsent(flight: Flight): void {
       flight.transactions.pop();
       if (flight.transactions.length === 0) close(flight);
     },
-    /** Signs again for these payments, in place of the newest transaction, which was never sent. */
+    /** Signs for these payments instead of the newest transaction, which was never sent. */
     replaceUnsent(flight: Flight, jobs: readonly Job[]): void {
       const { price } = newest(flight);
       flight.transactions.pop();
       flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob: null }, price));
     },
-    /** Signs a replacement with a higher fee, for these jobs or for the flight's operation. False when the fee would exceed the ceiling. */
+    /** Signs a dearer replacement, for these jobs or the flight's operation. False when it would pass the ceiling. */
     replace(flight: Flight, jobs: readonly Job[], prices: Prices): boolean {
       const { price: last, operationJob } = newest(flight);
       const price = prices.above(last);
       if (price) flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob }, price));
       return price !== null;
     },
-    /** Whether a lower nonce is free. Then the flight would wait for ever. */
+    /** Whether a lower nonce is free. The flight would wait for ever. */
     isBehindGap: (flight: Flight): boolean => nonces.next(new Set(flights.keys())) < flight.nonce,
   };
 }
 
 export type Flights = ReturnType<typeof createFlights>;
 
-/**
- * Gives the relayer's nonces by one rule: the lowest nonce that the chain has not used and no transaction in flight holds. So a nonce that a node
- * refused is given next, and no gap stays below a waiting transaction.
- */
+/** Gives the lowest nonce that the chain has not used and no flight holds, so first one that a node refused. */
 export function createNonces() {
-  // Null until the chain is asked, and again when a third party may have used a nonce.
+  // Null until the chain is asked, and once a third party may have used a nonce.
   let floor: number | null = null;
-  // Known from our own receipts, which no node can take back.
+  // By our own receipts, which no node can take back.
   let proven = 0;
   let provenBlock = 0;
 
@@ -221,7 +219,7 @@ export function createNonces() {
     learn(mined: number): void {
       floor = Math.max(mined, proven);
     },
-    /** Notes that our transaction with this nonce was mined in this block. All lower nonces were used by then. */
+    /** Our transaction with this nonce was mined in this block. All lower nonces were used by then. */
     passed(nonce: number, block: number): void {
       proven = Math.max(proven, nonce + 1);
       provenBlock = Math.max(provenBlock, block);
@@ -229,7 +227,7 @@ export function createNonces() {
     },
     /** Whether no transaction under this nonce can still be mined. */
     isPast: (nonce: number): boolean => nonce < proven,
-    /** At this block, each transaction under a past nonce is mined or can no longer be mined. */
+    /** At this block, each transaction under a past nonce is mined or never will be. */
     provenBlock: (): number => provenBlock,
     forget(): void {
       floor = null;
@@ -251,15 +249,15 @@ const abi = parseAbi([
   'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
 ]);
 
-/** Multicall3. It has the same address on Arc as on other chains. */
+/** Multicall3, at the same address on Arc as on other chains. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
 const MAY_FAIL_AND_OFFSET = hexWord(1n) + hexWord(3n * 32n);
 const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
 
-/** Makes one call that settles many payments. A failed one does not fail the others. */
+/** One call that settles many payments. A failed one does not fail the others. */
 export function batchCalldata(settling: readonly Pick<SettleCall, 'to' | 'data'>[]): `0x${string}` {
-  // Each call has the target, the permission to fail, and the offset of its calldata.
+  // Of each call: the target, the permission to fail, the offset of its calldata.
   const calls = settling.map(
     ({ to, data }) => hexWord(hexToBytes(to)) + MAY_FAIL_AND_OFFSET + bytesWords(hexToBytes(data)),
   );
@@ -273,20 +271,20 @@ export function batchCalldata(settling: readonly Pick<SettleCall, 'to' | 'data'>
   return `${AGGREGATE3}${list.join('')}`;
 }
 
-/** Reads from the answer of a simulated call which of the batch's calls succeeded, in order. Throws when the answer has another form. */
+/** Which of the batch's simulated calls succeeded, in order. Throws when the answer has another form. */
 export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
   const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
   if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');
   return results.map(({ success }) => success);
 }
 
-/** Makes the answer of a simulated batch whose calls ended like this, in order. `batchOutcomes` reads it. */
+/** The answer of a simulated batch whose calls ended like this. `batchOutcomes` reads it. */
 export function batchAnswer(outcomes: readonly boolean[]): `0x${string}` {
   const result = outcomes.map((success) => ({ success, returnData: '0x' as const }));
   return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
 }
 
-/** The fields of a transaction of the relayer. Fees are in wei per unit of gas. */
+/** A transaction's fields. Fees are in wei per unit of gas. */
 interface Call {
   readonly to: `0x${string}`;
   readonly data: `0x${string}`;
@@ -296,18 +294,18 @@ interface Call {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A transaction that is ready to send. Its hash is known before it is sent. */
+/** Ready to send. The hash is known before that. */
 interface Signed {
   readonly raw: `0x${string}`;
   readonly hash: `0x${string}`;
 }
 
-/** EIP-2718's type number of an EIP-1559 transaction. It precedes the fields. */
+/** EIP-2718's type of an EIP-1559 transaction, before the fields. */
 const TYPE = Buffer.from([2]);
 
 /**
- * The key that pays the gas. It signs with the native library and encodes transactions byte by byte. In JavaScript, a signature blocks the event loop
- * for milliseconds, and so does a library's encoding of a transaction that settles hundreds of payments.
+ * The key that pays the gas. It signs with the native library and encodes byte by byte. In JavaScript a signature
+ * blocks the event loop for milliseconds, and so does a library's encoding of hundreds of payments.
  */
 export function createWallet(privateKey: `0x${string}`, chainId: number) {
   const key = hexToBytes(privateKey);
@@ -317,7 +315,7 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
     const fields = [
       ...[chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(rlpInteger),
       rlpBytes(hexToBytes(to)),
-      // No value, and an empty access list after the data.
+      // No value; an empty access list after the data.
       rlpInteger(0),
       rlpBytes(hexToBytes(data)),
       rlpList([]),
@@ -335,8 +333,8 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
 export type Wallet = ReturnType<typeof createWallet>;
 
 /**
- * Computes the cost from the receipt. Its price of gas is one provider's word: no two are asked for it. Where it is
- * missing, 0 or above the transaction's maximum, the maximum counts, because no transaction pays more or nothing.
+ * The cost by the receipt, whose price of gas is one provider's word. Where it is missing, 0 or above the transaction's
+ * maximum, the maximum counts: no transaction pays more, or nothing.
  */
 export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
   const gasUsed = BigInt(receipt.gasUsed);
@@ -354,11 +352,11 @@ export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: 
   };
 }
 
-/** Parts of a shared transaction's gas: in a batch, a deposit into a channel used 97,504 and a transfer 48,700 (docs/benchmarks.md). */
+/** Parts of a batch's gas: a deposit into a channel used 97,504 and a transfer 48,700 (docs/benchmarks.md). */
 const SHARES = { call: 2, transfer: 1 };
 const UNNAMED = 'other';
 
-/** Splits a transaction's cost among the rails of its payments, or gives it to the rail of its operation. */
+/** Splits a transaction's cost among its payments' rails, or gives it to its operation's rail. */
 export function railCostsOf(
   { jobs, operationJob }: Transaction,
   { wei, gasUsed }: Pick<MinedCost, 'wei' | 'gasUsed'>,

@@ -5,34 +5,34 @@ import { ban } from '../usdc/payer-reads.ts';
 import type { After, Reading, Sorting, Turn } from './state.ts';
 import type { Job, OperationJob, Transaction } from './transactions.ts';
 
+// What the chain's answers mean for a job, and what becomes of it. A transaction's logs count, never a call's success.
+// 1. Judge: what a receipt, a lookup, a refused simulation or a reading means for a job. These functions are pure.
+// 2. Apply: end the job, ban its payer, queue it again, or look it up.
+// 3. Sort doubtful jobs into unused and unresolved: read the payers, then the logs.
+// 4. Check a suspected payer: its code, its balance, the token.
 /**
- * A lone settlement has a limit of 300,000 gas. A plain account uses 91,077, and a wallet of several owners about 130,000. A payment at this share
- * costs the relayer twice as much as others.
+ * Percent of a lone settlement's gas limit, 300,000. A plain account uses 91,077, a wallet of several owners about
+ * 130,000. A payment at this share costs the relayer twice as much as others.
  */
 const DEAR_PERCENT = 60n;
-/** A batch that used this share of its gas has run out of it. */
+/** Percent of its gas that a batch has run out at. */
 const EXHAUSTED_PERCENT = 90n;
-/** In milliseconds. Logs may lag shortly behind the state. After this time the job is left to reconciliation. */
+/** Milliseconds. Logs may lag shortly behind the state. Then the job is left to reconciliation. */
 export const UNRESOLVED_MS = 5000;
 
-/** What to do with a job. */
 type Verdict =
   | { readonly kind: 'end'; readonly outcome: Outcome }
   /** Its payer cannot buy for a day. */
   | { readonly kind: 'ban' }
-  /** The payer is read again. An unused job is queued, in a group of at most `maxGroup`. */
+  /** Its payer is read again. If unused, it is queued for a group of at most `maxGroup`. */
   | { readonly kind: 'requeue'; readonly maxGroup: number; readonly gasExhausted: boolean }
   /** The logs up to this block show its end. */
   | { readonly kind: 'lookUp'; readonly atBlock: number }
-  /**
-   * A third party may hold the authorization, so only a mined transaction ends the job. It is queued at once and sent alone, even if a simulation
-   * refuses it.
-   */
+  /** A third party may hold it, so only a mined transaction ends it. Queued at once to go alone, even if refused. */
   | { readonly kind: 'sendAlone' }
   /** The chain cannot show its end now. It is looked up again after a pause and not sent. */
   | { readonly kind: 'wait' };
 
-/** A verdict on one job. */
 export interface Ruling {
   readonly job: Job;
   readonly verdict: Verdict;
@@ -40,16 +40,16 @@ export interface Ruling {
 
 interface JudgedReceipt {
   readonly rulings: readonly Ruling[];
-  /** How many of its payments were paid. */
   readonly paid: number;
-  /** Whether it is a batch that left a payment unpaid and used up its gas. */
+  /** A batch left a payment unpaid and used up its gas. */
   readonly gasExhausted: boolean;
 }
 
 /**
- * Judges the jobs of our mined transaction, each by its own logs and never by the call's success:
+ * Judges the jobs of our mined transaction, each by its own logs:
  * 1. The transfer is there: settled.
- * 2. It is missing, in a batch: an unused job tries again in a group of half the size, so that the job that failed the batch ends up alone.
+ * 2. It is missing, in a batch: an unused job tries again in a group of half the size. So the job that failed the batch
+ *    ends up alone.
  * 3. It is missing, alone: the logs up to its block show who used it.
  * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not.
  */
@@ -80,16 +80,17 @@ export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc:
   return { rulings, paid, gasExhausted };
 }
 
-/** Judges a job whose end the chain cannot show now. The job waits. After UNRESOLVED_MS it is left to reconciliation. */
+/** The chain cannot show the job's end now. It waits; after UNRESOLVED_MS it is left to reconciliation. */
 export function judgeUnresolved(job: Job, nowMs: number): Ruling {
   const isTooLong = nowMs - (job.unresolvedMs ?? nowMs) > UNRESOLVED_MS;
   return { job, verdict: isTooLong ? { kind: 'end', outcome: { kind: 'unknown' } } : { kind: 'wait' } };
 }
 
 /**
- * Judges a job that a transaction of ours did not pay, by the logs up to that transaction's block. An unused job has failed, unless another
- * transaction of ours with it may still be mined (`isPending`). No flight follows that transaction, because a node refused it or its nonce was given
- * back. So the job is sent again under the lowest free nonce, until the chain is past all of its nonces.
+ * Judges a job that a transaction of ours did not pay, by the logs up to that transaction's block. If unused, it has
+ * failed, unless another transaction of ours with it may still be mined (`isPending`): one that a node refused or whose
+ * nonce was given back, so no flight follows it. Then the job is sent again under the lowest free nonce, until the
+ * chain is past all of its nonces.
  */
 export function judgeLookUp(
   job: Job,
@@ -102,17 +103,17 @@ export function judgeLookUp(
   return { job, verdict: { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } } };
 }
 
-/** What is known about an unused job whose simulation failed. */
 interface Shown {
-  /** Whether it is in a transaction of ours that may still be mined. */
+  /** It is in a transaction of ours that may still be mined. */
   readonly isPending: boolean;
-  /** At this block, each other transaction of ours with the job is mined or can no longer be mined. */
+  /** At this block, each other transaction of ours with the job is mined or never will be. */
   readonly provenBlock: number;
 }
 
 /**
- * Judges an unused job whose simulation failed. It ends without a transaction when no third party can hold its authorization. Then no node has seen
- * it, or only transactions that were mined without it. Nodes differ in height, so those transactions are looked up at a block that has them.
+ * Judges an unused job whose simulation failed. It ends without a transaction when no third party can hold its
+ * authorization: no node has seen it, or only transactions that were mined without it. Nodes differ in height, so those
+ * are looked up at a block that has them.
  */
 export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
   if (intent.broadcast || isPending) return { kind: 'sendAlone' };
@@ -121,24 +122,26 @@ export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }
 }
 
 /**
- * Whether a payer caused its lone transaction to move nothing, by what is known so far. An account with code passed a simulation, so it did: `ban`. A
- * plain account whose balance at that block was below the price, or cannot be read, is not banned: the purchase counts the failure. A plain account
- * that held the price is banned if the token works: `ask`.
+ * Whether a payer caused its lone transaction to move nothing, by what is known so far:
+ * - `ban`: an account with code. It passed a simulation, so it did.
+ * - `no`: a plain account that held less than the price at that block, or whose balance cannot be read. The purchase
+ *   counts the failure.
+ * - `ask`: a plain account that held the price. It is banned if the token works.
  */
 export function judgePayer(job: Job, seen: { hasCode: boolean } | { balance: bigint | null }): 'ban' | 'no' | 'ask' {
   if ('hasCode' in seen) return job.hasCode || seen.hasCode ? 'ban' : 'ask';
   return seen.balance !== null && seen.balance >= job.intent.authorization.value ? 'ask' : 'no';
 }
 
-/** Whether a job's payer caused a batch to fail: the job was in a failed batch and its payer has code. */
+/** Whether its payer may have failed a batch: the job was in a failed one and the payer has code. */
 export function isGriefer({ wasInFailedBatch, hasCode }: Job): boolean {
   return wasInFailedBatch && hasCode;
 }
 
-/** Milliseconds after which a job is tried again when its failure may pass. */
+/** Milliseconds until another try, where a failure may pass. */
 export const RETRY_MS = 500;
 
-/** Whether the job is in a transaction of ours that may still be mined. */
+/** Whether a transaction of ours with the job may still be mined. */
 export function isPending({ state }: Turn, job: Pick<Job, 'nonces'>): boolean {
   return [...job.nonces].some((nonce) => !state.nonces.isPast(nonce));
 }
@@ -175,8 +178,8 @@ export function banPayer({ state, now }: Turn, { intent }: Job): void {
 }
 
 /**
- * Carries out verdicts in their order. Jobs that are sent alone are queued together, and so are jobs that wait. Returns the jobs whose payers must be
- * read again.
+ * Carries out verdicts in their order. Jobs that go alone are queued together, and so are jobs that wait. Returns the
+ * jobs whose payers must be read again.
  */
 export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
@@ -206,7 +209,7 @@ export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   return reread;
 }
 
-/** Holds jobs whose end the chain cannot show now. */
+/** Lets jobs wait whose end the chain cannot show now. */
 export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
   apply(
     turn,
@@ -220,16 +223,16 @@ export function endRound({ state }: Turn): void {
   state.round = null;
 }
 
-/** Lookups that run at once: as many as a public node accepts. */
+/** Lookups at once: as many as a public node accepts. */
 const AT_ONCE = 8;
 
-/** Reads the payers of jobs to learn which authorizations are used. */
+/** Reads payers to learn which authorizations are used. */
 export function startSorting({ effects }: Turn, jobs: readonly Job[], after: After): void {
   const sorting: Sorting = { after, unused: [], toLookUp: [], next: 0, asked: 0 };
   effects.push({ kind: 'readPayers', jobs: jobs.filter((job) => !job.ended), for: sorting });
 }
 
-/** Takes the readings. Returns whether the sorting is done. */
+/** True once the sorting is done. */
 export function sortByReadings(
   turn: Turn,
   sorting: Sorting,
@@ -242,7 +245,7 @@ export function sortByReadings(
   return !lookUpMore(turn, sorting);
 }
 
-/** Takes one lookup. Returns whether the sorting is done. */
+/** True once the sorting is done. */
 export function sortByLogs(turn: Turn, sorting: Sorting, job: Job, found: Found): boolean {
   if (found.kind === 'settled' || found.kind === 'failed') finish(turn, job, found);
   sorting.asked--;
@@ -257,20 +260,20 @@ function lookUpMore({ effects }: Turn, sorting: Sorting): boolean {
   return some.length > 0;
 }
 
-/** Looks up jobs whose authorizations have expired and are no longer sent. The logs end them once the chain's own time is past the expiry. */
+/** Looks up expired jobs, which are no longer sent. The logs end them once the chain's own time is past the expiry. */
 export function startExpiry(turn: Turn, jobs: readonly Job[]): void {
   lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
 }
 
-/** Queues the unused jobs again. Holds the others until the chain shows their end. */
+/** Queues unused jobs again. The others wait until the chain shows their end. */
 export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   requeue(turn, unused);
   holdUnresolved(turn, toLookUp);
 }
 
 /**
- * Ends a job by the logs after it was mined alone without its transfer, or sends it again. Its payer becomes a suspect when the logs do not show the
- * authorization.
+ * By the logs, ends a job that was mined alone without its transfer, or sends it again. Its payer becomes a suspect
+ * when the logs do not show the authorization.
  */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
   apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
@@ -278,8 +281,8 @@ export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number)
 }
 
 /**
- * Continues the check of a suspected payer, one answer at a time: does the payer have code, did it hold the price at the transaction's block (the
- * money may have come back since), does the token work.
+ * Checks a suspected payer, one answer at a time: does it have code; did it hold the price at the transaction's block
+ * (the money may have come back since); does the token work.
  */
 export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
   const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });

@@ -29,16 +29,21 @@ import {
   UNRESOLVED_MS,
 } from './verdicts.ts';
 
-/** In milliseconds: six blocks on Arc. A transaction that has no receipt after that is looked up and sent to every provider. */
+// What becomes of the transactions in flight, and of operations.
+// 1. Look for receipts at every head and at least at every poll. A receipt ends its flight.
+// 2. Late flights: look up, give back, resend, or replace at a higher fee.
+// 3. Note each transaction on disk before it is sent; then it counts as sent, and its authorizations as public.
+// 4. Operations: their turn, their simulation, and their end by their event or by the chain.
+/** Milliseconds: six blocks on Arc. A transaction without a receipt is then looked up and sent to every provider. */
 const LATE_MS = 3000;
 
-/** Starts to ask for the receipts of the flights, at every reported head and at least at every poll. */
+/** Asks for receipts at every head and at least at every poll. */
 export function startWatch({ state, effects }: Turn): void {
   state.watch = 'waiting';
   effects.push({ kind: 'listen' }, { kind: 'wait', ms: state.settings.pollMs, timer: { name: 'poll' } });
 }
 
-/** A new block ends the wait. During a look, it makes the next look come at once. */
+/** A head ends the wait. During a look, it makes the next look come at once. */
 export function takeHead({ state, effects }: Turn): void {
   if (state.watch === 'waiting') effects.push({ kind: 'wake', timer: 'poll' });
   else state.headSeen = true;
@@ -52,7 +57,7 @@ export function look(turn: Turn): void {
   turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(state.flights.all()), for: 'look' });
 }
 
-/** Every transaction of these flights, because any of them may be the one that was mined. */
+/** All transactions of these flights: any of them may be the mined one. */
 export function sentIn(flights: readonly Flight[]): Sent[] {
   return flights.flatMap((flight) => flight.transactions.map((transaction) => ({ flight, transaction })));
 }
@@ -77,7 +82,7 @@ export function giveUpLook(turn: Turn, error: unknown): void {
   endLook(turn);
 }
 
-/** Ends flights that have a receipt. Their nonce is used, so no other transaction under it can be mined. */
+/** Ends flights that have a receipt. Their nonce is used, so nothing else under it can be mined. */
 export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readonly RpcOutcome[]): void {
   for (const [index, { flight, transaction }] of sent.entries()) {
     const outcome = outcomes[index];
@@ -110,7 +115,7 @@ function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt
   if (unpaid.length > 0) startSorting(turn, unpaid, 'reopen');
   const cost = costOf(transaction, receipt, judged.paid);
   effects.push({ kind: 'report', cost, rails: railCostsOf(transaction, cost, settledIn(judged.rulings)) });
-  // Nothing is in flight any more, so the queue does not wait longer for other jobs.
+  // Nothing is in flight any more, so the queue does not wait for others.
   if (state.sender === 'window' && state.flights.size() === 0) effects.push({ kind: 'wake', timer: 'window' });
   const others = jobsOf(flight).filter((job) => !jobs.includes(job));
   if (others.length > 0) startSorting(turn, others, 'reopen');
@@ -122,11 +127,12 @@ function settledIn(rulings: readonly Ruling[]): ReadonlySet<Job> {
 }
 
 /**
- * Works on late flights. The cause may be a dropped or withheld transaction, another transaction under the nonce, a lower gap, or a higher price:
- * 1. A flight whose nonce the chain has used: its receipt is asked for again, because it may have been mined since the last look.
- * 2. A flight whose nonce another transaction used, or that waits behind a gap: its jobs that the chain does not show go back to the queue.
- * 3. Any other flight goes to every provider. The first time it goes unchanged. It is replaced at a higher fee when it does not cover the base fee or
- *    is late again.
+ * Late flights. A transaction may be dropped or withheld, its nonce used or behind a gap, or the price higher:
+ * 1. The chain has used the nonce: the receipt is asked for again. It may have been mined since the last look.
+ * 2. Another transaction used the nonce, or the flight waits behind a gap: its jobs that the chain does not show are
+ *    queued again.
+ * 3. Any other flight goes to every provider, the first time unchanged. It is replaced at a higher fee when it does not
+ *    cover the base fee, or is late again.
  */
 export function resendLate(turn: Turn): void {
   const { state, now, effects } = turn;
@@ -136,7 +142,7 @@ export function resendLate(turn: Turn): void {
   effects.push({ kind: 'countTransactions', for: 'resend' });
 }
 
-/** Goes on once the chain's nonce and fresh prices are known. */
+/** The chain's nonce and fresh prices are known now. */
 export function fetchPast(turn: Turn): void {
   const { late, mined } = turn.state.resend ?? { late: [], mined: 0 };
   const past = late.filter(({ nonce }) => nonce < mined);
@@ -148,7 +154,7 @@ export function giveBackLost(turn: Turn): void {
   const { flights, nonces, resend } = turn.state;
   if (!resend) return;
   const waiting = resend.late.filter(flights.has);
-  // The sender has forgotten the nonce since, so gaps cannot be found. The next look knows the nonce.
+  // The sender has forgotten the nonce since, so gaps cannot be found. The next look knows it.
   if (!nonces.known() && waiting.some(({ nonce }) => nonce >= resend.mined))
     return void giveUpLook(turn, new Error('the chain was not asked for the nonce yet'));
   const lost = waiting.filter((flight) => flight.nonce < resend.mined || flights.isBehindGap(flight));
@@ -159,7 +165,7 @@ export function giveBackLost(turn: Turn): void {
   startSorting(turn, lost.flatMap(jobsOf), 'lost');
 }
 
-/** Works on one stuck flight after the other: looks up whether the chain shows its jobs by now. */
+/** One stuck flight after the other: does the chain show its jobs by now? */
 function replaceStuck(turn: Turn): void {
   const { resend } = turn.state;
   if (!resend) return;
@@ -172,10 +178,7 @@ function replaceStuck(turn: Turn): void {
   else resendNoted(turn, []);
 }
 
-/**
- * Signs a late flight again where that helps, for those of its jobs that still wait. When no job waits, it is sent unchanged, because its nonce must
- * be used.
- */
+/** Signs again where that helps, for jobs that still wait. Without any it goes unchanged, as its nonce must be used. */
 export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, toLookUp }: Sorting): void {
   const { flights, resend } = turn.state;
   const open = [...unused, ...toLookUp].filter((job) => !job.ended);
@@ -184,7 +187,7 @@ export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, to
   replaceStuck(turn);
 }
 
-/** Sends the replacements, which are on disk now. Transactions that were sent before may be sent again at any time. */
+/** Sends the replacements, which are on disk. What was sent before may be sent again at any time. */
 export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
   const { flights, resend } = turn.state;
   if (!resend) return;
@@ -196,20 +199,20 @@ export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
   endLook(turn);
 }
 
-/** Queues the jobs of lost flights again, then continues with the stuck flights. */
+/** Queues the jobs of lost flights again, then goes on with the stuck flights. */
 export function takeLost(turn: Turn, sorting: Sorting): void {
   reopen(turn, sorting);
   replaceStuck(turn);
 }
 
-/** Asks for the newest transactions of these flights to be written to disk. They must not be sent before. */
+/** Asks for the newest transactions to be written to disk. They must not be sent before. */
 export function note({ effects }: Turn, flights: readonly Flight[], procedure: Procedure): void {
   effects.push({ kind: 'note', flights, for: procedure });
 }
 
 /**
- * Returns the flights that may be sent: those whose jobs all still await settlement. If a job does not, its flight is signed again without it, all
- * flights are noted again, and null is returned. The same holds for an operation that no longer awaits its end.
+ * The flights that may be sent: those whose jobs, or whose operation, all await their end. If one does not, its flight
+ * is signed without it, all are noted again, and null is returned.
  */
 export function takeNoted(
   turn: Turn,
@@ -230,7 +233,7 @@ function idsOf(flight: Flight): string[] {
   return [...jobs.map(({ intent }) => intent.id), ...(operationJob ? [operationJob.operation.id] : [])];
 }
 
-/** Signs a flight again without the jobs that no longer wait. False when no job is left and the transaction is removed. */
+/** Signs a flight without the jobs that no longer wait. False when none is left and the transaction is removed. */
 function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boolean {
   const { flights } = turn.state;
   const { jobs, operationJob } = newest(flight);
@@ -242,12 +245,12 @@ function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boo
   return left.length > 0;
 }
 
-/** Removes the newest transactions of these flights, because they could not be written to disk. */
+/** Removes the newest transactions, which could not be written to disk. */
 export function dropNotes({ state }: Turn, flights: readonly Flight[]): void {
   for (const flight of flights) state.flights.dropUnsent(flight);
 }
 
-/** Marks these flights as sent. From then on a third party may hold their authorizations. Returns the raw transactions to send. */
+/** Marks as sent. A third party may hold the authorizations from now on. Returns the raw transactions to send. */
 export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
   for (const flight of flights) {
     flight.sentMs = now.nowMs;
@@ -258,17 +261,17 @@ export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
   return flights.map((flight) => newest(flight).raw);
 }
 
-/** In milliseconds. An operation that is queued for longer goes before waiting payments. A steady stream of payments would hold it up for ever. */
+/** Milliseconds. An operation that is queued for longer goes before payments, whose stream would hold it up for ever. */
 const OVERDUE_MS = 5000;
 const TRANSACTION_REVERTED = 'the transaction reverted';
 const NO_EVENT = 'the transaction was mined without the event';
 
-/** Whether an operation may go to the sender. One is in flight at a time, so that operations never fill a block before payments. */
+/** Whether an operation may go. One is in flight at a time, so that operations never fill a block before payments. */
 export function mayOperate({ operations, flights }: Pick<State, 'operations' | 'flights'>): boolean {
   return operations.length > 0 && !flights.all().some((flight) => newest(flight).operationJob !== null);
 }
 
-/** Takes the next operation from its queue; null when there is none or payments go first. */
+/** The next operation; null when there is none or payments go first. */
 export function takeOperation({ state, now }: Turn): OperationJob | null {
   const [next] = state.operations;
   if (!next || !mayOperate(state)) return null;
@@ -277,13 +280,13 @@ export function takeOperation({ state, now }: Turn): OperationJob | null {
   return next;
 }
 
-/** Asks for a simulation. An operation that only a mined transaction can end is sent without one. */
+/** Simulates. What only a mined transaction can end is sent without that. */
 export function tryOperation(turn: Turn, job: OperationJob): void {
   if (job.mustSend) launch(turn, job);
   else turn.effects.push({ kind: 'tryOperation', job, gasPrice: turn.now.prices.gasPrice });
 }
 
-/** Takes the simulation's answer; null when the chain gave none. An operation that no node has seen fails when the contract refuses it. */
+/** Null: the chain gave no answer. An operation that no node has seen fails when the contract refuses it. */
 export function takeOperationTrial(turn: Turn, job: OperationJob, outcome: RpcOutcome | null): void {
   if (outcome && 'result' in outcome) {
     job.unresolvedMs = null;
@@ -301,14 +304,14 @@ function launch(turn: Turn, job: OperationJob): void {
   note(turn, [turn.state.flights.openOperation(job, turn.now.prices)], 'round');
 }
 
-/** Ends an operation by the event in its mined transaction. Without the event, the chain is asked whether another transaction did the same. */
+/** Ends an operation by its event. Without it, the chain is asked whether another transaction did the same. */
 export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void {
   const done = job.operation.readReceipt(receipt);
   if (done) finishOperation(turn, job, done);
   else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
 }
 
-/** Looks up the operations of flights that were closed without a receipt. */
+/** Looks up the operations of flights that closed without a receipt. */
 export function doubtLost(turn: Turn, flights: readonly Flight[]): void {
   for (const flight of flights) {
     const { operationJob } = newest(flight);
@@ -321,12 +324,13 @@ function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
 }
 
 /**
- * Takes the chain's answer about an operation:
- * 1. The chain shows its end: ended so, and never sent again.
- * 2. The chain cannot be read: the operation waits and is looked up again.
- * 3. Its flight was given back: queued.
- * 4. Refused or mined in vain, and another transaction with it may still be mined: sent again, whatever a simulation says, until none can.
- * 5. Otherwise failed.
+ * What the chain shows of an operation:
+ * 1. Its end: ended so, and never sent again.
+ * 2. Nothing, as it cannot be read: it waits and is looked up again.
+ * 3. No end, and its flight was given back: queued.
+ * 4. No end, refused or mined in vain, and another transaction with it may be mined: sent again, whatever a simulation
+ *    says, until none can be.
+ * 5. No end otherwise: failed.
  */
 export function takeOperationFound(
   turn: Turn,
@@ -344,7 +348,7 @@ export function takeOperationFound(
   queue(turn, job);
 }
 
-/** Goes on after a pause: looks the operation up again, or queues it. */
+/** After a pause: looks the operation up again, or queues it. */
 export function resume(turn: Turn, job: OperationJob, why: Doubt | null): void {
   if (job.ended || turn.state.stopping) return;
   if (why) doubt(turn, job, why);
@@ -356,7 +360,7 @@ function queue({ state, now }: Turn, job: OperationJob): void {
   state.operations.push(job);
 }
 
-/** Lets an operation wait while the chain cannot be read. After UNRESOLVED_MS it ends as unknown. */
+/** Waits while the chain cannot be read. After UNRESOLVED_MS the operation ends as unknown. */
 function hold(turn: Turn, job: OperationJob, why: Doubt | null): void {
   job.unresolvedMs ??= turn.now.nowMs;
   if (turn.now.nowMs - job.unresolvedMs > UNRESOLVED_MS) return void finishOperation(turn, job, { kind: 'unknown' });
