@@ -9,9 +9,16 @@ import { channelEvents } from './calldata.ts';
 import { createChannelReader } from './channel.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
-/** Channels that are listed and read at a time. */
+// Compares the ledger's channels and claims with the contract, each hour. What one provider says to be missing counts
+// once another one says it.
+// 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says
+//    it paid.
+// 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's
+//    own is not compared.
+// Unclaimed charges are no difference: the contract does not know them.
+/** Channels of one page. */
 const PAGE = 500;
-/** Hex digits of one word with its prefix. */
+/** Hex digits of one word, with its prefix. */
 const ONE_WORD = 66;
 const [CLAIM, CHANNEL] = ['claim:', 'channel:'];
 
@@ -24,18 +31,11 @@ interface ChannelBooksOptions {
   readonly token: Uint8Array;
 }
 
-/**
- * Compares channels and claims with the contract. Unclaimed charges are no difference: the contract does not know them.
- * 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says
- *    it paid.
- * 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's
- *    own is not compared.
- * What one provider says to be missing counts once another one says it.
- */
+/** The verdicts on claims and channels. */
 export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<RailBooks, 'compareRest'>> {
   const { store, network } = options;
   const verdictsOf = createComparison(options);
-  /** What was claimed beyond all charges and is reported already, by channel. */
+  /** Claimed beyond all charges and reported already, by channel. */
   const reported = new Map<string, bigint>();
 
   function isReported(name: string, verdict: BookVerdict): boolean {
@@ -72,10 +72,7 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
   };
 }
 
-/**
- * Compares channels with what the contract has recorded, as two providers say it. Null for a channel that cannot be
- * read, or only as it was before the ledger's own state.
- */
+/** As two providers say. Null for a channel that cannot be read, or only as it was before the ledger's own state. */
 function createComparison({ chain }: ChannelBooksOptions) {
   const reader = createChannelReader(forBooks(chain));
 

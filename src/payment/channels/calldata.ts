@@ -25,7 +25,12 @@ import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { MinedTransaction } from '../settler.ts';
 import { SETTLEMENT } from './scheme.ts';
 
-/** The functions of the settlement contract that we call (facts of the scheme). */
+// The settlement contract's calls, events and logs.
+// 1. The calldata that we send, and what it holds.
+// 2. The events in a mined transaction.
+// 3. The transactions of events up to a block, as two providers name them; withdrawals, as each names them.
+// 4. Blocks that are read once each, and none left out.
+/** The functions that we call (facts of the scheme). */
 const abi = parseAbi([
   'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',
   'struct Voucher { ChannelConfig channel; uint128 maxClaimableAmount; }',
@@ -40,17 +45,17 @@ const abi = parseAbi([
 
 const COLLECTOR_DATA = parseAbiParameters('uint256 validAfter, uint256 validBefore, uint256 salt, bytes signature');
 
-/** One row of a claim: the voucher, and how much of it is recorded. Amounts in base units of the token. */
+/** A row of a claim: the voucher, and how much of it is recorded. Base units of the token. */
 export interface ClaimRow {
   readonly config: ChannelConfig;
   /** What the payer signed for in all, and its signature. */
   readonly maxClaimableAmount: bigint;
   readonly signature: Uint8Array;
-  /** What is recorded in all once the claim is mined. */
+  /** Recorded in all once the claim is mined. */
   readonly totalClaimed: bigint;
 }
 
-/** What the deposit collector takes: the depositor's authorization without its amount. Times in Unix seconds. */
+/** The depositor's authorization without its amount, for the deposit collector. Times in Unix seconds. */
 interface DepositAuthorization {
   readonly validAfter: bigint;
   readonly validBefore: bigint;
@@ -58,7 +63,7 @@ interface DepositAuthorization {
   readonly signature: Uint8Array;
 }
 
-/** Calldata that moves `amount` from the channel's payer into the channel. Anyone may send it. */
+/** Moves `amount` from the channel's payer into the channel. Anyone may send it. */
 export function depositCalldata(
   config: ChannelConfig,
   amount: bigint,
@@ -71,7 +76,7 @@ export function depositCalldata(
   );
 }
 
-/** Calldata that records what these vouchers may claim. `signature`: the receiver's authorizer over the rows, in their order. Anyone may send it. */
+/** Records these claims. `signature`: the receiver's authorizer over the rows in their order. Anyone may send it. */
 export function claimCalldata(rows: readonly ClaimRow[], signature: Uint8Array): Uint8Array {
   const claims = rows.map((row) => ({
     voucher: { channel: structOf(row.config), maxClaimableAmount: row.maxClaimableAmount },
@@ -83,14 +88,14 @@ export function claimCalldata(rows: readonly ClaimRow[], signature: Uint8Array):
   );
 }
 
-/** Calldata that pays everything recorded for the receiver out to it. Anyone may send it. */
+/** Pays everything recorded for the receiver out to it. Anyone may send it. */
 export function settleCalldata(receiver: Uint8Array, token: Uint8Array): Uint8Array {
   return hexToBytes(
     encodeFunctionData({ abi, functionName: 'settle', args: [bytesToHex(receiver), bytesToHex(token)] }),
   );
 }
 
-/** Calldata that returns `amount`, or what is left where that is less, to the channel's payer. `nonce`: the channel's `refundNonce`. */
+/** Returns `amount`, or what is left where that is less, to the payer. `nonce`: the channel's `refundNonce`. */
 export function refundCalldata(
   config: ChannelConfig,
   amount: bigint,
@@ -101,24 +106,24 @@ export function refundCalldata(
   return hexToBytes(encodeFunctionData({ abi, functionName: 'refundWithSignature', args }));
 }
 
-/** Calldata that makes several calls of the contract in one. All of them succeed, or none. */
+/** Several calls in one. All of them succeed, or none. */
 export function multicallCalldata(calls: readonly Uint8Array[]): Uint8Array {
   return hexToBytes(encodeFunctionData({ abi, functionName: 'multicall', args: [calls.map(bytesToHex)] }));
 }
 
-/** The calldata of several calls with one more at the end. */
+/** Adds a call at the end. */
 export function withCall(calldata: Uint8Array, more: Uint8Array): Uint8Array {
   const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
   const calls = functionName === 'multicall' ? args[0].map((call) => hexToBytes(call)) : [calldata];
   return multicallCalldata([...calls, more]);
 }
 
-/** Calldata that asks for a channel's id. */
+/** Asks for a channel's id. */
 export function channelIdCalldata(config: ChannelConfig): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'getChannelId', args: [structOf(config)] });
 }
 
-/** Returns the rows of a claim's calldata, whether or not other calls are made with it. Empty for calldata without a claim. */
+/** The rows of a claim, also among other calls. Empty without a claim. */
 export function claimedRows(calldata: Uint8Array): Pick<ClaimRow, 'config' | 'totalClaimed'>[] {
   const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
   if (functionName === 'multicall') return args[0].flatMap((call) => claimedRows(hexToBytes(call)));
@@ -126,7 +131,7 @@ export function claimedRows(calldata: Uint8Array): Pick<ClaimRow, 'config' | 'to
   return args[0].map(({ voucher, totalClaimed }) => ({ config: configOf(voucher.channel), totalClaimed }));
 }
 
-/** Returns the nonce that a refund's calldata holds, whether or not other calls are made with it. Null for calldata without a refund. */
+/** The nonce of a refund, also among other calls. Null without a refund. */
 export function refundNonceOf(calldata: Uint8Array): bigint | null {
   const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
   if (functionName === 'refundWithSignature') return args[2];
@@ -164,19 +169,15 @@ const eventsAbi = parseAbi([
   'event Refunded(bytes32 indexed channelId, address indexed sender, uint128 amount)',
 ]);
 
-/**
- * What one event of the settlement contract says. Amounts in base units of the token. Ids have 32 bytes, addresses 20.
- * `Settled` is a sweep.
- */
+/** Amounts in base units of the token. Ids have 32 bytes, addresses 20. `Settled` is a sweep. */
 type ChannelEvent =
   | { readonly kind: 'Claimed'; readonly channelId: Uint8Array; readonly amount: bigint; readonly totalClaimed: bigint }
   | { readonly kind: 'Settled'; readonly receiver: Uint8Array; readonly token: Uint8Array; readonly amount: bigint }
   | { readonly kind: 'Refunded'; readonly channelId: Uint8Array; readonly amount: bigint };
 
 /**
- * Reads the settlement contract's claims, sweeps and refunds in a mined transaction, in their order. A transaction that
- * reverted has none. An event names only the id of its channel, so the caller compares it with the ids of its own
- * channels.
+ * The claims, sweeps and refunds in a mined transaction, in their order; none in one that reverted. An event names only
+ * its channel's id, so the caller compares it with the ids of its own channels.
  */
 export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' | 'logs'>): ChannelEvent[] {
   if (status !== '0x1') return [];
@@ -186,7 +187,7 @@ export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' 
   });
 }
 
-/** Null for an event that we do not read, and for data that is not what the contract logs. */
+/** Null for an event that we do not read, and for data that the contract does not log. */
 function eventOf({ topics, data }: MinedTransaction['logs'][number]): ChannelEvent | null {
   const decoded = decode(topics as [Hex, ...Hex[]], data as Hex);
   switch (decoded?.eventName) {
@@ -214,7 +215,7 @@ function decode(topics: [Hex, ...Hex[]], data: Hex) {
 }
 
 const headerShape = z.object({ number: index, hash: word.optional() });
-/** Logs as every node gives them. Nodes add members of their own, so nothing else is compared. */
+/** Nodes add members of their own, so nothing else is compared. */
 const channelLogs = z.array(z.object({ topics: z.array(word), transactionHash: word, blockNumber: index }));
 
 type ChannelLogs = z.infer<typeof channelLogs>;
@@ -224,19 +225,18 @@ export const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f779
 
 interface EventOptions {
   readonly signal?: AbortSignal;
-  /** What the read is for; `settle` by default. */
+  /** `settle` by default. */
   readonly rank?: Rank;
-  /** How many blocks up to the named one are searched; MAX_LOG_SPAN by default. */
+  /** Blocks that are searched, up to the named one; MAX_LOG_SPAN by default. */
   readonly span?: number;
-  /** How many places after the best provider the first one stands that is asked; 0 by default. */
+  /** How many places after the best provider the first asked one stands; 0 by default. */
   readonly turn?: number;
 }
 
 /**
- * Returns the transaction hash of each of the settlement contract's events with these topics, in the newest blocks up
- * to this one, the oldest first. Two providers must name the same ones where two or more are configured, because an
- * event that one of them hides would end an operation as failed. Rejects with UpstreamFailed when the node has not
- * reached the block, when it gives no logs, and when no two say the same.
+ * The transaction hashes of events with these topics in the newest blocks up to this one, the oldest first. Two
+ * providers must name the same, where two are configured: an event that one hides would end an operation as failed.
+ * Rejects with UpstreamFailed when the node has not reached the block, gives no logs, and when no two say the same.
  */
 export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
@@ -265,8 +265,8 @@ export async function eventTransactionHashes(
 }
 
 /**
- * Asks every provider for the logs of withdrawals in these blocks. Returns the logs of each that answers readably, and
- * a refusal of another one, where there is one. Nothing here is confirmed. Rejects when nobody answers.
+ * Each provider's readable logs of withdrawals in these blocks, and one refusal of another, if any. Nothing here is
+ * confirmed. Rejects when nobody answers.
  */
 export async function withdrawalLogs(
   chain: Pick<ChainClient, 'each'>,
@@ -286,10 +286,7 @@ export async function withdrawalLogs(
   return { logs, refusal };
 }
 
-/**
- * The logs of one block belong to its hash. Those of a span belong to none: a node may have pruned its older blocks,
- * and that is no lie about the newest.
- */
+/** Logs of one block belong to its hash. Those of a span to none: a node that has pruned old blocks tells no lie. */
 const statementsOf =
   (span: number): ReadStatements =>
   ([first, second]) => {
@@ -303,9 +300,9 @@ const statementsOf =
   };
 
 /**
- * Reads the blocks that are new since the last call, oldest first and none left out. The first call reads the block `head` alone. A range has `most`
- * blocks at the most; one that the node refuses is halved. When a range fails, the call rejects. The
- * next call does not read the earlier ranges again. It goes on at the failed one, with half of its blocks.
+ * Reads the blocks that are new since the last call, oldest first and none left out; the first call reads the block
+ * `head` alone. A range has at most `most` blocks; one that the node refuses is halved. When a range fails, the call
+ * rejects, and the next one goes on there with half of its blocks.
  */
 export function createBlockRanges(read: (from: number, to: number) => Promise<void>, most: number) {
   let next: number | null = null;

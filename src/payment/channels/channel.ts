@@ -31,15 +31,20 @@ import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
 import { hexWord } from '../usdc/token.ts';
 import { reason, SCHEME, SETTLEMENT } from './scheme.ts';
 
-/** The longest time for which a channel's state counts without a new read, in milliseconds. A third of a short delay counts instead. */
+// What is known of a channel: its state on the chain, its row in the ledger, and what its payer is shown of both.
+// 1. The book: the ledger's row with a state that is young enough to sell on, and confirmed by two providers.
+// 2. The reader: states of many channels at one block that we name. The reads of buyers share requests.
+// 3. The pruning: rows of channels that have bought nothing end.
+// 4. Receipts and corrections, and who the buyer of an earlier sale is.
+/** Milliseconds for which a state counts without a new read, at the most. A third of a short delay counts instead. */
 const MOST_FRESH_MS = 300_000;
-/** A state that is younger than this is not read again, in milliseconds: a buyer may ask at every block. */
+/** Milliseconds in which a state is not read again: a buyer may ask at every block. */
 const LEAST_AGE_MS = 2000;
 
-/** Reads a channel's state from the chain. Requests of several channels share a call; clients take turns. */
+/** Reads a channel from the chain. Several share a call; clients take turns. */
 type ReadChannel = (id: Uint8Array, asker: Asker) => Promise<ChannelState>;
 
-/** What a channel without a sale has. */
+/** A channel without a sale. */
 const UNUSED = {
   charged: 0n,
   writtenOff: 0n,
@@ -54,12 +59,9 @@ interface Looked {
   readonly isNew: boolean;
 }
 
-/**
- * A state this many blocks beyond the head that we know is not believed: ten seconds on Arc. Another process may have a
- * newer head than ours.
- */
+/** A state so many blocks beyond our head is not believed: ten seconds on Arc. Another process may have a newer one. */
 const AHEAD_BLOCKS = 20;
-/** How soon a buyer may ask again while the channel is not sold on, in seconds. */
+/** Seconds until a buyer may ask again while the channel is not sold on. */
 const RETRY_SECONDS = 5;
 
 interface ChannelBookOptions {
@@ -67,15 +69,14 @@ interface ChannelBookOptions {
   read: ReadChannel;
   network: string;
   withdrawDelaySeconds: number;
-  /** The head that two providers agree on, as it was read last; null where it is not known. */
+  /** The head that two providers agreed on last; null where it is not known. */
   lastHead(): number | null;
   clock: Clock;
 }
 
 /**
- * The channels as the ledger knows them, with a state of the chain that is young enough to sell on, and that two
- * providers gave where two are configured. Throws Unavailable (`settlement_unavailable`) for a channel whose state
- * nobody can confirm, and for one whose claim the contract refuses.
+ * The channels as the ledger knows them, with a state to sell on. Throws Unavailable (`settlement_unavailable`) for a
+ * channel whose state nobody can confirm, and for one whose claim the contract refuses.
  */
 export function createChannelBook(options: ChannelBookOptions) {
   const { store, read, network, clock } = options;
@@ -83,7 +84,7 @@ export function createChannelBook(options: ChannelBookOptions) {
 
   const keep = (channel: Channel): Promise<Channel> => store.note(channel, channel.state, channel.readAt);
 
-  /** A channel that the ledger does not know. One with claims was charged by a ledger that is lost, and gets its row at once. */
+  /** Not in the ledger. A channel with claims was charged by a ledger that is lost, and gets its row at once. */
   async function unknown(id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Looked> {
     const [state, readAt] = [await read(id, asker), clock.nowMs()];
     const channel = { ...config, id, network, ...UNUSED, usedAt: readAt, state, readAt };
@@ -97,25 +98,25 @@ export function createChannelBook(options: ChannelBookOptions) {
 
   return {
     /**
-     * The channel, with a state that is fresh enough. Reads the chain where the ledger's is missing or too old. A request can name any channel, so one
-     * that is new to the ledger (`isNew`) has no row before `keep` is called with it.
+     * Reads the chain where the ledger's state is missing or too old. A request can name any channel, so one that is
+     * new to the ledger (`isNew`) has no row before `keep` is called with it.
      */
     look,
     fresh,
     keep,
-    /** The same with its row. Throws PaymentRefused (`channel_not_found`) for a new channel without a deposit, which gets no row. */
+    /** Looks and keeps. A new channel without a deposit gets no row: throws PaymentRefused (`channel_not_found`). */
     open: async (id: Uint8Array, config: ChannelConfig, asker: Asker): Promise<Channel> => {
       const { channel, isNew } = await look(id, config, asker);
       if (isNew && channel.state.balance === 0n) throw new PaymentRefused(reason('channel_not_found'));
       return isNew ? keep(channel) : channel;
     },
-    /** The channel after another read. One that was read a moment ago is returned as it is. */
+    /** Reads again, unless the channel was read a moment ago. */
     reread: async (channel: Channel, asker: Asker): Promise<Channel> =>
       clock.nowMs() - channel.readAt < LEAST_AGE_MS ? channel : readNow(channel.id, channel, asker),
   };
 }
 
-/** Reads the states of channels, and judges whether one is young enough and believed. */
+/** Judges whether a state is young enough and believed. */
 function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHead, clock }: ChannelBookOptions) {
   const freshMs = Math.min(MOST_FRESH_MS, (withdrawDelaySeconds * 1000) / 3);
   const reading = new Set<string>();
@@ -124,7 +125,7 @@ function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHea
     return store.note({ ...config, id, network }, await read(id, asker), clock.nowMs());
   }
 
-  /** Reads the chain while the sale goes on, so that the next sales need not wait for it. */
+  /** Reads while the sale goes on, so that the next sales need not wait. */
   function readBehind(id: Uint8Array, config: ChannelConfig, asker: Asker): void {
     const key = bytesToHex(id);
     if (reading.has(key)) return;
@@ -149,16 +150,13 @@ function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHea
     return now;
   }
 
-  /** A read of a block before the ledger's own state leaves that state, which is then as old as before. */
+  /** A read of a block before the ledger's own state leaves that state, as old as before. */
   function stillFresh(channel: Channel): Channel {
     if (clock.nowMs() - channel.readAt > freshMs) throw unconfirmed();
     return channel;
   }
 
-  /**
-   * The channel that was read from the ledger a moment ago. Reads the chain where its state is too old, or is not to be
-   * believed.
-   */
+  /** Of a row read a moment ago. Reads the chain where its state is too old, or is not to be believed. */
   async function fresh(known: Channel, asker: Asker): Promise<Channel> {
     if (known.claimRefusedAt !== null) throw refused();
     if (!isBelieved(known)) return confirmed(known, asker);
@@ -192,20 +190,20 @@ const multicall = parseAbi([
   'function aggregate3(Call3[] calls) payable returns (Result[] returnData)',
   'function getBlockNumber() view returns (uint256)',
 ]);
-/** Selectors of the views. A library's encoder hashes each function's name again at every call. */
+/** Selectors. A library's encoder hashes each function's name again at every call. */
 const VIEWS = ['channels', 'pendingWithdrawals', 'refundNonce'].map((name) => toFunctionSelector(`${name}(bytes32)`));
 const BLOCK = {
   allowFailure: false,
   target: MULTICALL3 as Hex,
   callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
 };
-/** Channels of one request. Each costs about 12,000 gas to read, and nodes give a read 50 million. */
+/** Channels of one request. Each costs about 12,000 gas to read; nodes give a read 50 million. */
 const MOST_AT_ONCE = 500;
 
-/** How often a read is made, each time at a new head. A node that makes a block meanwhile may answer from that one. */
+/** Tries of a read, each at a new head. A node that makes a block meanwhile may answer from that one. */
 const MOST_TRIES = 3;
 
-/** A provider answered from another block than the one that was named. */
+/** An answer from another block than the named one. */
 class OtherBlock extends UpstreamFailed {
   constructor() {
     super('chain', `${STATE} at another block`);
@@ -213,25 +211,19 @@ class OtherBlock extends UpstreamFailed {
 }
 
 interface ReadOptions {
-  /** What the read is for; `settle` by default. */
+  /** `settle` by default. */
   readonly rank?: Rank;
   readonly signal?: AbortSignal;
-  /** The block to read at; the agreed head by default. */
+  /** The agreed head by default. */
   readonly atBlock?: number;
-  /** How many places after the best provider the first one stands that is asked; 0 by default. */
+  /** How many places after the best provider the first asked one stands; 0 by default. */
   readonly turn?: number;
 }
 
-/**
- * The states of channels in the order in which they were asked for. Null for a channel that cannot be read although the
- * others can.
- */
+/** In the order of the question. Null for a channel that cannot be read although the others can. */
 export type ChannelStates = readonly (ChannelState | null)[];
 
-/**
- * Reads channels from the settlement contract, at a block that we name. Every state is one of that block: a provider
- * that answers from another one is not believed.
- */
+/** Reads channels at a block that we name. A provider that answers from another one is not believed. */
 export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 'agreed'>) {
   async function readSome(ids: readonly Uint8Array[], block: number, rpc: RpcOptions) {
     const callsAt = (tag: string): RpcCall[] => [callOf(ids, tag)];
@@ -250,10 +242,9 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
 
   return {
     /**
-     * Returns the states of these channels, at most MOST_AT_ONCE of them by one request and all at one block. Where two
-     * or more providers are configured, two of them gave each state. A channel without a deposit has zeros. Rejects
-     * when the chain cannot be read, and with Unavailable (`settlement_unavailable`) where no two providers say the
-     * same.
+     * The states of these channels at one block, at most MOST_AT_ONCE by one request; zeros without a deposit. Two
+     * providers gave each state, where two are configured. Rejects when the chain cannot be read, and with Unavailable
+     * (`settlement_unavailable`) where no two say the same.
      */
     async read(
       ids: readonly Uint8Array[],
@@ -271,9 +262,8 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
       }
     },
     /**
-     * Returns what each provider says of at most MOST_AT_ONCE channels at this block. One that does not answer, or
-     * answers from another block, is left out. Nothing here is confirmed: it may warn, and decides nothing. Rejects
-     * when nobody answers.
+     * What each provider says of at most MOST_AT_ONCE channels. One that does not answer, or from another block, is
+     * left out. Nothing here is confirmed: it may warn, and decides nothing. Rejects when nobody answers.
      */
     async readEach(ids: readonly Uint8Array[], atBlock: number, rank: Rank): Promise<readonly ChannelStates[]> {
       const answers = await chain.each([callOf(ids, toQuantity(atBlock))], { rank });
@@ -303,7 +293,7 @@ interface Answer {
   readonly returnData: `0x${string}`;
 }
 
-/** Throws for an answer that is not confirmed, that cannot be read, and that is not from the named block. */
+/** Throws for an answer that is not confirmed, not readable, or not from the named block. */
 function statesOf(outcome: RpcOutcome | undefined, count: number, block: number): (ChannelState | null)[] {
   if (outcome && 'error' in outcome && outcome.error instanceof Unconfirmed)
     throw new Unavailable('settlement_unavailable', 'no two RPC providers say the same of payment channels');
@@ -343,16 +333,17 @@ function stateOf(answers: readonly Answer[], block: number): ChannelState {
 
 /** Channels in one read: each takes three calls of some 5,000 gas. */
 const MOST_CHANNELS = 50;
-/** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
+/** Reads that may wait, for eight requests. A client without a place is refused at once. */
 const PLACES = 400;
-/** How long such a read waits, in milliseconds. Then it is refused. */
+/** Milliseconds that such a read waits. Then it is refused. */
 const WAIT_MS = 3000;
-/** The precedence of a read whose client has had no uncharged failure in this minute. Others have 0. */
+/** Precedence of a read whose client has had no uncharged failure in this minute. Others have 0. */
 const WITHOUT_FAILURE = 1;
 
 /**
- * Reads channels for buyers. Several share a request. Clients take turns, and those without a failure in this minute come first: a quarter of the places
- * is theirs. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
+ * Reads for buyers, who share requests. Clients take turns; those without a failure in this minute come first, and a
+ * quarter of the places is theirs. Throws Unavailable (`chain_busy`) for a read without a place or with too long a
+ * wait.
  */
 export function createSharedChannelReads(
   chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
@@ -386,14 +377,15 @@ function busy(): Unavailable {
 
 /** Milliseconds between two rounds. */
 const PAUSE_MS = 600_000;
-/** How long the row of a channel that has bought nothing is kept after its last read, in milliseconds. A sale reads it again after five minutes. */
+/** Milliseconds that a row without a sale is kept after its last read. A sale reads again after five minutes. */
 const KEEP_MS = 3_600_000;
-/** Rows that one write deletes, so that it does not hold up others. */
+/** Rows of one write, so that it does not hold up others. */
 const MOST_DELETED = 500;
 
 /**
- * Deletes the rows of channels that have bought nothing. A deposit whose call fails leaves such a row, and a payer can name as many channels as it
- * likes. A later sale makes the row again. Rejects when the ledger cannot be written; the next call goes on.
+ * Deletes the rows of channels that have bought nothing. A deposit whose call fails leaves one, and a payer can name as
+ * many channels as it likes. A later sale makes the row again. Rejects when the ledger cannot be written; the next call
+ * goes on.
  */
 export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: Clock) {
   let nextMs = 0;
@@ -408,7 +400,7 @@ export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: 
 
 type Shown = NonNullable<PaymentChannel['after']>;
 
-/** A channel as the scheme shows it to its payer. Amounts are decimal strings of base units. */
+/** As the scheme shows a channel to its payer. Amounts are decimal strings of base units. */
 function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
   return {
     channelId: bytesToHex(channelId),
@@ -421,8 +413,8 @@ function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
 }
 
 /**
- * What a client with an old state must know to sign the next voucher: the charges, and its own last voucher as their proof. `isForgiven`: whether the
- * refusal counts as no failure.
+ * What a client with an old state needs to sign the next voucher: the charges, and its own last voucher as their proof.
+ * `isForgiven`: the refusal counts as no failure.
  */
 export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
   const voucherState = signature && {
@@ -437,8 +429,8 @@ export function correctionOf({ id, charged, state, signature }: Channel, isForgi
 }
 
 /**
- * The receipt of a sale in a channel. A voucher has no transaction and an empty amount. A deposit has its transaction, and the amount that it put
- * into the channel. Every delivery of one sale has the same receipt.
+ * The receipt of a sale, alike in every delivery. A voucher has no transaction and an empty amount. A deposit has its
+ * transaction, and the amount that it put into the channel.
  */
 export function channelReceipt({ payer, network, amount, price, transaction, channel }: Payment): SettleResponse {
   const hash = transactionText(transaction);
@@ -453,7 +445,7 @@ export function channelReceipt({ payer, network, amount, price, transaction, cha
   };
 }
 
-/** The receipt of a refund: what went back to the payer, in base units. */
+/** The receipt of a refund: what went back, in base units. */
 export function refundReceipt(channel: Channel, transaction: Uint8Array, amount: bigint): SettleResponse {
   return {
     success: true,
@@ -465,7 +457,7 @@ export function refundReceipt(channel: Channel, transaction: Uint8Array, amount:
   };
 }
 
-/** Whether a sale was made to the client that asks now: it has the same address, or the same payment identifier. Neither can be read from the chain. */
+/** Whether a sale's client asks now: by its address or its payment identifier. Neither can be read from the chain. */
 export function isSaleOf(sale: Payment, { identity, identifierHash }: Presenter): boolean {
   // Channels are sold by one protocol.
   const { protocol } = sale;

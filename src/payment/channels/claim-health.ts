@@ -6,35 +6,37 @@ import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { MinedTransaction, OperationOutcome, Relaying } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
-/** When a channel's charges are claimed. */
+// When charges are claimed, and what happens while they are not.
+// 1. Which channels are due, and their rows.
+// 2. The risk: how much may be charged while claims fail.
+// 3. The alarm: errors in the log, and the end of offers.
+// 4. The withdrawal alarms: channels that are claimed early on one provider's word, and what that costs.
+// 5. The metrics.
 export interface ClaimLimits {
-  /** Unclaimed charges of one channel, in base units of the token. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
+  /** Unclaimed charges of one channel, in base units. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
   readonly threshold: bigint;
   /** The longest that a charge waits, in milliseconds. */
   readonly ageMs: number;
 }
 
-/** The limits that the operator has set. */
+/** The operator's limits. */
 export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** What is charged and neither claimed nor written off, in base units. */
+/** Charged, neither claimed nor written off; in base units. */
 function unclaimedOf({ charged, writtenOff, state }: Channel): bigint {
   return charged - writtenOff - state.totalClaimed;
 }
 
-/** Whether a pending withdrawal could take money that is charged. It cannot where the rest of the balance covers all charges. */
+/** Whether a pending withdrawal could take charged money: the rest of the balance does not cover all charges. */
 export function isEndangered({ charged, writtenOff, state }: Channel): boolean {
   return charged - writtenOff > state.balance - state.withdrawAmount;
 }
 
-/**
- * Whether a channel's charges are to be claimed now: they have reached the threshold or the age, a withdrawal could
- * take them, or the contract has refused them before.
- */
+/** Whether a channel is claimed now: by threshold, by age, for a withdrawal, or after the contract has refused it. */
 export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
   if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
   const isOld = nowMs - channel.unclaimedSince >= ageMs;
@@ -42,7 +44,7 @@ export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs
   return unclaimedOf(channel) >= threshold || isOld || isRefused || isEndangered(channel);
 }
 
-/** What the channel's balance can no longer cover, and is not written off yet, in base units. The state must be a fresh one. */
+/** What a fresh state's balance no longer covers, and is not written off yet, in base units. */
 export function shortfallOf({ charged, writtenOff, state: { balance, totalClaimed } }: Channel): bigint {
   const covered = balance > totalClaimed ? balance : totalClaimed;
   const missing = charged - covered - writtenOff;
@@ -50,7 +52,7 @@ export function shortfallOf({ charged, writtenOff, state: { balance, totalClaime
 }
 
 /**
- * The row that claims a channel's charges, as far as its balance covers them. Null when there is nothing to claim, and without a voucher. The voucher
+ * Claims a channel's charges, as far as its balance covers them. Null with nothing to claim or no voucher. The voucher
  * was charged up to its ceiling, so both are `charged`.
  */
 export function rowOf(channel: Channel): ClaimRow | null {
@@ -60,13 +62,13 @@ export function rowOf(channel: Channel): ClaimRow | null {
   return { config: channel, maxClaimableAmount: charged, signature, totalClaimed };
 }
 
-/** What may be charged while claims fail, in times of the threshold of a claim: what ten channels may owe by plan. */
+/** What may be charged while claims fail, in thresholds of a claim: what ten channels may owe by plan. */
 const MOST_AT_RISK = 10n;
 /** Milliseconds after which the sums are read again, beside the sales. */
 const FRESH_MS = 1000;
-/** Milliseconds after which no sale is judged by the sums any more. */
+/** Milliseconds after which the sums judge no sale any more. */
 const MOST_AGE_MS = 5000;
-/** Milliseconds without trouble after which claims count as working again. A round is tried every RECONCILE_INTERVAL_MS, by default 5 s. */
+/** Milliseconds without trouble after which claims count as working. A round is tried every 5 s by default. */
 const CALM_MS = 60_000;
 
 interface ClaimRiskOptions {
@@ -76,25 +78,25 @@ interface ClaimRiskOptions {
   readonly clock: Clock;
 }
 
-/** The time before which an unclaimed charge is overdue, in Unix milliseconds. */
+/** Charges from before this time, in Unix milliseconds, are overdue. */
 export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: number): number {
   return nowMs - 2 * ageMs;
 }
 
 /**
- * Bounds the money that is at risk because claims fail, for all channels together. By plan the charges of any number of channels wait for their claims.
- * While claims fail, two sums are bounded by MOST_AT_RISK thresholds each:
+ * Bounds the money at risk while claims fail, for all channels together. By plan the charges of any number of channels
+ * wait; two sums are bounded by MOST_AT_RISK thresholds each:
  * 1. what was charged since the failure began, by this process and by others;
  * 2. what is overdue, also where the failure began before this process did.
- * A sale is judged from memory: by sums that are five seconds old at the most, and by what this process has sold since. Calls that are under way at the
- * same time are not counted yet.
+ * A sale is judged from memory: by sums that are at most five seconds old, and by what this process has sold since.
+ * Calls that are under way at the same time are not counted yet.
  */
 export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
   const most = MOST_AT_RISK * limits.threshold;
   /** What waited when the failure began; null while claims work. */
   let before: bigint | null = null;
   let sums = { unclaimed: 0n, overdue: 0n, readAtMs: 0 };
-  /** What this process has sold since the sums were read, in base units. */
+  /** Sold by this process since the sums were read, in base units. */
   let sold = 0n;
   let calmSinceMs: number | null = null;
   let reading: Promise<bigint> | null = null;
@@ -111,7 +113,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     return overdue;
   }
 
-  /** Reads the sums while claims fail, and returns what is overdue. Rejects when the ledger cannot be read. */
+  /** Reads the sums while claims fail. Returns what is overdue. Rejects when the ledger cannot be read. */
   async function read(): Promise<bigint> {
     calmSinceMs = null;
     reading ??= readSums().finally(() => {
@@ -122,7 +124,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
 
   return {
     read,
-    /** Before a sale while claims fail: waits for a read of the ledger where the trouble is new or the sums are too old. Rejects when it fails. */
+    /** Before a sale while claims fail: waits for a read where the trouble is new or the sums too old. May reject. */
     async look(): Promise<void> {
       const ageMs = clock.nowMs() - sums.readAtMs;
       if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) await read();
@@ -132,16 +134,16 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     note(price: bigint): void {
       if (before !== null) sold += price;
     },
-    /** Whether the sale of a call at this price would pass a bound. False while claims work. */
+    /** Whether a sale at this price would pass a bound. False while claims work. */
     isTooMuch: (price: bigint): boolean =>
       before !== null && (sums.overdue > most || sums.unclaimed + sold + price - before > most),
-    /** No trouble is seen. The bounds begin anew once that has lasted. */
+    /** No trouble is seen. Once that has lasted, the bounds begin anew. */
     calm(): void {
       if (before === null) return;
       calmSinceMs ??= clock.nowMs();
       if (clock.nowMs() - calmSinceMs >= CALM_MS) before = null;
     },
-    /** A claim has worked. The bounds begin anew at once. */
+    /** A claim has worked. The bounds begin anew. */
     worked(): void {
       before = null;
     },
@@ -150,7 +152,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
 
 export type ClaimRisk = ReturnType<typeof createClaimRisk>;
 
-/** Rounds of claims that fail one after another before claims count as failing. A round is tried every RECONCILE_INTERVAL_MS. */
+/** Failed rounds in a row after which claims count as failing. A round is tried every RECONCILE_INTERVAL_MS. */
 const MANY = 3;
 /** Milliseconds between two errors in the log. */
 const PAUSE_MS = 3_600_000;
@@ -165,8 +167,8 @@ interface ClaimAlarmOptions {
 }
 
 /**
- * Watches whether charges are claimed. Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. A channel that
- * the contract refuses fails no round. So a payer cannot stop the sales to others.
+ * Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. A channel that
+ * the contract refuses fails no round, so a payer cannot stop the sales to others.
  */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
   const risk = createClaimRisk({ store, network, limits, clock });
@@ -196,7 +198,7 @@ export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAl
         return outcome;
       },
     }),
-    /** Runs a round of claims and judges it. Rejects when the round does. */
+    /** Runs a round and judges it. Rejects when the round does. */
     async round(claim: () => Promise<unknown>): Promise<void> {
       hasFailed = false;
       try {
@@ -209,36 +211,35 @@ export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAl
         await judge();
       }
     },
-    /** Why no claim can be counted on now; null while rounds work. Deposits and refunds wait then, and vouchers are judged by the risk. */
+    /** Why no claim can be counted on; null while rounds work. Deposits and refunds wait; the risk judges vouchers. */
     why: (): string | null => (isFailing() ? FAILING : null),
-    /** Why nothing is sold over the rail any more, and it is not offered: rounds fail, and too much is at risk. Null while it is offered. */
+    /** Why the rail is not offered: rounds fail, and too much is at risk. Null while it is. */
     whyStopped,
   };
 }
 
 const WEI_PER_USDC = 1e18;
 
-/** How long after the end of its alarm a channel is not claimed early again, in milliseconds. */
+/** Milliseconds after the end of its alarm in which a channel is not claimed early again. */
 const QUIET_MS = 3_600_000;
 
 /**
- * The channels whose charges one RPC provider says are in danger, while no two providers agree about them. Each is
- * claimed early, once, until two confirm or deny it, and not again within an hour of that: a provider that lies costs
- * the seller the gas of one claim a channel and hour, also where it drops its alarm and raises it again. One that tells
- * the truth saves the charges. Kept in memory: a process that starts anew may claim once more.
+ * Channels whose charges one provider says are in danger, while no two agree about them. Each is claimed early, once,
+ * until two confirm or deny it, and not again within an hour of that. So a liar costs the gas of one claim a channel
+ * and hour, also where it drops and raises its alarm; one that tells the truth saves the charges. In memory: a process
+ * that starts anew may claim once more.
  */
 export function createWithdrawalAlarms(clock: Clock) {
-  /** The block at which a provider said it, by channel. */
+  /** By channel: the block at which a provider said it. */
   const raised = new Map<string, number>();
-  /** Until when a channel is not claimed early again. Without an end while the alarm that led to its claim lasts. */
+  /** Until when a channel is not claimed early again; without end while the alarm of its claim lasts. */
   const quiet = new Map<string, number>();
-  /** The cost of the early claims that were mined, by transaction. */
+  /** Costs of mined early claims, by transaction. */
   const costs = new Map<string, number>();
 
   return {
     /** One provider says that the channel's charges are in danger at this block. */
     raise: (id: Uint8Array, block: number): void => void raised.set(bytesToHex(id), block),
-    /** The block of the channel's alarm; null without one. */
     blockOf: (id: Uint8Array): number | null => raised.get(bytesToHex(id)) ?? null,
     /** Two providers agree about the channel. */
     end(id: Uint8Array): void {
@@ -254,16 +255,16 @@ export function createWithdrawalAlarms(clock: Clock) {
       if (!isQuiet) quiet.delete(key);
       return raised.has(key) && !isQuiet;
     },
-    /** An early claim of the channel was mined, and recorded its charges. */
+    /** An early claim recorded the channel's charges. */
     noteClaim(id: Uint8Array): void {
       const key = bytesToHex(id);
       quiet.set(key, raised.has(key) ? Number.POSITIVE_INFINITY : clock.nowMs() + QUIET_MS);
     },
-    /** A transaction with an early claim was mined, whether or not it reverted. */
+    /** A transaction with an early claim was mined, reverted or not. */
     noteCost({ transactionHash, gasUsed, effectiveGasPrice }: MinedTransaction): void {
       costs.set(transactionHash, Number(BigInt(gasUsed ?? 0) * BigInt(effectiveGasPrice ?? 0)) / WEI_PER_USDC);
     },
-    /** What the gas of early claims has cost since the start, in USDC. */
+    /** USDC of gas for early claims since the start. */
     costUsdc: (): number => [...costs.values()].reduce((sum, cost) => sum + cost, 0),
   };
 }
@@ -272,7 +273,7 @@ export type WithdrawalAlarms = ReturnType<typeof createWithdrawalAlarms>;
 
 const USDC_UNIT = 1_000_000;
 
-/** Publishes what vouchers have charged and no claim has recorded yet, and since when the oldest of it waits. Both are read at each scrape. */
+/** Publishes what no claim has recorded yet, and since when the oldest of it waits. Read at each scrape. */
 export function publishUnclaimed(
   { publish }: Pick<RelayerMetrics, 'publish'>,
   store: Pick<ChannelStore, 'totals' | 'listUnclaimed' | 'countRefused'>,

@@ -23,14 +23,19 @@ import { type ClaimLimits, isDue, rowOf, shortfallOf, type WithdrawalAlarms } fr
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 import { readByTwo, unclaimedPages } from './withdrawals.ts';
 
-/** Rows of one transaction, as the scheme's own seller claims them. 100 rows use 2.4 million gas and 48 KB of calldata. */
+// Claims what vouchers have charged, for many channels in one transaction, and sweeps it to the receiver. A row claims
+// what was charged, as far as the balance covers it, and never what the payer signed for beyond that. A round:
+// 1. Ends the claims that an earlier round or process left open.
+// 2. Lists the channels that are due, and reads them from the chain, by two providers.
+// 3. Writes off what their balances no longer cover.
+// 4. Simulates the rows, and sets aside those that the contract refuses.
+// 5. Stores the claim, and hands it to the relayer. The chain's logs show its end.
+// 6. Claims early, as the ledger has them, the channels that one provider alone says are in danger.
+/** Rows of one transaction, as the scheme's own seller claims them. 100 use 2.4 million gas and 48 KB of calldata. */
 const MOST_ROWS = 100;
-/** An agreed block this far behind an alarm's does not deny it. A payer's withdrawal in between is not shown there. */
+/** An agreed block this far behind an alarm's denies nothing: the payer's withdrawal may lie in between. */
 const FAR_BLOCKS = 20;
-/**
- * Milliseconds after which a row that was set aside is simulated again. Its channel sells nothing until nothing is left
- * to claim.
- */
+/** Milliseconds until a row that was set aside is tried again. Its channel sells nothing until all is claimed. */
 const ASIDE_MS = 60_000;
 
 const REFUSED =
@@ -46,23 +51,19 @@ interface ClaimsOptions
   readonly network: string;
   readonly limits: ClaimLimits;
   readonly reader: ClaimOperationsOptions['reader'] & Pick<ChannelReader, 'readEach'>;
-  /** The channels that are claimed early. */
   readonly alarms: WithdrawalAlarms;
   readonly log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** What a round did. Amounts in base units of the token. */
+/** What a round did. Base units of the token. */
 export interface ClaimReport {
   readonly claimed: bigint;
   readonly writtenOff: bigint;
-  /** Channels that could not be claimed and were set aside. */
+  /** Channels that could not be claimed. */
   readonly setAside: number;
 }
 
-/**
- * Claims what vouchers have charged, for many channels in one transaction, and sweeps it to the receiver in the same transaction. Rounds follow one
- * another: a second call waits for the first. Each row claims what was charged, and never what the payer signed for beyond that.
- */
+/** Rounds of claims. A second call waits for the first. */
 export function createClaims(options: ClaimsOptions) {
   const { limits, alarms, clock } = options;
   const { operations, aside, early, claimSome } = createTransactions(options);
@@ -86,8 +87,8 @@ export function createClaims(options: ClaimsOptions) {
 
   return {
     /**
-     * One round: ends what an earlier round left open, then claims the channels that are due, or all (`takesAll`). Rejects when the chain or the
-     * ledger cannot be read; the next round goes on.
+     * One round over the channels that are due, or over all (`takesAll`). Rejects when the chain or the ledger cannot
+     * be read; the next round goes on.
      */
     run(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
       const next = running.catch(() => {}).then(() => round(takesAll, signal));
@@ -97,7 +98,7 @@ export function createClaims(options: ClaimsOptions) {
   };
 }
 
-/** Claims channels that one transaction takes, and sets those aside that the contract refuses. */
+/** Claims what one transaction takes. */
 function createTransactions(options: ClaimsOptions) {
   const { store, limits, network, alarms, clock, log } = options;
   const operations = createClaimOperations(options);
@@ -117,21 +118,20 @@ function createTransactions(options: ClaimsOptions) {
   };
   const early = createEarlyClaims(options, aside, carryOut);
 
-  /** Claims some channels in one transaction. */
   async function claimSome(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
     const isEarly = ({ id }: Channel) => alarms.isDue(id);
     const fresh = await refresh(options, channels, signal).catch((error: unknown) => {
-      // No two providers agree. What one of them says is in danger is claimed as the ledger has it, and nothing else.
+      // No two providers agree. Only what one of them says is in danger is claimed, as the ledger has it.
       if (!channels.some(isEarly)) throw error;
       return null;
     });
     if (!fresh) return early.claim(channels.filter(isEarly), signal);
     const known = new Set(fresh.map(({ id }) => bytesToHex(id)));
     const unread = channels.filter((channel) => isEarly(channel) && !known.has(bytesToHex(channel.id)));
-    // Two agree now. A channel that was taken for an alarm alone is left where they deny it.
+    // Two agree now. A channel that is due by an alarm alone is left where they deny it.
     const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
-    // What they agree on may be a block that the provider with the alarm has left far behind. That denies nothing.
+    // What they agree on may be a block far behind the alarm's. That denies nothing.
     const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
     const ahead = [...denied].filter(isBehind);
     for (const channel of fresh) if (!isBehind(channel)) alarms.end(channel.id);
@@ -154,7 +154,7 @@ function createTransactions(options: ClaimsOptions) {
   return { operations, aside, early, claimSome };
 }
 
-/** How a claim of these rows is carried out. Returns what was claimed; 0 unless it ended as done. */
+/** Carries out a claim of these rows. Returns what was claimed; 0 unless it ended as done. */
 type CarryOut = (
   batch: Batch,
   more?: {
@@ -165,17 +165,15 @@ type CarryOut = (
 ) => Promise<bigint>;
 
 /**
- * Claims channels as the ledger has them, each once. A row that the contract refuses proves nothing about a state that
- * no two agree on. It waits, and so does one whose claim recorded nothing: a liar must not burn gas each round.
+ * Claims channels as the ledger has them, each once. A refused row proves nothing about a state that no two agree on.
+ * It waits, and so does one whose claim recorded nothing: a liar must not burn gas each round.
  */
 function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
   const { store, alarms } = options;
   /** The channels of each early claim whose end is not noted, by operation. */
   const open = new Map<string, readonly Channel[]>();
 
-  /**
-   * Notes the early claims that have ended, also those that a later round carried out. One that failed counts for none.
-   */
+  /** Notes which early claims have ended, also in a later round. One that failed counts for none. */
   async function note(): Promise<void> {
     for (const [id, channels] of open) {
       const state = (await store.operation(id))?.state;
@@ -216,7 +214,7 @@ function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof crea
   return { note, claim };
 }
 
-/** Channels whose row the contract refuses, with what was charged then and the time of the next try. */
+/** Channels that wait for another try, with what was charged then. */
 function createAside(clock: Clock) {
   const aside = new Map<string, { charged: bigint; untilMs: number }>();
 
@@ -234,7 +232,7 @@ function createAside(clock: Clock) {
   };
 }
 
-/** The blocks of the last claims. A provider that is behind shows a channel as it was before its claim, which would then be sent once more. */
+/** The blocks of the last claims. A provider behind one shows the channel as before, and it would be claimed twice. */
 function createClaimedBlocks() {
   const blocks = new Map<string, number>();
 
@@ -242,7 +240,7 @@ function createClaimedBlocks() {
     note(due: readonly Due[], block: number): void {
       for (const { channel } of due) blocks.set(bytesToHex(channel.id), block);
     },
-    /** Whether the channel's state is one from after its last claim. */
+    /** Whether the channel's state is from after its last claim. */
     isShown({ id, state }: Channel): boolean {
       const key = bytesToHex(id);
       const isShown = state.block >= (blocks.get(key) ?? 0);
@@ -257,14 +255,14 @@ function dueOf(channel: Channel): Due[] {
   return row ? [{ channel, row }] : [];
 }
 
-/** Lists the channels with unclaimed charges that are taken, page by page. */
+/** The channels with unclaimed charges that are taken. */
 async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channel: Channel) => boolean) {
   const taken: Channel[] = [];
   for await (const page of unclaimedPages(store, network)) taken.push(...page.filter(isTaken));
   return taken;
 }
 
-/** Reads these channels from the chain and notes their states. Returns those that could be read, as they are now. The others wait for the next round. */
+/** Reads channels and notes their states. Returns those that could be read; the others wait for the next round. */
 async function refresh(
   { store, reader, chain, clock }: ClaimsOptions,
   channels: readonly Channel[],
@@ -279,7 +277,7 @@ async function refresh(
   return Promise.all(noted);
 }
 
-/** Writes off what the channel's balance can no longer cover. Returns the amount. */
+/** Returns what the channel's balance no longer covers, and writes it off. */
 async function writeOff({ store, log }: ClaimsOptions, channel: Channel): Promise<bigint> {
   const amount = shortfallOf(channel);
   if (amount === 0n || !(await store.writeOff(channel.id, amount, channel.charged))) return 0n;
@@ -291,27 +289,26 @@ async function writeOff({ store, log }: ClaimsOptions, channel: Channel): Promis
 interface BatchOptions {
   readonly chain: Pick<ChainClient, 'each' | 'agreed'>;
   readonly scheme: Pick<Scheme, 'claimDigest'>;
-  /** The key of `receiverAuthorizer`, 32 bytes. It signs claims and needs no funds. */
+  /** The key of `receiverAuthorizer`, 32 bytes. It needs no funds. */
   readonly authorizerKey: Uint8Array;
   /** 20 bytes each. */
   readonly receiver: Uint8Array;
   readonly token: Uint8Array;
-  /** The relayer's address, which simulations use as the sender. */
+  /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
   readonly log: { warn(detail: object, message: string): void };
 }
 
-/** A channel and the row that claims it. */
 export interface Due {
   readonly channel: Channel;
   readonly row: ClaimRow;
 }
 
-/** Rows that pass the simulation together, and the calldata that claims them. */
+/** Rows that pass the simulation together, and their calldata. */
 interface Batch {
   readonly due: readonly Due[];
   readonly calldata: Uint8Array;
-  /** The block at which they were simulated. It is not older than the states of the channels. */
+  /** Where they were simulated: not older than the channels' states. */
   readonly block: number;
 }
 
@@ -322,10 +319,10 @@ interface Sorted {
 }
 
 /**
- * Simulates the claim of these rows, at the agreed head or the block of the newest of their states. One row that the
- * contract refuses reverts all. So rows that revert are split until each refused row is alone. Without the sweep where
- * the contract refuses the sweep alone: the receiver may be blocked, and the claim still records the money. With
- * `alarmBlock` at that block: one provider alone may have it, so its word is enough.
+ * Simulates the claim at the agreed head, or the newest of the rows' states. One refused row reverts all, so rows that
+ * revert are split until each refused one is alone. Without the sweep where the contract refuses that alone: the
+ * receiver may be blocked, and the claim still records the money. At `alarmBlock` one provider's word is enough,
+ * because it alone may have that block.
  */
 export async function sortOut(
   options: BatchOptions,
@@ -359,19 +356,18 @@ export async function sortOut(
   return { good: { due: good, calldata: reason === null ? swept : claim, block }, bad };
 }
 
-/** A call of the settlement contract, and the block at which it is simulated. */
 interface Simulated {
   readonly calldata: Uint8Array;
   readonly gas: bigint;
   readonly block: number;
-  /** How many providers must refuse it, where that many are configured; 2 by default. */
+  /** Providers that must refuse it, where that many are configured; 2 by default. */
   readonly enough?: number;
 }
 
 /**
- * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. `enough` must say
- * that it refuses, and more than say that it takes it, where that many are configured: a refusal stops the sales of a
- * channel. Rejects when too few answer.
+ * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. At least `enough`
+ * must refuse, where that many are configured, and more than take it: a refusal stops the sales of a channel. Rejects
+ * when too few answer.
  */
 export async function whyRefused(
   { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
@@ -399,11 +395,11 @@ function claimOf({ scheme, authorizerKey }: BatchOptions, due: readonly Due[]): 
 }
 
 /**
- * Gas of a claim's transaction. A row uses 23,900 on the embedded network, the sweep and the transaction itself 75,000. Arc's own USDC makes the
- * sweep dearer. Only used gas is paid for.
+ * Gas of a claim's transaction. On the embedded network a row uses 23,900, the sweep and the transaction itself 75,000.
+ * Arc's own USDC makes the sweep dearer. Only used gas is paid for.
  */
 const CLAIM_GAS = { base: 250_000n, row: 40_000n };
-/** The claim's event: keccak256 of `Claimed(bytes32,address,uint128,uint128)`. */
+/** keccak256 of `Claimed(bytes32,address,uint128,uint128)`. */
 const CLAIMED = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
 const RECORDED = 'its rows are recorded by a transaction that the logs do not show';
 
@@ -413,32 +409,32 @@ interface ClaimOperationsOptions {
   readonly reader: Pick<ChannelReader, 'read'>;
   readonly chain: Pick<ChainClient, 'batch'>;
   readonly scheme: Pick<Scheme, 'channelId'>;
-  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  /** The fencing token of this process's lease; undefined where no other process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
 }
 
-/** A row of a claim as the evidence needs it: the channel, and what is recorded in all afterwards. */
+/** A claim's row as its evidence needs it: what is recorded in all afterwards. */
 interface Recorded {
   readonly channelId: Uint8Array;
   readonly totalClaimed: bigint;
 }
 
 /**
- * `leastBlock`: the block at which the claim was simulated; null where no two providers have reached it. `onMined`
- * hears of each transaction with it that was mined.
+ * `leastBlock`: where the claim was simulated; null where no two providers have reached it. `onMined` hears of each
+ * mined transaction with it.
  */
 interface CarryOutHow {
   readonly leastBlock?: number | null;
   readonly onMined?: (receipt: MinedTransaction) => void;
 }
 
-/** The gas limit of a transaction that claims this many rows and sweeps. */
+/** Gas limit of a transaction that claims this many rows and sweeps. */
 export function claimGas(rows: number): bigint {
   return CLAIM_GAS.base + BigInt(rows) * CLAIM_GAS.row;
 }
 
-/** Carries out the claims that stand in the ledger, through our relayer, and writes down their ends. */
+/** Carries out the ledger's claims through our relayer, and writes down their ends. */
 export function createClaimOperations(options: ClaimOperationsOptions) {
   const { store, relayer, clock, fencingToken } = options;
 
@@ -464,7 +460,7 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
     };
   }
 
-  /** Carries out one open claim. An end that is unknown leaves its row open. Returns what was claimed; null unless it ended as done. */
+  /** An unknown end leaves the claim's row open. Returns what was claimed; null unless it ended as done. */
   async function carryOut(row: ChannelOperation, more: CarryOutHow = {}): Promise<OperationDone | null> {
     const { id, calldata } = row;
     if (!calldata) return null;
@@ -477,9 +473,9 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
   return {
     carryOut,
     /**
-     * Carries out the claims that an earlier process or round has left open. A claim that the chain shows ends without a transaction. Any other is
-     * sent again: the contract skips what it has recorded. Rejects when an end cannot be read: a claim of the same rows beside an open one could take
-     * that one's transaction for its own. The alarm counts such rounds.
+     * Ends or sends the claims that are left open. One that the chain shows ends without a transaction. Any other is
+     * sent again, because the contract skips what it has recorded. Rejects when an end cannot be read: a second claim
+     * of the same rows could take the first one's transaction for its own. The alarm counts such rounds.
      */
     async resume(signal: AbortSignal): Promise<void> {
       const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'claim');
@@ -500,7 +496,7 @@ function rowsOf({ scheme }: Pick<ClaimOperationsOptions, 'scheme'>, calldata: Ui
   }));
 }
 
-/** Open operations that one round looks at. There is one at a time, unless rounds ended as unknown. */
+/** Open operations that a round looks at. There is one at a time, unless rounds ended as unknown. */
 const MOST_OPEN = 100;
 
 function endOf(
@@ -512,8 +508,8 @@ function endOf(
 }
 
 /**
- * What a transaction recorded for these rows; null when it recorded nothing for them. A row that was recorded before has no event. The rows of one
- * transaction are recorded together or not at all.
+ * What a transaction recorded for these rows; null for nothing. A row that was recorded before has no event. The rows
+ * of one transaction are recorded together or not at all.
  */
 function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): OperationDone | null {
   const wanted = new Map(rows.map(({ channelId, totalClaimed }) => [bytesToHex(channelId), totalClaimed]));
@@ -527,8 +523,8 @@ function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): Operat
 }
 
 /**
- * How a claim that was left open ended, by the noted transaction or by another. Null when none was noted, or the chain shows no end. The noted one counts
- * however long ago it was mined, unless another operation has ended by it.
+ * How an open claim ended, by the noted transaction or by another. Null when none was noted, or the chain shows no end.
+ * The noted one counts however long ago it was mined, unless another operation has ended by it.
  */
 async function shownEnd(
   options: ClaimOperationsOptions,
@@ -544,9 +540,11 @@ async function shownEnd(
 }
 
 /**
- * Done when every row is recorded and the logs show a transaction that recorded one of them. A transaction by which another operation has ended counts
- * for that one alone. `recorded` when the logs show no other: there is nothing left to send. Null when a row is not recorded. Rejects when the chain or
- * the ledger cannot be read, also when the nodes are behind the block at which the rows were read.
+ * - Done: every row is recorded, and the logs show a transaction that recorded one of them. One by which another
+ *   operation has ended counts for that one alone.
+ * - `recorded`: the logs show no other. Nothing is left to send.
+ * - Null: a row is not recorded.
+ * Rejects when the chain or the ledger cannot be read, also when the nodes are behind the block of the rows' read.
  */
 async function lookUp(
   options: ClaimOperationsOptions,

@@ -24,17 +24,24 @@ import {
 } from './scheme.ts';
 import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
 
-/** A deposit into a channel, with the voucher that it is to cover. */
+// A deposit: the payment that moves a payer's money into its channel, and pays for the call that brings it.
+// 1. It is an authorization for the collector, bound to the channel by its nonce.
+// 2. Its own checks need no chain.
+// 3. Before the reservation: what the ledger knows of the channel, the payer, the channel on the chain, the limits.
+// 4. After it: the voucher is checked once more, and the deposit counted.
+// 5. Once it is mined, the voucher must fit the channel as it then is.
+// 6. The limits of a day count deposits whose money was not spent.
+/** A deposit, with the voucher that it is to cover. */
 export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
 
-/** A deposit as a payment: an authorization for the collector, which the settlement contract turns into the channel's money. */
+/** An authorization for the collector, which the settlement contract turns into the channel's money. */
 export interface DepositPayment extends SignedPayment {
   readonly payload: DepositPayload;
 }
 
 const COLLECTOR = hexToBytes(DEPOSIT_COLLECTOR);
 
-/** Reads a deposit as a payment. The authorization's nonce follows from the channel's id, so the money cannot go to another channel. */
+/** The authorization's nonce follows from the channel's id, so the money cannot go to another channel. */
 export function depositPayment(payload: DepositPayload): DepositPayment {
   const { config, voucher, deposit } = payload;
   const { channelId, maxClaimableAmount: max, signature } = voucher;
@@ -61,15 +68,15 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
   };
 }
 
-/** What a deposit must keep to. Amounts in base units, times in seconds. */
+/** Base units and seconds. */
 interface DepositBounds {
   readonly minDeposit: bigint;
-  /** For how long the authorization must, and may, be valid from now on. */
+  /** How long the authorization must, and may, be valid from now on. */
   readonly leastValidity: number;
   readonly mostValidity: number;
 }
 
-/** Makes the checks of a deposit that need no chain. Throws PaymentRefused with the scheme's reason. `now` in Unix seconds. */
+/** Throws PaymentRefused with the scheme's reason. Needs no chain. `now` in Unix seconds. */
 export function checkDeposit({ deposit }: DepositPayload, bounds: DepositBounds, now: number): void {
   const { amount, validAfter, validBefore } = deposit;
   const left = validBefore - BigInt(now);
@@ -79,14 +86,14 @@ export function checkDeposit({ deposit }: DepositPayload, bounds: DepositBounds,
   if (amount === 0n || amount < bounds.minDeposit) throw new PaymentRefused(reason('deposit_below_min_deposit'));
 }
 
-/** The scheme's names of the ends of an authorization. It has one name for a deposit that reverted and for one whose authorization was used or cancelled. */
+/** The scheme's names. It has one for a deposit that reverted and for one whose authorization was used or cancelled. */
 const REASONS: Readonly<Record<string, string>> = {
   [REVERTED]: reason('deposit_transaction_failed'),
   [NONCE_USED]: reason('deposit_transaction_failed'),
   [EXPIRED]: reason('payload_authorization_valid_before'),
 };
 
-/** Why a deposit failed, as the scheme names it. A reason without a name there stays as it is. */
+/** Why a deposit failed, in the scheme's words. A reason without a name there stays as it is. */
 export function depositReason(stored: string): string {
   return REASONS[stored] ?? stored;
 }
@@ -104,7 +111,7 @@ type DepositSale = Required<
   Pick<PurchaseRail, 'check' | 'look' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
 >;
 
-/** The checks of a deposit: those of any authorization of the token, and those of its channel and its voucher. */
+/** The checks of any authorization of the token, and those of the channel and the voucher. */
 export function createDepositSale(
   { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
   checks: Pick<PurchaseRail, 'look' | 'verify'>,
@@ -115,9 +122,8 @@ export function createDepositSale(
       checkDeposit(payload, bounds, now);
     },
     /**
-     * 1. What the ledger knows of the channel, which costs no read.
-     * 2. The payer, then the channel.
-     * 3. The voucher, and the deposits of the day. Only a deposit that may be reserved causes a row of a channel.
+     * What the ledger knows comes first, because it costs no read. Only a deposit that may be reserved causes a row of
+     * a channel.
      */
     look: async (payment: DepositPayment, asker, more) => {
       const { voucher, config } = payment.payload;
@@ -157,18 +163,16 @@ export function createDepositSale(
   };
 }
 
-/** What a deposit's voucher must cover at this price, in base units. */
 function coveredBy({ payload: { voucher, deposit } }: DepositPayment, price: bigint): Covered {
   return { max: voucher.maxClaimableAmount, price, deposit: deposit.amount };
 }
 
-/** Throws PaymentRefused for a voucher that does not fit the channel. */
 function checkCovered(channel: Channel, covered: Covered): void {
   const fault = faultOf(channel, covered);
   if (fault) throw fault.refusal;
 }
 
-/** Why a deposit was not reserved: another deposit is open, or the same voucher has bought another call. Then the client's state is old. */
+/** Another deposit is open, or the voucher has bought another call: then the client's state is old. */
 async function busyOrStale(
   store: DepositSaleOptions['store'],
   { channelId, max }: ChannelCharge,
@@ -179,8 +183,8 @@ async function busyOrStale(
   return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
 }
 
-// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. A payer may ask for its money back after one call, or withdraw it, and pay the
-// same money in again.
+// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. After one call a payer may get its money back,
+// by refund or withdrawal, and pay it in again.
 
 const DAY_MS = 86_400_000;
 
@@ -191,8 +195,8 @@ interface DepositLimitsOptions {
 }
 
 /**
- * Counts the deposits of a day that have not earned their gas, for each payer, each client and each IPv6 /48. A day begins with its first deposit. The
- * counts are in this process's memory and lost at a restart, because they protect gas and not sales.
+ * Counts the deposits of a day that have not earned their gas, for each payer, client and IPv6 /48. A day begins with
+ * its first deposit. The counts are in this process's memory: they protect gas and not sales.
  */
 export function createDepositLimits({
   store,
@@ -204,8 +208,8 @@ export function createDepositLimits({
   const clients = openClientWindows(open, 'deposits');
 
   /**
-   * Whether calls have used at least half of all that was put into the channel and not withdrawn. The gas of one more deposit is earned then. What was
-   * written off has paid for nothing.
+   * Whether calls have used half of what was put in and not withdrawn. That has earned the gas of one more deposit.
+   * What was written off has paid for nothing.
    */
   async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
     const { balance, refundNonce } = state;
@@ -216,8 +220,9 @@ export function createDepositLimits({
   }
 
   /**
-   * Counts a deposit into this channel, and returns a function that takes it back because no transaction was sent for it. A top-up of a channel that
-   * was spent is never counted or refused. Throws TooMany (429, `too_many_deposits`) when the payer or the client has had its deposits of the day.
+   * Counts a deposit, and returns a function that takes the count back because no transaction was sent. A top-up of a
+   * channel that was spent is never counted. Throws TooMany (429, `too_many_deposits`) when the payer or the client has
+   * had its deposits of the day.
    */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};
@@ -230,7 +235,7 @@ export function createDepositLimits({
 
   return {
     take,
-    /** The same refusal, without counting. */
+    /** Throws as `take` does, and counts nothing. */
     check: async (channel: Channel, client: string): Promise<void> => (await take(channel, client))(),
   };
 }
@@ -238,6 +243,8 @@ export function createDepositLimits({
 export type DepositLimits = ReturnType<typeof createDepositLimits>;
 
 function tooMany(whose: 'payer' | 'client', retryAfterSeconds: number): TooMany {
-  const detail = `this ${whose} has made too many deposits today whose money was not spent; use the channels that hold money, or pay each call by the entry "exact"`;
+  const detail =
+    `this ${whose} has made too many deposits today whose money was not spent; ` +
+    'use the channels that hold money, or pay each call by the entry "exact"';
   return new TooMany('too_many_deposits', detail, retryAfterSeconds);
 }

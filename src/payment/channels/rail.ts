@@ -73,6 +73,14 @@ import { createTurns } from './turns.ts';
 import { createSellVoucher } from './voucher-sale.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
+// The rail `usdc-channels`: its parts put together.
+// 1. The members of a sale: a deposit is a signed payment that is settled after the call is served, a voucher is a paid
+//    proof and needs no settlement, a refund is a command.
+// 2. The sentences of its refusals.
+// 3. The entry of a 402.
+// 4. The serving part: deposits through our relayer, vouchers by the ledger alone.
+// 5. The settling part: deposits, refunds, claims, and the watch over withdrawals.
+// 6. The probe for the scheme's contracts. Nothing is offered before they are found.
 interface ChannelRailOptions extends DepositSaleOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   balanceContracts: readonly Uint8Array[];
@@ -96,9 +104,7 @@ const REASONS = {
   simulation: reason('deposit_simulation_failed'),
 };
 
-/**
- * Payment channels. A deposit is a payment that is settled after the call is served. A voucher needs no settlement. A refund is a command.
- */
+/** The rail's members. */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
   const { status, requirement, checkSignature } = options;
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
@@ -127,8 +133,8 @@ function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAcce
 }
 
 /**
- * Whose failures and refunds count: the key that signs the channel's vouchers. Any account can fund a channel in the name of a payer who has signed
- * nothing. Stock clients sign with the payer's own key.
+ * Whose failures and refunds count: the key that signs the vouchers. Any account can fund a channel in the name of a
+ * payer who has signed nothing. Stock clients sign with the payer's own key.
  */
 const signerOf = ({ config }: ChannelPayload): Uint8Array => config.payerAuthorizer;
 
@@ -182,7 +188,8 @@ const SENTENCES: RefusalSentences = {
   deposit_below_min_deposit: 'The deposit is too small. Deposit at least extra.minDeposit of the entry.',
   deposit_simulation_failed: 'The payer’s account would not let the deposit move the money. Check the wallet.',
   deposit_transaction_failed:
-    'The deposit has moved no money, or its authorization is used. Present the same payment again before you sign another deposit.',
+    'The deposit has moved no money, or its authorization is used. ' +
+    'Present the same payment again before you sign another deposit.',
   insufficient_balance:
     'The payer holds too little USDC for the deposit. Fund the wallet, or pay by another entry of accepts.',
   payload_authorization_valid_before:
@@ -194,18 +201,18 @@ const SENTENCES: RefusalSentences = {
   refund_transaction_failed: 'The refund moved no money. Ask for it again later, or withdraw from the contract.',
 };
 
-/** A sentence for each reason of the scheme that this rail gives. */
+/** By the scheme's reasons. */
 const CHANNEL_REFUSALS: RefusalSentences = Object.fromEntries(
   Object.entries(SENTENCES).map(([name, sentence]) => [reason(name), sentence]),
 );
 
 /**
- * Seconds for which a stock client makes a deposit's authorization valid. A channel whose deposit is unclear takes no other payment until the
- * authorization has expired, so the time is short. It covers the longest handler and settlement many times.
+ * Seconds for which a stock client makes a deposit's authorization valid. They are few, because a channel whose deposit
+ * is unclear takes no other payment until then. They cover the longest handler and settlement many times.
  */
 const DEPOSIT_SECONDS = 600;
 
-/** Makes the entry of a challenge for payment channels. The channel's id depends on the recipient, the token, the authorizer and the delay, not on the price. */
+/** The entry of a 402. The channel's id depends on recipient, token, authorizer and delay, not on the price. */
 export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }: ChannelsConfig) {
   const extra = {
     ...USDC_DOMAIN,
@@ -224,7 +231,7 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
 /** Gas of a call, of 50 whose channel is claimed alone (docs/benchmarks.md, "What a call costs the seller"). */
 const CALL_GAS = 5700n;
 
-/** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */
+/** One of several ways to pay, offered only where its contracts are found. */
 export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
@@ -264,19 +271,19 @@ interface ChannelsNeeds {
 
 /** Seconds by which a client's clock may be ahead of ours. */
 const CLOCK_SLACK_SECONDS = 120;
-/** How long a stop waits for the last claims, in milliseconds: half of what a stop may take (`src/http/lifecycle.ts`). */
+/** Milliseconds that a stop waits for the last claims: half of what a stop may take (`src/http/lifecycle.ts`). */
 const LAST_CLAIMS_MS = 5000;
 
 /** The rail, and what a command asks of it. */
 export interface OpenChannels extends OpenRail {
   /**
-   * Claims everything that was charged, however little, and reports it. Rejects in a process that does not settle, and when the chain or the ledger
-   * cannot be read.
+   * Claims all that was charged, however little. Rejects in a process that does not settle, and when the chain or the
+   * ledger cannot be read.
    */
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
 
-/** Opens payment channels: deposits and claims through our relayer, vouchers by the ledger alone. */
+/** Opens payment channels. */
 export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChannels {
   const { config } = needs;
   const { channels } = config.rails;
@@ -292,7 +299,7 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   const probe = createContractProbe(needs.chain, scheme, sample);
   const network = config.network.caip2;
   const sender = needs.wallet?.address ?? config.seller;
-  /** The settlement in this process. Another process looks for new refunds by itself. */
+  /** Null where another process settles, which looks for new refunds by itself. */
   let here: ReturnType<typeof openChannelSettling> | null = null;
   return {
     info: channelsInfo,
@@ -388,7 +395,7 @@ function openPurchase(
   });
 }
 
-/** Checks that the payer signed the deposit for the collector, by key or as a contract. */
+/** Whether the payer signed the deposit for the collector, by key or as a contract. */
 function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
@@ -402,22 +409,21 @@ function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds,
     });
 }
 
-/** How often open refunds are looked for, in milliseconds: another process may have stored one. */
+/** Milliseconds between two looks for open refunds: another process may have stored one. */
 const REFUNDS_MS = 1000;
 
 interface ChannelSettlingOptions {
   readonly store: ChannelStore;
-  /** Its requests have the rank `settle`, where none is named. */
   readonly chain: ChainClient;
   readonly evidence: Evidence;
   readonly scheme: Scheme;
   readonly terms: ChannelTerms;
   readonly channels: ChannelsConfig;
   readonly network: string;
-  /** The relayer's address, which simulations use as the sender. */
+  /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
   readonly probe: () => Promise<RailProbe>;
-  /** How long a stop waits for the last claims, in milliseconds. */
+  /** Milliseconds that a stop waits for the last claims. */
   readonly waitMs: number;
   readonly metrics?: RelayerMetrics | undefined;
   readonly clock: Clock;
@@ -428,7 +434,7 @@ interface ChannelSettlingOptions {
   };
 }
 
-/** A channel's settlement in the process that settles: deposits, refunds, claims, and the watch over withdrawals. */
+/** The part of the process that settles. */
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
   const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
   const relayer = settling.relaying(channelsInfo.name);
@@ -453,7 +459,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       ...relayer.settler,
       unavailable: () => unavailable() ?? alarm.why(),
       cannotSend: () => cannotSend() ?? alarm.why(),
-      /** An instance of several sends no last claims: it gives its lease up before it stops, and the next leader claims. */
+      /** An instance of several sends no last claims: it gives its lease up first, and the next leader claims. */
       stop: async () => {
         stopping.abort();
         if (settling.fencingToken === undefined) await claimLast(claims, options);
@@ -468,13 +474,13 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     },
     load: async () => void lookForRefunds(refunds, options, stopping.signal),
     /**
-     * A round where the contracts are not found reads nothing. It does not wait for the claims that it begins: a claim may wait long for its block, and
-     * the next rounds watch, probe and read the relayer's gas meanwhile.
+     * Reads nothing where the contracts are not found. Does not wait for the claims that it begins: one may wait long
+     * for its block, and the next rounds watch, probe and read the relayer's gas meanwhile.
      */
     refresh: async () => {
       if (!(await probe()).ok) return;
       const watched = withdrawals.run();
-      // After the watch, so that the claims see the withdrawals that it saw. A watch that fails stops no claims.
+      // After the watch, so that the claims see its withdrawals. A watch that fails stops no claims.
       void watched.catch(() => {}).then(claimDue);
       await allTried([watched, prune()]);
     },
@@ -490,7 +496,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
   };
 }
 
-/** Deposits are compared as transfers that the contract passed on, and the claims with what the contract recorded. */
+/** Deposits are compared as transfers that the contract passed on, claims with what the contract recorded. */
 function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelSettlingOptions) {
   return {
     ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
@@ -510,7 +516,7 @@ async function lookForRefunds(
   }
 }
 
-/** Claims what is open before the service stops, as far as that is done in time. */
+/** Claims what is open before a stop, as far as that is done in time. */
 async function claimLast(
   claims: ReturnType<typeof createClaims>,
   { waitMs, clock, log }: Pick<ChannelSettlingOptions, 'waitMs' | 'clock' | 'log'>,
@@ -524,10 +530,10 @@ async function claimLast(
 }
 
 /**
- * Looks for the scheme's contracts at their canonical addresses. Payment channels are offered once both are found and the settlement contract computes
- * the same channel id as we do for `sample`. What was found stays found: the contract has no owner and cannot be
- * replaced. Never rejects. Each provider is
- * asked, and one that does not find them decides nothing: without the contracts nobody would watch withdrawals.
+ * Finds the scheme's contracts at their canonical addresses: both are there, and the settlement contract computes our
+ * channel id of `sample`. What was found stays found, because the contract has no owner and cannot be replaced. Never
+ * rejects. Each provider is asked, and one that does not find them decides nothing: without the contracts nobody would
+ * watch withdrawals.
  */
 export function createContractProbe(
   chain: Pick<ChainClient, 'each'>,

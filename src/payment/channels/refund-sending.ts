@@ -25,12 +25,18 @@ import type { ChannelReader } from './channel.ts';
 import { whyRefused } from './claims.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
+// Carries out the refunds that stand in the ledger, through our relayer. The calldata holds the contract's nonce of the
+// refund, so the contract carries it out once, and one whose nonce is used is never sent again. A round, for each:
+// 1. Looks at what the chain shows, if a transaction was noted.
+// 2. Reads the channel before the first transaction. Where nothing could go back, nothing is sent.
+// 3. Sends it, with the sweep where it claims something. What was sent in vain is sent again after longer pauses.
+// 4. Notes the channel's new balance, then the end: from then on the channel takes vouchers again.
 /**
- * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own USDC makes the transfers dearer. Only
- * used gas is paid for.
+ * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own
+ * USDC makes the transfers dearer. Only used gas is paid for.
  */
 const REFUND_GAS = 400_000n;
-/** The longest pause before a refund that was sent in vain is sent again, in milliseconds: some 24 transactions a day. */
+/** Milliseconds. The longest pause before a refund that was sent in vain is sent again: some 24 transactions a day. */
 const LONGEST_PAUSE_MS = 3_600_000;
 const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
 
@@ -43,29 +49,29 @@ interface RefundSendingOptions extends RefundEvidenceOptions {
   /** 20 bytes each. */
   readonly receiver: Uint8Array;
   readonly token: Uint8Array;
-  /** The relayer's address, which simulations use as the sender. */
+  /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
-  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  /** The fencing token of this process's lease; undefined where no other process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
   readonly log: { error(detail: object, message: string): void };
 }
 
-/** An open refund: its row, with what every step needs. */
+/** A row, with what every step needs. */
 interface OpenRefund {
   readonly id: string;
   readonly channelId: Uint8Array;
   readonly calldata: Uint8Array;
   readonly nonce: bigint;
-  /** The transaction that was noted last. */
+  /** Noted last. */
   transaction: Uint8Array | null;
 }
 
-/** Sends refunds through our relayer, and says how they ended. A refund whose nonce is used is never sent again. */
+/** Sends refunds, and says how they ended. */
 function createRefundSending(options: RefundSendingOptions) {
   const { store, relayer, fencingToken, clock, log } = options;
   const evidence = createRefundEvidence(options);
-  // The refunds that were sent in vain. The pauses are in memory and lost at a restart.
+  // Refunds that were sent in vain. The pauses are lost at a restart.
   const looks = createLooks(clock, LONGEST_PAUSE_MS);
 
   function operationOf(refund: OpenRefund, data: Uint8Array, leastBlock: number): Operation {
@@ -88,8 +94,8 @@ function createRefundSending(options: RefundSendingOptions) {
   }
 
   /**
-   * A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. Notes the channel's state first.
-   * Rejects, and the refund stays open, while the node is behind the noted state.
+   * Without a transaction yet, it is not sent where it would move nothing: the payer may have withdrawn. Rejects, and
+   * the refund stays open, while the node is behind the noted state.
    */
   async function send(refund: OpenRefund): Promise<OperationOutcome> {
     let leastBlock = 0;
@@ -104,7 +110,7 @@ function createRefundSending(options: RefundSendingOptions) {
   }
 
   return {
-    /** How the refund ended; null while that is open. The calldata of a refund that was sent is public. So only the chain ends it. */
+    /** Null while the refund is open. The calldata of one that was sent is public, so only the chain ends it. */
     async outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
       if (!looks.isDue(refund.id)) return null;
       const found = refund.transaction ? await evidence.lookUp(refund) : null;
@@ -120,24 +126,24 @@ function createRefundSending(options: RefundSendingOptions) {
       log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
       return null;
     },
-    /** Forgets the pauses of a refund that has ended. */
+    /** Forgets the pauses of an ended refund. */
     forget: (id: string): void => looks.note(id, true),
   };
 }
 
-/** Notes the channel's state. Null where it cannot be read. Rejects where the ledger has a newer one that differs. */
+/** Null where the channel cannot be read. Rejects where the ledger has a newer state that differs. */
 async function noteState({ store, reader, clock }: RefundSendingOptions, id: Uint8Array): Promise<Channel | null> {
   const [channel, [state]] = await Promise.all([store.get(id), reader.read([id])]);
   if (!channel || !state) return null;
-  // `note` returns the newer of the two states. A node that is behind may lack the newest deposit.
+  // `note` returns the newer of the two. A node that is behind may lack the newest deposit.
   const noted = await store.note(channel, state, clock.nowMs());
   if (noted.state.balance !== state.balance || noted.state.refundNonce !== state.refundNonce) throw behind();
   return noted;
 }
 
 /**
- * The refund's calldata, with the sweep to the receiver where it claims something: otherwise that money waits in the contract for the next claim. Without
- * the sweep where the contract refuses it or no node simulates it, because the receiver may be blocked.
+ * Adds the sweep where the refund claims something: else that money waits in the contract for the next claim. Not where
+ * the contract refuses the sweep, as the receiver may be blocked, or no node simulates it.
  */
 async function withSweep(
   { chain, sender, receiver, token }: RefundSendingOptions,
@@ -156,21 +162,18 @@ async function withSweep(
   }
 }
 
-/** Refunds that one round carries out. */
+/** Refunds of one round. */
 const MOST_OPEN = 100;
 
 interface RefundOperationsOptions extends RefundSendingOptions {
   readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'end' | 'openOperations'>;
 }
 
-/**
- * Carries out the refunds that stand in the ledger, through our relayer. The calldata holds the contract's nonce of the refund, so the contract
- * carries it out once. Each round looks first at what the chain shows. A refund whose nonce is used is never sent again.
- */
+/** Rounds over the open refunds. */
 export function createRefundOperations(options: RefundOperationsOptions) {
   const { store } = options;
   const sending = createRefundSending(options);
-  // Ends that the chain has shown, whose channel could not be read at their block yet.
+  // Ends that the chain has shown. Their channels could not be read at those blocks yet.
   const shown = new Map<string, OperationDone | OperationFailed>();
   let running: Promise<void> | null = null;
   let isAskedAgain: boolean;
@@ -206,9 +209,7 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   }
 
   return {
-    /**
-     * Carries out what is open. A call during a round makes one more round, and waits for it. Rejects when the chain or the ledger cannot be read.
-     */
+    /** A call during a round makes one more, and waits for it. Rejects when the chain or the ledger cannot be read. */
     run(): Promise<void> {
       isAskedAgain = true;
       running ??= rounds();
@@ -217,10 +218,7 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   };
 }
 
-/**
- * Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. False, and the refund stays open, while
- * the provider shows the channel as it was before the refund.
- */
+/** False, and the refund stays open, while the provider shows the channel as it was before the refund. */
 async function end(
   { store, reader, clock }: RefundOperationsOptions,
   { id, channelId, nonce, transaction }: OpenRefund,
@@ -243,7 +241,7 @@ async function end(
 
 /** keccak256 of `Refunded(bytes32,address,uint128)`. */
 const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
-/** The end of a refund whose nonce is used and that gave nothing back. */
+/** Its nonce is used, and it gave nothing back. */
 const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is used, and nothing went back' };
 
 interface RefundEvidenceOptions {
@@ -252,20 +250,19 @@ interface RefundEvidenceOptions {
   readonly chain: Pick<ChainClient, 'batch'>;
 }
 
-/** A refund as the chain knows it. */
 interface RefundOnChain {
   readonly channelId: Uint8Array;
-  /** The contract's `refundNonce` that its calldata holds. */
+  /** The contract's `refundNonce`, from the calldata. */
   readonly nonce: bigint;
-  /** The transaction that was noted last; null when none was. */
+  /** Noted last; null when none was. */
   readonly transaction: Uint8Array | null;
 }
 
-/** Reads from the chain how refunds ended, also those that a third party sent. */
+/** How refunds ended by the chain, also those that a third party sent. */
 export function createRefundEvidence(options: RefundEvidenceOptions) {
   const { store, reader, chain } = options;
 
-  /** The refund in a mined transaction. `moved nothing`: the transaction succeeded without the refund's event. Null: it does not decide the refund. */
+  /** `moved nothing`: the transaction succeeded without the refund's event. Null: it does not decide the refund. */
   async function refundOf(channelId: Uint8Array, hash: string): Promise<OperationDone | 'moved nothing' | null> {
     const receipt = await receiptOf(chain, hash, { rank: 'settle' });
     if (!receipt) return null;
@@ -278,8 +275,8 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
     /**
      * 1. The noted transaction shows the end.
      * 2. The contract's nonce is not above the refund's: no end.
-     * 3. The nonce is used: the refund is the event that belongs to the nonce. Only events after the channel's last refund in the ledger count. Where
-     *    there is none, the refund has failed, and no transaction can carry it out any more.
+     * 3. The nonce is used: the refund is the event that belongs to it. Only events after the channel's last refund in
+     *    the ledger count. Without one it has failed, and no transaction can carry it out any more.
      * Rejects when the chain or the ledger cannot be read.
      */
     async lookUp({ channelId, nonce, transaction }: RefundOnChain): Promise<OperationDone | OperationFailed | null> {

@@ -22,9 +22,19 @@ import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-sale.ts';
 
+// A refund: what a channel still holds goes back to its payer, on request.
+// 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel.
+// 2. The voucher is the channel's last one, the channel has bought something, and the limits of the day allow it.
+// 3. At most the balance less the charges goes back. What is charged and not claimed is claimed in the same
+//    transaction.
+// 4. The operation is stored. While it is open, the channel takes no voucher and no deposit.
+// 5. The buyer's connection waits for its end (refund-sending.ts).
+// A refund costs us up to 0.13M gas. Each claim publishes the channel and its last voucher, and the request holds no
+// fresh secret, so any third party can ask. The money goes to the payer in any case. Hence the limits; the payer's own
+// withdrawal needs no refund.
 const PAID = 'the refund is paid; its channel cannot be read now';
 
-/** Milliseconds between two looks at the operation's row. */
+/** Milliseconds between two looks at the operation. */
 const POLL_MS = 100;
 
 interface RefundOptions {
@@ -33,29 +43,23 @@ interface RefundOptions {
   turns: Turns;
   status: Pick<RailStatus, 'cannotSend'>;
   scheme: Scheme;
-  /** Signs as the receiver's authorizer: 65 bytes over a 32-byte digest. */
+  /** Signs a 32-byte digest as the receiver's authorizer, in 65 bytes. */
   sign(digest: Uint8Array): Uint8Array;
-  /** Called when an operation was stored, so that the process that settles may begin at once. */
+  /** Called for a stored operation, so that the process that settles may begin at once. */
   onBegun(): void;
   network: string;
-  /** How long the buyer's connection is held for the refund's end, in milliseconds. */
+  /** Milliseconds that the buyer's connection is held for the end. */
   waitMs: number;
   clock: Clock;
 }
 
-/**
- * Pays what a channel still holds back to its payer, on the payer's request:
- * 1. The relayer can send, the voucher is the channel's last one, and the channel has bought something. Nothing is stored before that.
- * 2. At most the balance less the charges goes back. What is charged and not claimed yet is claimed in the same transaction.
- * 3. While the refund is open, the channel takes no voucher and no deposit.
- * 4. Refunds cost us gas, and any third party can ask for one after a claim. So small ones and too many are refused (`refund.ts`).
- */
+/** Pays what a channel still holds back to its payer. */
 export function createRefund(options: RefundOptions) {
   const { store, book, turns, status, onBegun, network, clock } = options;
   const nextId = createIds(clock);
   const limits = createRefundLimits(clock);
 
-  /** Checks the ledger's own rows and counts the refund before anything is read for it. Returns a function that takes the count back. */
+  /** Checks the ledger's own rows and counts the refund before anything is read. Returns what takes the count back. */
   async function admit(channel: Channel, payload: ChannelPayload, asker: Asker & Presenter): Promise<() => void> {
     const { id, charged } = channel;
     if (payload.voucher.maxClaimableAmount !== charged) throw new StaleVoucher(channel);
@@ -111,14 +115,14 @@ export function createRefund(options: RefundOptions) {
   };
 }
 
-/** Whether the ledger answers that it does not have the operation. */
+/** Whether the ledger answers that it lacks the operation. */
 const hasNotBegun = (store: Pick<RefundOptions['store'], 'operation'>, id: string): Promise<boolean> =>
   store.operation(id).then(
     (operation) => operation === null,
     () => false,
   );
 
-/** The receipt of a refund that has ended. */
+/** The receipt of an ended refund. */
 async function deliver(
   store: Pick<RefundOptions['store'], 'get'>,
   channelId: Uint8Array,
@@ -130,7 +134,7 @@ async function deliver(
   return { body: Buffer.from('{}'), receipt: refundReceipt(channel, transaction, amount), at: endedAt };
 }
 
-/** The operation once it has ended; null where that takes longer than `waitMs`. */
+/** Null where the end takes longer than `waitMs`. */
 async function ended({ store, waitMs, clock }: RefundOptions, id: string): Promise<ChannelOperation | null> {
   for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
     const operation = await store.operation(id);
@@ -139,10 +143,10 @@ async function ended({ store, waitMs, clock }: RefundOptions, id: string): Promi
   return null;
 }
 
-/** The amount that is asked for, in base units; null for all that is left. */
+/** In base units; null for all that is left. */
 const askedIn = (payload: ChannelPayload): bigint | null => (payload.kind === 'refund' ? payload.amount : null);
 
-/** The call of the settlement contract. What is charged and not claimed yet is claimed in it. */
+/** Claims in the same call what is charged and not claimed yet. */
 function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigint): Uint8Array {
   const { id, charged, signature, state } = channel;
   const refund = refundCalldata(
@@ -157,32 +161,30 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
   return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
 }
 
-// A refund costs us up to 0.13M gas, and the request holds no fresh secret: each claim publishes the channel and its last voucher, and any third party
-// can ask with them. The money goes to the payer in any case. The payer's own withdrawal needs no refund.
-
 /** Milliseconds between two refunds of one channel. */
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
 /**
- * Refunds that one process begins in a day. Of one signer and of one client where the client is the channel's last buyer. `thirdParties`: the part of
- * `all` that other clients may have, and what one signer and one client may have of it. A third party could otherwise use up the refunds of all buyers.
+ * Refunds that one process begins in a day, for one signer and for one client, where the client is the channel's last
+ * buyer. `thirdParties`: the part of `all` that other clients may have, and one signer's and one client's of it. Else a
+ * third party could use up the refunds of all buyers.
  */
 const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
-/** The least refund in base units of USDC: 0.1 USDC for a part, 0.01 USDC for all that is left. A refund's gas is 0.003 USDC at 20 gwei. */
+/** Least refund in base units: 0.1 USDC for a part, 0.01 USDC for a rest. Its gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
 const ALL = 'all';
 
 /**
- * Throws PaymentRefused (`refund_no_balance`) for a channel that has bought nothing here. Its payer withdraws without us: our gas pays for the refunds of
- * buyers.
+ * Throws PaymentRefused (`refund_no_balance`) for a channel that has bought nothing here: our gas pays for the refunds
+ * of buyers. Its payer withdraws without us.
  */
 export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
   if (charged === 0n) throw new PaymentRefused(reason('refund_no_balance'));
 }
 
 /**
- * The amount that goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when nothing worth its gas is left
- * (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
+ * What goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when nothing worth its gas
+ * is left (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
  */
 export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>, asked: bigint | null): bigint {
   const left = state.balance - charged;
@@ -193,8 +195,8 @@ export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>,
 }
 
 /**
- * Throws when the channel's last refund ended less than PAUSE_MS ago: PaymentRefused where nothing is left for another one, because a client that repeats
- * its refund must hear that it was made, else TooMany (429, `refund_too_soon`).
+ * Throws when the channel's last refund ended less than PAUSE_MS ago: PaymentRefused where nothing is left for another,
+ * because a client that repeats its refund must hear that it was made; else TooMany (429, `refund_too_soon`).
  */
 export function checkPause(
   channel: Pick<Channel, 'state' | 'charged'>,
@@ -208,15 +210,15 @@ export function checkPause(
   throw tooSoon('this channel was refunded a moment ago', Math.ceil(leftMs / 1000));
 }
 
-/** What must still hold when a refund is stored: another one may have ended, and a call been charged, since the checks. */
+/** What must still hold at the write: another refund may have ended, and a call been charged, since the checks. */
 const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): RefundTerms => ({
   charged,
   pausedSince: nowMs - PAUSE_MS,
 });
 
 /**
- * Who asks for a refund. `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: whether the channel's last sale
- * was made to it.
+ * `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: the channel's last
+ * sale was made to it.
  */
 interface Asking {
   readonly signer: string;
@@ -225,8 +227,8 @@ interface Asking {
 }
 
 /**
- * Counts the refunds of a day, for each key that signs for channels, each client, each IPv6 /48 and for all. A day begins with its first refund. The counts are in this
- * process's memory and lost at a restart, because they protect gas and not sales.
+ * Counts the refunds of a day for each signer, each client, each IPv6 /48 and all. A day begins with its first refund.
+ * The counts are in this process's memory and lost at a restart: they protect gas and not sales.
  */
 export function createRefundLimits(clock: Clock) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
@@ -237,8 +239,9 @@ export function createRefundLimits(clock: Clock) {
 
   return {
     /**
-     * Counts a refund, and returns a function that takes it back because it was not begun. Throws TooMany (429, `refund_too_soon`) when the signer, the
-     * client, or all together have had their refunds of the day. What others ask for does not count for the payer's own refunds.
+     * Counts a refund. Returns what takes the count back, because it was not begun. Throws TooMany (429,
+     * `refund_too_soon`) when the signer, the client, or all have had theirs of the day. What others ask for does not
+     * count for the payer's own refunds.
      */
     take({ signer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
@@ -251,7 +254,7 @@ export function createRefundLimits(clock: Clock) {
   };
 }
 
-/** The limits of a signer, of a client and of its site. `who` asks under them. */
+/** A signer's, a client's and its site's limits. `who` asks under them. */
 function openCounts(open: () => ReadableWindows, most: { signer: number; client: number }, who: string) {
   const signers = open();
   const clients = openClientWindows(open, 'refunds');

@@ -7,41 +7,45 @@ import type { Credential } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../usdc/token.ts';
 
-/** The scheme's settlement contract. Its address is compiled into every client, so it is the same on all chains. */
+// The scheme `batch-settlement`: its contracts, its digests, and what a client presents.
+// 1. Ids and digests under the contract's EIP-712 domain.
+// 2. The payloads: voucher, deposit, refund.
+// 3. The check of a voucher that needs neither chain nor ledger.
+/** The settlement contract. Compiled into every client, so it is the same on all chains. */
 export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';
-/** The same address, as bytes. */
 export const SETTLEMENT_BYTES = hexToBytes(SETTLEMENT);
-/** What collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
+/** Collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
 export const DEPOSIT_COLLECTOR: `0x${string}` = '0x4020806089470a89826cb9fb1f4059150b550004';
 
-/** What one row of a claim records. Amounts in base units of the token. */
+/** A claim's row. Amounts in base units of the token. */
 interface ClaimEntry {
   readonly channelId: Uint8Array;
-  /** What the payer signed for in all. */
+  /** The payer signed for it in all. */
   readonly maxClaimableAmount: bigint;
-  /** What is recorded in all once the claim is mined. */
+  /** Recorded in all once the claim is mined. */
   readonly totalClaimed: bigint;
 }
 
 const DOMAIN = { name: 'x402 Batch Settlement', version: '1' } as const;
 const CONFIG_TYPEHASH = typeHash(
-  'ChannelConfig(address payer,address payerAuthorizer,address receiver,address receiverAuthorizer,address token,uint40 withdrawDelay,bytes32 salt)',
+  'ChannelConfig(address payer,address payerAuthorizer,address receiver,address receiverAuthorizer,' +
+    'address token,uint40 withdrawDelay,bytes32 salt)',
 );
 const VOUCHER_TYPEHASH = typeHash('Voucher(bytes32 channelId,uint128 maxClaimableAmount)');
 const REFUND_TYPEHASH = typeHash('Refund(bytes32 channelId,uint256 nonce,uint128 amount)');
 const ENTRY = 'ClaimEntry(bytes32 channelId,uint128 maxClaimableAmount,uint128 totalClaimed)';
 const ENTRY_TYPEHASH = typeHash(ENTRY);
 const BATCH_TYPEHASH = typeHash(`ClaimBatch(ClaimEntry[] claims)${ENTRY}`);
-/** Channel ids that are kept, so that a voucher of a known channel costs two hashes less. */
+/** Channel ids that are kept: a voucher of a known channel costs two hashes less. */
 const MOST_IDS = 20_000;
 
-/** The scheme's digests on one chain, all 32 bytes. */
+/** The digests on one chain, 32 bytes each. */
 export function createScheme(chainId: number) {
   const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, SETTLEMENT_BYTES);
   const ids = new Map<string, Uint8Array>();
 
   return {
-    /** The id is the typed digest of the config, not its bare hash, so it is bound to the chain and the contract. */
+    /** The typed digest of the config, not its bare hash: so it is bound to the chain and the contract. */
     channelId(config: ChannelConfig): Uint8Array {
       const struct = structOf(config);
       const key = Buffer.concat(struct).toString('latin1');
@@ -49,13 +53,13 @@ export function createScheme(chainId: number) {
       setNewest(ids, key, id, MOST_IDS);
       return id;
     },
-    /** What the payer's key signs: that up to this much in all may be claimed from the channel. */
+    /** Signed by the payer's key: up to this much in all may be claimed from the channel. */
     voucherDigest: (channelId: Uint8Array, maxClaimableAmount: bigint): Uint8Array =>
       typedDigest(separator, [VOUCHER_TYPEHASH, channelId, word(maxClaimableAmount)]),
-    /** What the receiver's authorizer signs for a refund; `nonce` is the contract's `refundNonce` of the channel. */
+    /** Signed by the receiver's authorizer for a refund; `nonce`: the channel's `refundNonce`. */
     refundDigest: (channelId: Uint8Array, nonce: bigint, amount: bigint): Uint8Array =>
       typedDigest(separator, [REFUND_TYPEHASH, channelId, word(nonce), word(amount)]),
-    /** What the receiver's authorizer signs for a claim of these rows, in their order. */
+    /** Signed by the receiver's authorizer for a claim of these rows, in their order. */
     claimDigest(entries: readonly ClaimEntry[]): Uint8Array {
       const hashes = entries.map(({ channelId, maxClaimableAmount, totalClaimed }) =>
         keccak256(Buffer.concat([ENTRY_TYPEHASH, channelId, word(maxClaimableAmount), word(totalClaimed)])),
@@ -67,19 +71,19 @@ export function createScheme(chainId: number) {
 
 export type Scheme = ReturnType<typeof createScheme>;
 
-/** The nonce of the EIP-3009 authorization that pays into a channel. It binds the money to that channel. `salt` is a uint256 of the depositor. */
+/** The authorization's nonce binds a deposit to its channel. `salt`: a uint256 of the depositor. */
 export function depositNonce(channelId: Uint8Array, salt: bigint): Uint8Array {
   return keccak256(Buffer.concat([channelId, word(salt)]));
 }
 
-/** The members of the contract's struct in its order, each as 32 bytes. */
+/** The contract's struct, in its order, each member as 32 bytes. */
 function structOf(config: ChannelConfig): Uint8Array[] {
   const { payer, payerAuthorizer, receiver, receiverAuthorizer, token, withdrawDelay, salt } = config;
   const addresses = [payer, payerAuthorizer, receiver, receiverAuthorizer, token].map(addressWord);
   return [...addresses, word(BigInt(withdrawDelay)), salt];
 }
 
-/** A cumulative promise: up to `maxClaimableAmount` in all may be claimed from the channel. */
+/** Cumulative: up to `maxClaimableAmount` in all may be claimed from the channel. */
 interface Voucher {
   /** 32 bytes, as the client says: the check compares it with the id that the config gives. */
   readonly channelId: Uint8Array;
@@ -88,14 +92,14 @@ interface Voucher {
   readonly signature: Uint8Array;
 }
 
-/** Money that the payer moves into the channel by an EIP-3009 authorization. */
+/** What the payer moves into the channel by an EIP-3009 authorization. */
 interface Deposit {
   /** Base units of the token. */
   readonly amount: bigint;
   /** Unix seconds. */
   readonly validAfter: bigint;
   readonly validBefore: bigint;
-  /** A uint256: the authorization's nonce is made of it and the channel's id. */
+  /** A uint256. The authorization's nonce is made of it and the channel's id. */
   readonly salt: bigint;
   readonly signature: Uint8Array;
 }
@@ -109,7 +113,7 @@ interface Common {
 export type ChannelPayload =
   | (Common & { readonly kind: 'voucher' })
   | (Common & { readonly kind: 'deposit'; readonly deposit: Deposit })
-  /** `amount` null asks for everything that is left. */
+  /** Null asks for all that is left. */
   | (Common & { readonly kind: 'refund'; readonly amount: bigint | null });
 
 /** The ledger's largest amount: 9 trillion USDC. The contract takes more. */
@@ -129,7 +133,7 @@ const address = z
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .transform(hexToBytes);
 const bytes32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/);
-/** 65 bytes are a key's. A deposit of a wallet that is a contract may be signed with more, up to what one could reasonably need. */
+/** 65 bytes are a key's. A contract wallet may sign a deposit with more, up to what one could reasonably need. */
 const signature = z
   .string()
   .regex(/^0x(?:[0-9a-fA-F]{2}){1,4096}$/)
@@ -164,12 +168,12 @@ const refunding = common.extend({ amount: uint128.optional() });
 
 const PREFIX = 'invalid_batch_settlement_evm';
 
-/** A reason of this scheme, as its specification spells it. */
+/** As the scheme's specification spells it. */
 export function reason(name: string): string {
   return `${PREFIX}_${name}`;
 }
 
-/** Reads a payload of the scheme; throws PaymentRefused with the scheme's reason. What only a facilitator sends (`claim`, `settle`) is no payment. */
+/** Throws PaymentRefused with the scheme's reason. What only a facilitator sends (`claim`, `settle`) is no payment. */
 export function readPayload(payload: Credential['payload']): ChannelPayload {
   switch (payload.type) {
     case 'voucher':
@@ -188,7 +192,7 @@ export function readPayload(payload: Credential['payload']): ChannelPayload {
   }
 }
 
-/** `why` is the reason where the part that all kinds share is right. */
+/** `why`: the reason where the part that all kinds share is right. */
 function parse<T>(schema: z.ZodType<T>, payload: Credential['payload'], why = 'payload_type'): T {
   const parsed = schema.safeParse(payload);
   if (parsed.success) return parsed.data;
@@ -212,17 +216,18 @@ export interface ChannelTerms {
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
-/** The contract's bounds of `withdrawDelay`, in seconds (MIN_WITHDRAW_DELAY, MAX_WITHDRAW_DELAY). */
+/** The contract's bounds, in seconds (MIN_WITHDRAW_DELAY, MAX_WITHDRAW_DELAY). */
 const DELAYS = { least: 900, most: 2_592_000 };
 
 /**
- * Judges what needs neither chain nor ledger, and returns the channel's id. The first rule that fails is the reason, by the scheme's name:
- * 1. the channel's id is the one that its config gives;
- * 2. the channel pays to us, in our token, under our authorizer and delay;
- * 3. the voucher is signed by the channel's key, in the one form that the contract takes: 65 bytes, v 27 or 28, a low s. A library that takes
- *    more would let us serve for a voucher that can never be claimed.
- * A channel without a key of its own (payerAuthorizer 0) is refused under rule 3: its payer may be a contract that changes its mind after it was served.
- * The signature comes before every rule that depends on the channel's state, because an answer about that state repeats the last voucher.
+ * Returns the channel's id. The first rule that fails is the reason, by the scheme's name:
+ * 1. The channel's id is the one that its config gives.
+ * 2. The channel pays us, in our token, under our authorizer and delay.
+ * 3. The voucher is signed by the channel's key, in the one form that the contract takes: 65 bytes, v 27 or 28, a low
+ *    s. A library that takes more would let us serve for a voucher that can never be claimed.
+ * A channel without a key of its own (payerAuthorizer 0) fails rule 3: its payer may be a contract that changes its
+ * mind once served. The signature comes before every rule on the channel's state: the answer to those repeats the last
+ * voucher.
  */
 export function checkVoucher({ config, voucher }: ChannelPayload, terms: ChannelTerms, scheme: Scheme): Uint8Array {
   const channelId = scheme.channelId(config);
@@ -250,7 +255,7 @@ function isSigned(
 ): boolean {
   const digest = scheme.voucherDigest(channelId, voucher.maxClaimableAmount);
   const signer = recoverAddress(digest, voucher.signature);
-  // A recovered address is never zero, so that a channel without a key ends here.
+  // A recovered address is never zero, so a channel without a key ends here.
   return signer !== null && same(signer, payerAuthorizer);
 }
 

@@ -1,26 +1,31 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** Requests that may wait for one channel. A request beyond that is refused as busy. */
+// The requests of one channel take turns. What a stock client requests at once carries one voucher. One request buys.
+// Each other must get the new charges, signs once more, and gives up when that voucher is stale too. So:
+// 1. A request whose voucher fits comes first. Where none fits, the first one is told the charges.
+// 2. After a correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other.
+// 3. A request that waits for too long, or comes when too many wait, is refused as busy. Their number never counts
+//    against one whose voucher fits.
+/** Requests that may wait for one channel. */
 const MOST_WAITING = 32;
-/** How long a client may take to sign the voucher that a correction asks for, in milliseconds: a read of the chain and a round trip. */
+/** Milliseconds for a client to sign the voucher that a correction asks for: a read of the chain and a round trip. */
 const RETRY_MS = 500;
 
-/** How a request's turn ended. */
 export interface Turn<T> {
   readonly value: T;
-  /** The channel's charges after it. */
+  /** The channel's, after the turn. */
   readonly charged: bigint;
-  /** Whether it ended with a correction: the client knows which voucher to sign next. */
+  /** It ended with a correction: the client knows which voucher to sign next. */
   readonly isCorrected: boolean;
 }
 
-/** One channel's turns. `onEmpty` is called when no request has a turn or waits for one. */
+/** One channel's turns. `onEmpty`: no request has a turn or waits for one. */
 function createLine(clock: Clock, onEmpty: () => void) {
   const list = createWaitingList(clock);
   let isTaken = false;
-  /** The channel's charges after the last turn; null where they are not known. */
+  /** The charges after the last turn; null where they are not known. */
   let charged: bigint | null = null;
-  /** Until when the channel waits for a corrected client, in Unix milliseconds, and what that client asks for. */
+  /** Until when the channel waits for a corrected client, in Unix milliseconds, and what it asks for. */
   let held = { untilMs: 0, request: '' };
   let timer: AbortController | null = null;
 
@@ -30,7 +35,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
     return charged === chargedBefore;
   };
 
-  /** Begins the next turn, if the channel is free. Where no voucher fits, the request that came first is told the charges. */
+  /** Begins the next turn, if the channel is free. Where no voucher fits, the first request is told the charges. */
   function next(): void {
     if (isTaken) return;
     const fitting = list.firstThat(fits);
@@ -54,9 +59,9 @@ function createLine(clock: Clock, onEmpty: () => void) {
   }
 
   return {
-    /** Whether a request has its turn or waits for one. While the channel only waits for a corrected client, none has. */
+    /** Whether a request has its turn or waits. While the channel waits for a corrected client, none has. */
     isBusy: (): boolean => isTaken || list.size() > 0,
-    /** Begins a turn, at once where the channel is free. `refused`: too many wait already, the wait is too long, or the signal aborts. */
+    /** Begins a turn. `refused`: too many wait, the wait is too long, or the signal aborts. */
     async enter(asking: Asking, signal: AbortSignal): Promise<'at once' | 'after a wait' | 'refused'> {
       charged ??= asking.charged;
       const isFree = !isTaken && (!isHeld() || fits(asking));
@@ -66,7 +71,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
       timer = null;
       return isFree ? 'at once' : 'after a wait';
     },
-    /** A turn has ended; null when it failed. */
+    /** Null: the turn failed. */
     end(turn: Turn<unknown> | null, { request }: Asking): void {
       charged = turn?.charged ?? null;
       held = { untilMs: turn?.isCorrected ? clock.nowMs() + RETRY_MS : 0, request };
@@ -76,11 +81,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
   };
 }
 
-/**
- * Lets the requests of one channel take turns. All requests that a stock client makes at once carry the same voucher. One of them buys. Each of the
- * others must get the new charges, signs once more, and gives up when that voucher is stale too. So a request whose voucher fits comes first. After
- * each correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other request has its turn.
- */
+/** The turns of all channels. */
 export function createTurns(clock: Clock) {
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let ended = 0;
@@ -93,13 +94,13 @@ export function createTurns(clock: Clock) {
 
   return {
     /**
-     * How many turns have ended, in all channels of this process. A request that finds the same count in its turn as before it knows that no other turn
-     * had its channel since. A turn of another channel only costs that request one read more.
+     * Turns that have ended, in all channels of this process. An equal count before and in a request's turn shows that
+     * no other had its channel since. A turn of another channel only costs one read more.
      */
     ended: (): number => ended,
     /** Whether a request of this channel has its turn or waits for it. */
     isBusy: (key: string): boolean => lines.get(key)?.isBusy() ?? false,
-    /** Runs `work` in the channel's turn, and tells it whether the request waited for it. Null when the channel is too busy. */
+    /** Runs `work` in its turn, and tells it whether the request waited. Null when the channel is too busy. */
     take: async <T>(
       key: string,
       asking: Asking,
@@ -123,16 +124,15 @@ export function createTurns(clock: Clock) {
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** How long a request waits for its turn, in milliseconds. */
+/** Milliseconds that a request waits for its turn. */
 const WAIT_MS = 30_000;
 
-/** A request as it waits for its turn. */
 interface Asking {
-  /** The charges on top of which its voucher was signed. */
+  /** The charges that its voucher was signed on top of. */
   readonly chargedBefore: bigint;
   /** What it asks for. A client that signs once more asks for the same. */
   readonly request: string;
-  /** The channel's charges as the ledger has them; null where it has none. */
+  /** The channel's, in the ledger; null where it has none. */
   readonly charged: bigint | null;
 }
 
@@ -140,13 +140,13 @@ interface Waiting extends Asking {
   begin(): void;
 }
 
-/** The requests that wait for one channel, in the order of their arrival. */
+/** One channel's waiting requests, in the order of their arrival. */
 function createWaitingList(clock: Clock) {
   let waiting: Waiting[] = [];
 
   return {
     size: (): number => waiting.length,
-    /** The place of the first request that fits; -1 when none does. */
+    /** The first that fits; -1 when none does. */
     firstThat: (fits: (asking: Asking) => boolean): number => waiting.findIndex(fits),
     /** Begins the turn of the request at this place. False when the list is empty. */
     begin(at: number): boolean {
@@ -154,14 +154,14 @@ function createWaitingList(clock: Clock) {
       first?.begin();
       return first !== undefined;
     },
-    /** Waits for a turn. False when that takes longer than WAIT_MS, and when the signal aborts. */
+    /** False when it takes longer than WAIT_MS, and when the signal aborts. */
     wait(asking: Asking, signal: AbortSignal): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>();
       const one: Waiting = { ...asking, begin: () => resolve(true) };
       waiting.push(one);
       const begun = new AbortController();
       const leave = (): void => {
-        // A request that is no longer in the list has its turn.
+        // A request that has left the list has its turn.
         if (!waiting.includes(one)) return;
         waiting = waiting.filter((other) => other !== one);
         resolve(false);

@@ -19,25 +19,36 @@ import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.
 import { type ChannelPayload, reason, SETTLEMENT_BYTES } from './scheme.ts';
 import type { Turn, Turns } from './turns.ts';
 
+// The sale of a call for a voucher. A charge, its voucher and the answer are one write; the bytes leave after it.
+// 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and
+//    is kept no more. What fails for a voucher that may be charged says `charged: "unknown"`.
+// 2. The limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
+// 3. The request waits for its turn in the channel.
+// 4. The channel is read again, unless it was read just before. A voucher that does not fit its charges and money has
+//    bought this very request, or is refused with the new charges. One that fits has bought nothing, because a sale
+//    raises the charges to its voucher in the same write. So no earlier sale is looked for. Earlier charges must not
+//    wait for a claim that cannot be sent.
+// 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+// 6. The charge and the answer are stored in one write. Then the answer is sent.
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
   store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
   ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
   turns: Turns;
 }
 
-/** How often a sale may lose its charge to another process before it gives up. */
+/** How often a sale may lose its charge to another process. */
 const MOST_TRIES = 3;
 
 interface TurnOptions {
-  /** The number of the request, as `arrive` gave it. */
+  /** As `arrive` gave it. */
   readonly arrival: number;
-  /** The ledger's row of the channel where it was read just before, else null. An older row could miss a sale, and the endpoint would run for nothing. */
+  /** The ledger's row, read just before, else null. An older one could miss a sale: the endpoint would run in vain. */
   readonly known: Channel | null;
-  /** Whether a sale of this process may have charged the voucher since the channel was read, or the ledger has no row of the channel. */
+  /** A sale of this process may have charged the voucher since the read, or the ledger has no row of the channel. */
   readonly isDoubted: boolean;
 }
 
-/** One turn of a request in its channel. `redelivered` and `arrive` are for the time before it. */
+/** One turn of a request. `redelivered` and `arrive` are for the time before it. */
 function createTurn(options: SellVoucherOptions) {
   const corrections = createCorrections(options.store);
   const soon = createReadSoon(options.clock);
@@ -50,7 +61,7 @@ function createTurn(options: SellVoucherOptions) {
   ): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      // The channel is read again after a lost charge: another process has charged it meanwhile.
+      // After a lost charge the channel is read again: another process has charged it.
       const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
       const again = await judgeVoucher(voucher, order, state);
       if (again) return again;
@@ -63,10 +74,7 @@ function createTurn(options: SellVoucherOptions) {
     throw new PaymentRefused(reason('channel_busy'));
   }
 
-  /**
-   * Throws the error. Another process may have charged the same voucher meanwhile. Unless the ledger shows that it is not charged, the error does not say
-   * that nothing is charged.
-   */
+  /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
   async function fail({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
     if (error instanceof PaymentRefused) throw error;
     const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
@@ -74,7 +82,7 @@ function createTurn(options: SellVoucherOptions) {
     return inDoubt(() => Promise.reject(error));
   }
 
-  /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
+  /** A stale voucher is an outcome of the turn: the channel then waits for the corrected one. */
   async function turn(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -93,18 +101,7 @@ function createTurn(options: SellVoucherOptions) {
   return { turn, redelivered, arrive: corrections.arrive };
 }
 
-/**
- * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and is kept no more. Whatever else fails
- *    for a voucher that may be charged is `charged: "unknown"`.
- * 2. The limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
- * 3. The request waits for its turn in the channel.
- * 4. The channel is read again, unless it was read just before. The voucher must fit the channel's charges and its money. One that does not has bought
- *    this very request, or gets a refusal with the new charges. One that fits has bought nothing: a sale raises the charges to its voucher in the same
- *    write. So a sale needs no look for an earlier one. Earlier charges must not wait for a claim that cannot be sent.
- * 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
- * 6. The charge and the answer are stored in one write. Then the answer is sent.
- */
+/** Sells a call for a voucher. */
 export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
   const soon = createReadSoon(options.clock);
@@ -122,12 +119,12 @@ export function createSellVoucher(options: SellVoucherOptions) {
       order.admit();
       const why = options.status.stopsSales?.() ?? null;
       if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
-      // A claim makes vouchers public, so a third party may present one over no more than what is claimed. It never takes a turn in the channel.
+      // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
       if (channel && max <= channel.state.totalClaimed)
         throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
       await checkIdentifier({ ...options, soon }, voucher, order);
     };
-    // A sale of the same voucher may be under way, or may have ended since the channel was read.
+    // A sale of the voucher may be under way, or may have ended since the channel was read.
     await (inTurn(false).isDoubted || options.turns.isBusy(key) ? inDoubt(check) : check());
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
@@ -146,12 +143,12 @@ export function createSellVoucher(options: SellVoucherOptions) {
     // A voucher over more than the charges has bought nothing.
     if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
       return sell(voucher, order, arrival, read);
-    // Any other voucher may have been charged, whatever fails now. A request that needs no turn does not wait for one.
+    // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
     return inDoubt(async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)));
   };
 }
 
-/** The channel as the ledger has it. `inTurn` tells in the request's turn whether that row still counts. */
+/** The ledger's row. `inTurn` tells in the request's turn whether it still counts. */
 async function readChannel(
   { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
   { channelId, payload }: PresentedVoucher,
@@ -159,8 +156,8 @@ async function readChannel(
 ) {
   const turnsBefore = turns.ended();
   const channel = await soon(store.get(channelId));
-  // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing was waited for since: no turn,
-  // and no look for an identifier or for an earlier sale of the voucher.
+  // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing
+  // was waited for since: no turn, and no look for an identifier or an earlier sale.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
     const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
@@ -179,11 +176,11 @@ async function checkIdentifier(
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
   if (isSameVoucher && isSameRequest(holder, order)) return;
-  // Where this voucher holds it for another request, it is charged.
+  // Held by this voucher for another request: it is charged.
   throw identifierConflict(isSameVoucher);
 }
 
-/** A voucher that is presented for a call. Its signature is valid. */
+/** Presented for a call, with a valid signature. */
 interface PresentedVoucher {
   readonly channelId: Uint8Array;
   readonly payload: ChannelPayload;
@@ -194,7 +191,7 @@ interface ChargeVoucherOptions {
   network: string;
 }
 
-/** Stores the charge and the answer. Null when the voucher does not fit the channel any more. Throws `settlement_unknown` when the store may have done it. */
+/** Null when the voucher no longer fits the channel. Throws `settlement_unknown` when the store may have charged. */
 async function chargeVoucher(
   { ledger, network }: ChargeVoucherOptions,
   voucher: PresentedVoucher,
@@ -209,7 +206,7 @@ async function chargeVoucher(
   }
 }
 
-/** A voucher's nonce in the ledger's key. No two vouchers of one payer have the same. */
+/** The nonce in the ledger's key. No two vouchers of one payer share it. */
 function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
   return keccak256(Buffer.concat([channelId, word(payload.voucher.maxClaimableAmount)]));
 }
@@ -257,13 +254,14 @@ interface JudgeVoucherOptions {
   log: { error(detail: object, message: string): void };
 }
 
-/** Judges a voucher against its channel, and finds the answer that it has bought before. */
+/** Judges a voucher by its channel, and finds the answer that it has bought before. */
 function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
   /**
-   * The answer that this voucher has bought for this very request; null when it has bought none, or has been delivered as often as it may be. Throws 410
-   * (`answer_gone`) when it was never delivered and is kept no more: a refusal would make the client sign and pay again.
+   * The answer that this voucher has bought for this very request; null without one, or once it was delivered as often
+   * as it may be. Throws 410 (`answer_gone`) when it was never delivered and is kept no more: a refusal would make the
+   * client sign and pay again.
    */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
@@ -276,9 +274,10 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
   }
 
   /**
-   * Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. Throws Unavailable while
-   * the channel's charges cannot be claimed. `known`: the ledger's row of the channel where it still counts; null where it must be read.
-   * `isDoubted`: the voucher may be charged. So what fails before the channel is read, and shows that it is not, is `charged: "unknown"`.
+   * Null when the voucher fits; else the answer that it has bought before. Throws PaymentRefused otherwise, and
+   * Unavailable while the channel's charges cannot be claimed. `known`: the ledger's row where it still counts; null
+   * where it must be read. `isDoubted`: the voucher may be charged, so what fails before a read of the channel shows
+   * otherwise is `charged: "unknown"`.
    */
   async function judgeVoucher(
     voucher: PresentedVoucher,
@@ -293,7 +292,6 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
     return null;
   }
 
-  /** The channel that the voucher fits, or the answer that it has bought before. Throws PaymentRefused otherwise. */
   async function fitOf(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -316,7 +314,7 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
   return { redelivered, judgeVoucher };
 }
 
-/** Throws Unavailable while claims cannot be sent, and the channel owes for too long or all channels together owe too much. */
+/** Throws Unavailable while claims cannot be sent, and this channel owes for too long or all together too much. */
 async function checkClaims(
   { status, risk, limits, clock }: JudgeVoucherOptions,
   channel: Channel,
@@ -328,22 +326,23 @@ async function checkClaims(
   checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });
 }
 
-/** Channels whose last correction is remembered, about 2 MB. */
+/** Channels with a remembered correction, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
 /** Answers stale vouchers. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
-  // The stale voucher that each channel was last corrected for, and the number of requests that had arrived by then.
+  // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
   const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
   let arrivals = 0;
 
   return {
-    /** The number of a request that arrives. */
+    /** The number of an arriving request. */
     arrive: (): number => ++arrivals,
     /**
-     * The answer to a stale voucher over `max`. A client that presents the same one again after a correction cannot read the chain. It gets the receipt
-     * of the sale that it missed and learns the charges from that. A client that can read the chain would not try again by itself then, so the first
-     * answer has no receipt. Requests that were made at once are no repetitions, although they carry the same voucher.
+     * A client that presents the same voucher again after a correction cannot read the chain. It gets the receipt of
+     * the sale that it missed, and learns the charges from that. One that can read the chain would not try again by
+     * itself then, so the first answer has no receipt. Requests that were made at once carry the same voucher and are
+     * no repetitions.
      */
     answer: async (
       channelId: Uint8Array,
@@ -369,13 +368,13 @@ interface StaleDetail {
   readonly code?: string;
   /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
   readonly settlement?: SettleResponse;
-  /** Whether the refusal counts as no failure. By default: where the channel has bought something. */
+  /** The refusal counts as no failure. By default: where the channel has bought something. */
   readonly isForgiven?: boolean;
 }
 
-/** 402: the voucher was signed on top of other charges than the channel's. The client learns which voucher to sign. */
+/** 402: signed on top of other charges than the channel's. The client learns which voucher to sign. */
 export class StaleVoucher extends PaymentRefused {
-  /** The channel's charges, in base units. */
+  /** The channel's, in base units. */
   readonly charged: bigint;
   /** The scheme's name of the fault. */
   readonly code: string;
@@ -387,7 +386,7 @@ export class StaleVoucher extends PaymentRefused {
   }
 }
 
-/** What a voucher must cover: its ceiling, the price of the call, and the deposit that comes with it, in base units. */
+/** A voucher's ceiling, the price of the call, and the deposit that comes with it, in base units. */
 export interface Covered {
   readonly max: bigint;
   readonly price: bigint;
@@ -395,10 +394,9 @@ export interface Covered {
 }
 
 /**
- * Checks a voucher against the channel's charges and its money. Returns the first fault; null without one. `mayBeOld`: a new read of the chain may
- * mend it.
- * 1. The ceiling is the charges so far and the price. Otherwise the client's state is old.
- * 2. It is more than what is claimed. The channel's charges never fall below that.
+ * The first fault of a voucher; null without one. `mayBeOld`: a new read of the chain may mend it.
+ * 1. It is more than what is claimed. The charges never fall below that.
+ * 2. The ceiling is the charges so far and the price. Otherwise the client's state is old.
  * 3. There is a channel.
  * 4. The escrow covers it, less what a pending withdrawal may still take.
  */
@@ -414,24 +412,23 @@ export function faultOf(
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // The client believes that more money is left. It reads the chain when an answer says that its state is old. So do we before we say so, and that is
-  // counted: a channel that lacks a unit for the next call would be read for every voucher.
+  // The client believes that more is left. It reads the chain when told that its state is old; so do we before we say
+  // so. That is counted: a channel that lacks a unit for the next call would be read for every voucher.
   return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
 }
 
-/** When vouchers are no longer sold because their charges are not claimed. */
 interface ClaimTrouble {
-  /** Why no claim can be sent now. */
+  /** Why no claim can be sent. */
   readonly unavailable: string;
-  /** Whether the charges of all channels pass a bound (`claim-health.ts`). */
+  /** The charges of all channels pass a bound (`claim-health.ts`). */
   readonly isTooMuch: boolean;
   readonly limits: ClaimLimits;
   readonly nowMs: number;
 }
 
 /**
- * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge waits for more than twice its time, or when too much is at risk in all
- * channels. More charges would wait with them, and the payers may withdraw the money for all of them.
+ * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge is overdue, or too much is at risk in
+ * all channels. More charges would wait with them, and the payers may withdraw the money for all of them.
  */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
   const { unavailable, isTooMuch, limits, nowMs } = trouble;

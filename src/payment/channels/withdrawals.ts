@@ -13,9 +13,18 @@ import { createBlockRanges, eventTransactionHashes, WITHDRAW_INITIATED, withdraw
 import type { ChannelReader, ChannelStates } from './channel.ts';
 import { isEndangered, type WithdrawalAlarms } from './claim-health.ts';
 
+// The watch for payers who take their money back without us, by the contract's events and by reads of the channels.
+// One provider's word is enough to warn:
+// 1. Every provider is asked for logs and for states, at a block that we name. The union of their logs counts, the
+//    lowest balance and the highest pending amount.
+// 2. What all say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
+// 3. Where no two agree, a channel that one says is in danger is claimed early, once (`claim-health.ts`).
+// 4. A state that no two have confirmed yet, because an older release read it, is read first.
+// 5. Where no two agree on a head, or another is far beyond it, each is asked at its own.
+// 6. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
 /**
- * What providers say of one channel. `state` is what two of them say, and more than say anything else; undefined
- * without two. `isUnanimous`: whether all that answered say the same.
+ * What providers say of a channel. `state`: what two say, and more than say anything else; undefined without two.
+ * `isUnanimous`: all that answered say the same.
  */
 interface Verdict {
   readonly state: ChannelState | null | undefined;
@@ -23,8 +32,8 @@ interface Verdict {
 }
 
 /**
- * Compares what each provider says of `count` channels at one block, each channel on its own: a lie about one leaves
- * the others as they are. With one configured provider (`witnesses`) its word alone counts.
+ * Compares what each provider says of `count` channels at one block. A lie about one channel leaves the others as they
+ * are. With one configured provider (`witnesses`) its word counts.
  */
 function compareStates(each: readonly ChannelStates[], count: number, witnesses: number): readonly Verdict[] {
   return Array.from({ length: count }, (_, at): Verdict => {
@@ -39,8 +48,8 @@ const textOf = (state: ChannelState | null | undefined): string =>
   JSON.stringify(state ?? null, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
 
 /**
- * Reads channels at the agreed head as `read` does. Where no two providers say the same of all, undefined stands for
- * those that they differ about. Rejects as `read` does where they differ about every one.
+ * Reads channels at the agreed head. Where no two providers say the same of all, undefined stands for those that they
+ * differ about. Rejects as `read` does where they differ about every one.
  */
 export async function readByTwo(
   reader: Pick<ChannelReader, 'read' | 'readEach'>,
@@ -59,11 +68,11 @@ export async function readByTwo(
   }
 }
 
-/** Channels that are listed and read at a time: one request of the chain. */
+/** Channels of one page and one request. */
 const PAGE = 500;
 /** A head this many blocks beyond the agreed one is far: ten seconds on Arc. Nearer blocks are soon agreed on. */
 const FAR_BLOCKS = 20;
-/** The newest blocks whose logs are read. What is older is seen by the reads of all channels. */
+/** Newest blocks whose logs are read. The reads of all channels see what is older. */
 const WARNED_BLOCKS = 1000;
 
 const heights = z.tuple([z.object({ result: index })]);
@@ -74,22 +83,21 @@ interface WarningsOptions {
   readonly chain: Pick<ChainClient, 'each' | 'agreed'>;
   readonly alarms: Pick<WithdrawalAlarms, 'raise'>;
   readonly network: string;
-  /** How often every unclaimed channel is read, in milliseconds, whatever the logs show. */
+  /** Milliseconds between two reads of every unclaimed channel, whatever the logs show. */
   readonly staleMs: number;
   readonly clock: Clock;
 }
 
 /**
- * Warns of withdrawals where two providers agree on no head, or on one that another provider has left far behind: one
- * that is silent or stands still must not hide them. Nothing here is noted. A provider that says a head of its own
- * alone is asked there alone, because an honest one refuses what is beyond its head.
+ * Warns of withdrawals where two providers agree on no head, or one is far beyond it: a silent one, or one that stands
+ * still, must not hide them. Nothing here is noted. A provider that says a head of its own alone is asked there alone,
+ * because an honest one refuses what is beyond its head.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
   const { chain, staleMs, clock } = options;
-  /** When all unclaimed channels were read here. */
   let readAt = Number.NEGATIVE_INFINITY;
 
-  /** The heads of the providers, the highest first, where the agreed one shows too little. */
+  /** The providers' heads, the highest first, where the agreed one shows too little. */
   async function farHeads(): Promise<number[]> {
     const { witnesses, lastHead, providers } = chain.agreed;
     const agreed = lastHead();
@@ -108,8 +116,8 @@ function createWithdrawalWarnings(options: WarningsOptions) {
       throw failure;
     },
     /**
-     * One round. Raises an alarm for each channel whose charges a provider says are in danger at its own head. Asks
-     * nothing while the agreed head shows all. Then rejects with the first failure.
+     * Raises an alarm for each channel that a provider says is in danger at its own head. Asks nothing while the agreed
+     * head shows all. Then rejects with the first failure.
      */
     async run(): Promise<void> {
       const heads = await farHeads();
@@ -154,7 +162,7 @@ async function warnOf({ reader, alarms }: WarningsOptions, channels: readonly Ch
   }
 }
 
-/** Lists the channels with unclaimed charges, page by page, the oldest charges first. */
+/** Channels with unclaimed charges by pages, the oldest charges first. */
 export async function* unclaimedPages(store: Pick<ChannelStore, 'listUnclaimed'>, network: string) {
   for (let after: Parameters<ChannelStore['listUnclaimed']>[2]; ; ) {
     const page = await store.listUnclaimed(network, PAGE, after);
@@ -165,11 +173,11 @@ export async function* unclaimedPages(store: Pick<ChannelStore, 'listUnclaimed'>
   }
 }
 
-/** Whether charges are in danger if this is the channel's state. */
+/** Whether this state would put charges in danger. */
 const endangers = (channel: Channel, state: ChannelState | null): boolean =>
   state !== null && channel.unclaimedSince !== null && isEndangered({ ...channel, state });
 
-/** Unclaimed channels are read this many times within a withdrawal's delay, whatever the logs show. */
+/** Reads of an unclaimed channel within a withdrawal's delay, whatever the logs show. */
 const READS_A_DELAY = 12;
 
 /** Logs that a round compares by two. More would let one that forges many of them spend the allowances of all. */
@@ -177,7 +185,7 @@ const MOST_CHECKS = 3;
 /** Differing logs are compared this near the head, in blocks: a node that has pruned older ones shows none. */
 const CHECKED_BLOCKS = 1000;
 
-/** A log that some providers show and others do not. */
+/** Shown by some providers and not by others. */
 interface Doubted {
   readonly id: Uint8Array;
   readonly block: number;
@@ -194,28 +202,17 @@ interface WithdrawalWatchOptions {
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** A log of a withdrawal, and how many providers show it. */
+/** A log, and how many providers show it. */
 interface Named {
   readonly block: number;
   shownBy: number;
 }
 
-/**
- * Watches for payers who ask for their money back, by the contract's events and by reads of the channels' states. One
- * provider's word is enough to warn:
- * 1. Every provider is asked for logs and for states, at a block that we name. The union of their logs counts, the
- *    lowest balance and the highest pending amount.
- * 2. What all of them say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
- * 3. Where no two agree, a channel whose charges one of them says are in danger is claimed early, once
- *    (`claim-health.ts`).
- * 4. A state that no two providers have confirmed yet, because an older release read it, is read first.
- * 5. Where no two agree on a head, or another is far beyond it, each is asked at its own (`withdrawals.ts`).
- * 6. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
- */
+/** Rounds of the watch. */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, chain, network, withdrawDelaySeconds, clock } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
-  // The logs need no history: the first round reads every unclaimed channel, because a payer may have asked while no process ran.
+  // The logs need no history: the first round reads every unclaimed channel, for payers who asked while no process ran.
   const startedMs = clock.nowMs();
   const readRanges = createBlockRanges((from, to) => readRange(options, { from, to, head }, doubted), MAX_LOG_SPAN);
   const doubted: Doubted[] = [];
@@ -228,9 +225,9 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
 
   /**
-   * Reads every channel with unclaimed charges whose state is old or from before the start, whatever the logs show,
-   * then those with money whose state is not confirmed, and those whose deposit is to be looked at again. A page or a
-   * channel that cannot be read hides no other. Then rejects with the first failure.
+   * Reads every channel with unclaimed charges whose state is old or from before the start, then those with money whose
+   * state is not confirmed, and those whose deposit is due again. A page or a channel that cannot be read hides no
+   * other. Then rejects with the first failure.
    */
   async function readStale(): Promise<void> {
     const read: Promise<void>[] = [];
@@ -257,9 +254,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
 
   return {
     /**
-     * One round: the logs and the channels' states, each whatever happens to the other, then what one provider alone
-     * shows beyond the agreed head. Rejects when the chain or the ledger cannot be read; the next
-     * round goes on where the reading of the logs ended.
+     * The logs and the states, each whatever happens to the other, then what one provider alone shows beyond the agreed
+     * head. Rejects when the chain or the ledger cannot be read; the next round goes on where the logs ended.
      */
     async run(): Promise<void> {
       const parts = [confirmed()];
@@ -273,10 +269,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   };
 }
 
-/**
- * Reads the logs of these blocks from every provider, and the channels of ours that any of them names. Other sellers
- * use the same contract.
- */
+/** Reads the channels of ours that any provider's logs of these blocks name. Other sellers use the same contract. */
 async function readRange(
   options: WithdrawalWatchOptions,
   { from, to, head }: { from: number; to: number; head: number },
@@ -312,8 +305,8 @@ async function readRange(
 }
 
 /**
- * Some providers show this log and others do not. Two decide about its block, and who contradicts them is set apart.
- * What the channel holds is known by now, so nothing waits for that.
+ * Two decide about the block of a log that only some providers show, and who contradicts them is set apart. What the
+ * channel holds is known by now, so nothing waits for that.
  */
 async function checkLog({ chain, log }: WithdrawalWatchOptions, { id, block }: Doubted): Promise<void> {
   log.warn({ channel: bytesToHex(id), block }, 'RPC providers differ about the log of a withdrawal');
@@ -324,8 +317,8 @@ async function checkLog({ chain, log }: WithdrawalWatchOptions, { id, block }: D
 }
 
 /**
- * Asks once with each provider in the first place, because two that agree are not asked against a third. Returns the
- * first answer, and rejects as the last one does when all fail.
+ * Asks once with each provider in the first place: two that agree are not asked against a third. Returns the first
+ * answer, and rejects as the last one when all fail.
  */
 async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn: number) => Promise<T>): Promise<T> {
   const answers: T[] = [];
@@ -345,8 +338,8 @@ async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn
 
 /**
  * Reads these channels from every provider at this block. Notes what they agree on, each channel whatever happens to
- * the others. Raises an alarm for those that one provider says are in danger and about which no two agree. Then rejects
- * with the first failure.
+ * the others. Raises an alarm for those that one says are in danger and no two agree about. Then rejects with the first
+ * failure.
  */
 async function refreshChannels(
   options: WithdrawalWatchOptions,

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { GasBudget, GasReading, MinedCost, RailCost } from './gas.ts';
+
 // What our relayer holds, sends and pays, so that the cost of a payment can be compared with its price.
 
 const WEI_PER_USDC = 1e18;

@@ -15,6 +15,7 @@ import {
   type Transaction,
   type Wallet,
 } from './transactions.ts';
+
 // The types of the machine: the state, the effects that it asks for, and the events that it is told. `step` in
 // machine.ts alone writes the state.
 

@@ -68,7 +68,7 @@ export interface OperationJob {
   unresolvedMs: number | null;
 }
 
-/** Why an operation is looked up: a simulation refused it, it was mined without its event, its flight was given back. */
+/** Why an operation is looked up: a simulation refused it, it was mined without its event, or its flight was lost. */
 export type Doubt = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
 
 export function newOperationJob(operation: Operation, nowMs: number): OperationJob {

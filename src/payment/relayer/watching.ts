@@ -261,7 +261,7 @@ export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
   return flights.map((flight) => newest(flight).raw);
 }
 
-/** Milliseconds. An operation that is queued for longer goes before payments, whose stream would hold it up for ever. */
+/** Milliseconds. An operation that is queued for longer goes before payments, which could hold it up for ever. */
 const OVERDUE_MS = 5000;
 const TRANSACTION_REVERTED = 'the transaction reverted';
 const NO_EVENT = 'the transaction was mined without the event';
