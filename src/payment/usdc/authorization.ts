@@ -8,49 +8,47 @@ import { NOT_OFFERED, PaymentRefused, type RefusalSentences } from '../refusal.t
 import { type Authorization, EXPIRED } from '../settler.ts';
 import { addressWord, typedDigest, typeHash, word } from './token.ts';
 
-/**
- * How long clients may sign for, in seconds: 7 days and 100 seconds, for both rails, because Circle's batched payments require it. A 402 names it, and
- * so does a request to a remote settler.
- */
+// A signed EIP-3009 authorization: read, hashed, and checked without a chain.
+// 1. Read it from the payload.
+// 2. What the client accepted is our offer.
+// 3. Recipient, amount, times and form of signature are right. Each refusal has a sentence.
+// 4. Its hash tells it from any other; its digest is what the payer signed.
+/** Seconds that clients may sign for, on both rails: 7 days and 100 s, as Circle's batched payments require. */
 export const MAX_TIMEOUT_SECONDS = 604_900;
 
 /**
- * Longest validity, in seconds, of an authorization that is given to a third party. It is what clients sign for, plus ten minutes for differing
+ * Longest validity, in seconds, of what a third party is given: what clients sign for, and ten minutes for differing
  * clocks. A settlement without evidence stays unknown until its authorization expires.
  */
 export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
-/** Seconds added to the longest handler and settlement: the SDK's own margin (@x402/evm 2.27 `verify`). */
+/** Seconds beyond the longest handler and settlement: the SDK's own margin (@x402/evm 2.27 `verify`). */
 const MARGIN_SECONDS = 6;
 
-/** ERC-6492's magic suffix. It marks the signature of a wallet that is not deployed yet. */
+/** ERC-6492's suffix: the signature of a wallet that is not deployed yet. */
 const ERC6492_SUFFIX = '6492'.repeat(16);
 
 /**
- * Seconds for which a presented authorization must still be valid: a handler and a settlement may take their whole time. An authorization that
- * expires before it is mined would only cost gas. The parameters are in milliseconds.
+ * Seconds for which a presented authorization must still be valid: a handler and a settlement may take their whole
+ * time. One that expires before it is mined would only cost gas.
  */
 export function neededValidity({ handlerTimeoutMs, settleWaitMs }: ServingTimes): number {
   return Math.ceil((handlerTimeoutMs + settleWaitMs) / 1000) + MARGIN_SECONDS;
 }
 
-/** How long a handler may run, and how long a settlement is awaited. */
 export interface ServingTimes {
   readonly handlerTimeoutMs: number;
   readonly settleWaitMs: number;
 }
 
-/** How long an authorization must, and may, be valid from now on, in seconds. */
+/** Seconds for which an authorization must, and may, be valid from now on. */
 export interface ValidityBounds {
   readonly least: number;
   /** Infinite where there is no upper bound. */
   readonly most: number;
 }
 
-/**
- * Makes the checks that need no chain and no cryptography. Throws PaymentRefused with the reason of the first check that fails. `now` in Unix
- * seconds.
- */
+/** The checks without chain and cryptography. Throws PaymentRefused for the first that fails. `now` in Unix seconds. */
 export function checkAuthorization(
   authorization: Authorization,
   requirement: PaymentRequirements,
@@ -66,8 +64,8 @@ export function checkAuthorization(
   if (authorization.value !== BigInt(requirement.amount)) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
   }
-  // 3. It is valid now (the contract requires `validAfter` strictly before now), valid long enough to be mined, and not valid for longer than its
-  // outcome may be awaited.
+  // 3. It is valid now (the contract requires `validAfter` strictly before now), long enough to be mined, and no longer
+  // than its outcome may be awaited.
   if (authorization.validAfter >= seconds) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
   }
@@ -75,23 +73,21 @@ export function checkAuthorization(
   if (left < BigInt(least) || (most !== Number.POSITIVE_INFINITY && left > BigInt(most))) {
     throw new PaymentRefused(EXPIRED, { detail: wrongValidity(left, least, most) });
   }
-  // 4. A wallet that we would have to pay to deploy is refused with a reason of its own.
+  // 4. We would have to pay to deploy such a wallet, so it has a reason of its own.
   if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))
     throw new PaymentRefused('eip6492_factory_not_allowed');
 }
 
-/** Says why a validity of `left` seconds is refused. */
+/** Why a validity of `left` seconds is refused. */
 function wrongValidity(left: bigint, least: number, most: number): string {
   if (left <= 0n) return 'The authorization has expired. Sign a new one.';
   return left < BigInt(least)
-    ? `The authorization expires too soon to be settled. Sign a new one that is valid for at least ${least} seconds more.`
+    ? 'The authorization expires too soon to be settled. ' +
+        `Sign a new one that is valid for at least ${least} seconds more.`
     : `The authorization is valid for too long. Sign a new one that is valid for at most ${most} seconds.`;
 }
 
-/**
- * SHA-256 over the contract, the six signed fields and the signature. Another amount, recipient, time or signature under the same nonce makes another
- * authorization.
- */
+/** SHA-256 over contract, signed fields and signature. Any other one of them makes it another authorization. */
 export function hashAuthorization(authorization: Authorization, contract: Uint8Array): Uint8Array {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const fields = [contract, from, to, word(value), word(validAfter), word(validBefore), nonce];
@@ -99,19 +95,21 @@ export function hashAuthorization(authorization: Authorization, contract: Uint8A
 }
 
 const TRANSFER_TYPEHASH = typeHash(
-  'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+  'TransferWithAuthorization' +
+    '(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
 );
 
-/** The digest that the payer signed (EIP-712 over EIP-3009's struct). The domain separator is computed once, at start. */
+/** What the payer signed (EIP-712 over EIP-3009's struct). The domain separator is computed once, at start. */
 export function authorizationDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
   return digestOfType(TRANSFER_TYPEHASH, authorization, separator);
 }
 
 const RECEIVE_TYPEHASH = typeHash(
-  'ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+  'ReceiveWithAuthorization' +
+    '(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
 );
 
-/** The digest of an authorization that only its recipient may use (`receiveWithAuthorization`). */
+/** Signed where only the recipient may use it (`receiveWithAuthorization`). */
 export function receiveDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
   return digestOfType(RECEIVE_TYPEHASH, authorization, separator);
 }
@@ -143,7 +141,7 @@ const eip3009 = z.object({
   }),
 });
 
-/** Decodes the EIP-3009 authorization of a payment. Throws PaymentRefused with `unsupported_payload_type` for other kinds of payment. */
+/** Throws PaymentRefused with `unsupported_payload_type` for other kinds of payment. */
 export function decodeEip3009(payload: Credential['payload']): Authorization {
   const parsed = eip3009.safeParse(payload);
   if (!parsed.success)
@@ -162,14 +160,13 @@ export function decodeEip3009(payload: Credential['payload']): Authorization {
 
 function misspelt(issues: readonly { path: PropertyKey[] }[]): PaymentRefused {
   const members = [...new Set(issues.map(({ path }) => ['payload', ...path.map(String)].join('.')))];
-  const detail = `The payload lacks or misspells ${members.join(', ')}. Write addresses, nonce and signature as hex with 0x, and numbers as decimal strings.`;
+  const detail =
+    `The payload lacks or misspells ${members.join(', ')}. ` +
+    'Write addresses, nonce and signature as hex with 0x, and numbers as decimal strings.';
   return new PaymentRefused('invalid_payload', { detail });
 }
 
-/**
- * Decodes the authorization of a payment and adds its hash, which differs for every other authorization for this contract. Throws as `decodeEip3009`
- * does.
- */
+/** Adds the hash, which differs for every other authorization for this contract. Throws as `decodeEip3009` does. */
 export function readSigned(payload: Credential['payload'], contract: Uint8Array): SignedPayment {
   const authorization = decodeEip3009(payload);
   return { kind: 'signed', authorization, authorizationHash: hashAuthorization(authorization, contract) };
@@ -177,10 +174,10 @@ export function readSigned(payload: Credential['payload'], contract: Uint8Array)
 
 const SAME = ['scheme', 'network', 'amount', 'maxTimeoutSeconds'] as const;
 const SAME_ADDRESS = ['asset', 'payTo'] as const;
-/** Members of `extra` that change no term. Offers of earlier versions lack them, and those are still paid. */
+/** Members of `extra` that change no term. Offers of earlier versions lack them, and are still paid. */
 const MAY_LACK: ReadonlySet<string> = new Set(['decimals']);
 
-/** Throws PaymentRefused when a payment's `accepted` is not the offer's requirement. A client may add to `extra` but may not change it. */
+/** Throws PaymentRefused when `accepted` is not our requirement. A client may add to `extra` but may not change it. */
 export function checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void {
   const { network } = requirement;
   if (accepted.network !== network && typeof accepted.network === 'string') {
@@ -200,14 +197,17 @@ export function checkAccepted(accepted: Accepted, requirement: PaymentRequiremen
 }
 
 function otherTerms(differing: readonly string[]): string {
-  return `The accepted terms differ from the offered ones in ${differing.join(', ')}. Send back an entry of accepts unchanged, and sign for it.`;
+  return (
+    `The accepted terms differ from the offered ones in ${differing.join(', ')}. ` +
+    'Send back an entry of accepts unchanged, and sign for it.'
+  );
 }
 
 function lower(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** A sentence for each reason of the scheme `exact` on EVM chains that this service gives. */
+/** A sentence for each reason of the scheme `exact` on EVM chains that we give. */
 export const EVM_REFUSALS: RefusalSentences = {
   invalid_exact_evm_network_mismatch:
     'The payment is for another network. Sign for the network of an entry of accepts.',
@@ -222,15 +222,19 @@ export const EVM_REFUSALS: RefusalSentences = {
   invalid_exact_evm_payload_authorization_valid_before:
     'The authorization has expired, or is not valid for as long as the entry says. Sign a new one.',
   invalid_exact_evm_signature:
-    'The signature is not the payer’s over this authorization. Sign with the key of `from`, in the EIP-712 domain of the entry: its extra.name, extra.version and asset, on its chain.',
+    'The signature is not the payer’s over this authorization. Sign with the key of `from`, in the EIP-712 domain of ' +
+    'the entry: its extra.name, extra.version and asset, on its chain.',
   eip6492_factory_not_allowed:
-    'The payer’s wallet is not deployed yet, and its signature cannot be checked. Deploy the wallet first, or pay from another one.',
+    'The payer’s wallet is not deployed yet, and its signature cannot be checked. ' +
+    'Deploy the wallet first, or pay from another one.',
   invalid_exact_evm_insufficient_balance:
-    'The payer holds too little USDC for this call and its other open payments. Fund the wallet, or pay from another one.',
+    'The payer holds too little USDC for this call and its other open payments. ' +
+    'Fund the wallet, or pay from another one.',
   invalid_exact_evm_nonce_already_used:
     'The nonce of this authorization is already used, or it was cancelled. Sign a new one with another nonce.',
   invalid_exact_evm_transaction_simulation_failed:
     'The payer’s account would not let this authorization move the money. Check the wallet, or pay from another one.',
   invalid_exact_evm_transaction_failed:
-    'The settlement moved no money, but a third party may send the authorization until it expires. Present the same payment again before you sign another.',
+    'The settlement moved no money, but a third party may send the authorization until it expires. ' +
+    'Present the same payment again before you sign another.',
 };

@@ -7,25 +7,32 @@ import type { Authorization, BookVerdict, RailBooks } from '../settler.ts';
 import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements } from './evidence.ts';
 import { TRANSFER, topicOf } from './token.ts';
 
-/** Nobody waits for these reads. They go to another provider than the one that settlements are polled from. */
+// Compares rows that a transfer of the token settles with the chain. Nobody waits for these reads.
+// 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is
+//    missing. An authorization is used once, so no other row has this transfer.
+// 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment.
+//    Another transaction may have paid.
+// 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say,
+//    the row is unread.
+// 4. The surplus: what came in beyond the ledger.
+/** Sent to another provider than the one that settlements are polled from. */
 const READS = { rank: 'collect', turn: 1 } as const satisfies RpcOptions;
 /**
- * What one provider says to be missing is read again, first from the one that the books do not ask otherwise. `turn`
+ * A second look at what one provider says to be missing, first at the one that the books do not ask otherwise. `turn`
  * alone may come back to the same one, where the others are limited. So two must say it.
  */
 const SECOND_LOOK: RpcOptions = { rank: 'collect', turn: 0, statements: receiptStatements };
-/** Receipts of one request. */
 const MOST_AT_ONCE = 100;
 const HASH_BYTES = 32;
 /** Blocks by which a provider may be behind another: ten seconds on Arc. */
 const BEHIND_BLOCKS = 20;
-/** Blocks that are searched for the use of an authorization of which no block is noted: a day on Arc. */
+/** Blocks that are searched for the use of an authorization without a noted block: a day on Arc. */
 const SEARCHED_BLOCKS = 172_800;
 
-/** The transaction's receipt; `none` where the provider knows none; `unread` where it did not say. */
+/** `none`: the provider knows no receipt. `unread`: it did not say. */
 export type ReceiptRead = Receipt | 'none' | 'unread';
 
-/** The same chain client, whose requests are the books' own. */
+/** A chain client whose requests are the books' own. */
 export function forBooks(chain: ChainClient): ChainClient {
   return {
     ...chain,
@@ -35,8 +42,8 @@ export function forBooks(chain: ChainClient): ChainClient {
 }
 
 /**
- * Reads the receipts of these transactions (32 bytes each), at most MOST_AT_ONCE by one request. Never rejects.
- * `turn` 0 is a second look: where two or more providers are configured, a receipt that no two give alike is `unread`.
+ * Receipts by transaction (32 bytes), at most MOST_AT_ONCE by one request. Never rejects. `turn` 0 is a second look:
+ * where two or more providers are configured, a receipt that no two give alike is `unread`.
  */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
@@ -64,19 +71,11 @@ interface TransferBooksOptions {
   readonly evidence: Pick<Evidence, 'lookup'>;
   /** In lower case. */
   readonly usdc: string;
-  /** The contract that passes the money on, where the rail's payments are calls of a contract. */
+  /** The contract that passes the money on, where the rail's payments are calls of one. */
   readonly passedTo?: Uint8Array;
 }
 
-/**
- * The books of a rail whose rows are settled by a transfer of the token.
- * 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is
- *    missing. An authorization is used once, so no other row has this transfer.
- * 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment.
- *    Another transaction may have paid.
- * 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say,
- *    the row is unread.
- */
+/** The books of such a rail. */
 export function createTransferBooks({ chain, evidence, usdc, passedTo }: TransferBooksOptions): RailBooks {
   const authorizationOf = ({ payer, payTo, amount, validAfter, validBefore, nonce }: Payment): Authorization => ({
     from: payer,
@@ -126,23 +125,17 @@ export function createTransferBooks({ chain, evidence, usdc, passedTo }: Transfe
 
 const hashOf = ({ transaction }: Payment): Uint8Array[] => (transaction?.length === HASH_BYTES ? [transaction] : []);
 
-/**
- * A row whose payment is shown may still say that more was paid than was signed for. A sale in a channel charges its
- * price out of the deposit.
- */
+/** The row of a shown payment may say that more was paid than signed for. A sale in a channel charges the deposit. */
 function overcharge({ charged, amount }: Payment): BookVerdict {
   if (charged === null || charged <= amount) return { kind: 'shown' };
   return { kind: 'missing', amount: charged - amount, detail: 'the row says that more was paid than was signed for' };
 }
 
-/**
- * Blocks that are left for the next round. A payment that the chain shows may still be open in the ledger: ten minutes
- * on Arc.
- */
+/** Blocks left for the next round, ten minutes on Arc: a payment that the chain shows may be open in the ledger. */
 const LEFT_BLOCKS = 1200;
-/** Blocks that one round reads at the most. What is older than that is passed over: a surplus stops nothing. */
+/** Most blocks of one round. What is older is passed over: a surplus stops nothing. */
 const MOST_BLOCKS = 172_800;
-/** Hex digits of one word with its prefix. */
+/** Hex digits of one word, with its prefix. */
 const ONE_WORD = 66;
 /** Transactions that are named. */
 const MOST_NAMED = 5;
@@ -152,19 +145,18 @@ interface SurplusOptions {
   /** In lower case. */
   readonly usdc: `0x${string}`;
   readonly payTo: Uint8Array;
-  /** A contract whose transfers are not counted. */
+  /** Transfers of this contract are not counted. */
   readonly without: Uint8Array;
   /** What the ledger knows to have come in by a transaction, in base units. */
   readonly known: (transaction: Uint8Array) => Promise<bigint>;
 }
 
-/** What came in beyond the ledger. `block`: the last block that was read. */
+/** `block`: the last one that was read. */
 interface Surplus {
   readonly block: number;
   readonly transfers: number;
-  /** Base units. */
   readonly amount: bigint;
-  /** Some of the transactions. */
+  /** Some of them. */
   readonly transactions: readonly string[];
 }
 
@@ -175,7 +167,7 @@ interface Surplus {
 export function createSurplusCount({ chain, usdc, payTo, without, known }: SurplusOptions) {
   const query = { addresses: [usdc], topics: [TRANSFER as `0x${string}`, null, topicOf(payTo)] };
 
-  /** The transfers of a span by transaction; null when the span cannot be read whole. */
+  /** By transaction; null when the span cannot be read whole. */
   async function read(from: number, until: number): Promise<Map<string, bigint> | null> {
     const [outcome] = await chain.batch([logsCall(query, from, until)]);
     const logs = readLogs(outcome, { from, to: until, atOf: () => 0, hashOf: () => null });
@@ -188,10 +180,7 @@ export function createSurplusCount({ chain, usdc, payTo, without, known }: Surpl
   }
 
   return {
-    /**
-     * Reads the blocks after `after` as far as the ledger has settled them by now. Rejects when the ledger or the chain
-     * cannot be read.
-     */
+    /** Reads the blocks after `after` that the ledger has settled. Rejects when it or the chain cannot be read. */
     async count(after: number, head: number): Promise<Surplus> {
       const last = head - LEFT_BLOCKS;
       let block = Math.max(after, last - MOST_BLOCKS);

@@ -21,6 +21,11 @@ import {
 } from './payer-reads.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
+// The checks of a payment that need the chain, and the call that settles it. One read serves concurrent payments; an
+// account with code costs one more call.
+// 1. The payer signed: by key, or its contract says so, as often as a budget allows.
+// 2. Before the reservation the authorization is unused, and the balance covers its amount.
+// 3. After it the balance also covers the payer's earlier open payments, and an account with code passes a simulation.
 interface AuthorizationChecksOptions {
   /** Sums a payer's open payments under these contracts that were reserved before this one. */
   ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
@@ -28,16 +33,16 @@ interface AuthorizationChecksOptions {
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
   network: string;
-  /** The contract in the ledger's key of the rail's payments. */
+  /** In the ledger's key of the rail's payments. */
   contract: Uint8Array;
-  /** The contracts of all payments that share the payer's balance, this rail's included. */
+  /** The contracts of all payments from the payer's balance, this rail's included. */
   balanceContracts: readonly Uint8Array[];
   /** The rail's own codes. `simulation` is by default the exact scheme's. */
   reasons: { readonly insufficient: string; readonly used: string; readonly simulation?: string };
   clock: Clock;
 }
 
-/** The checks of an authorization of the token itself, whichever call settles it. The chain decides about it. */
+/** The checks of an authorization of the token itself, whichever call settles it. The chain decides. */
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
 ): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
@@ -46,8 +51,8 @@ export function createAuthorizationChecks(
 
   return {
     /**
-     * Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. They are read with rank `collect`: this payer is
-     * not verified now, so it must not use what is kept for verified buyers (R1).
+     * Open while unused and not expired. Otherwise the logs decide, read with rank `collect`: this payer is not
+     * verified now, so it must not use what is kept for verified buyers (R1).
      */
     review: async ({ authorization }, { checkedBlock }, { asker, mayLookUp }) => {
       const { used, block } = await check.admit(authorization, asker, true);
@@ -55,7 +60,6 @@ export function createAuthorizationChecks(
       if (!mayLookUp()) return { kind: 'unknown' };
       return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
     },
-    /** Refuses a used authorization, and a balance below its amount. */
     look: async ({ authorization }, asker, { signed, isAgain }) => {
       const payer = bytesToHex(authorization.from);
       const waitSeconds = empty.secondsBelow(payer, authorization.value);
@@ -68,10 +72,7 @@ export function createAuthorizationChecks(
       if (seen.balance < authorization.value) throw new PaymentRefused(reasons.insufficient);
       return seen;
     },
-    /**
-     * 1. The balance must also cover the payer's earlier open payments, on every rail that takes from it.
-     * 2. A payment of an account with code must pass a simulation.
-     */
+    /** The balance must cover open payments on every rail that takes from it, too. */
     verify: async (id, { authorization, call = null }, { balance, hasCode, block }, { asker }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id, balanceContracts);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
@@ -94,22 +95,19 @@ function shortOfFunds(waitSeconds: number): TooMany {
 }
 
 const GAS = toQuantity(SETTLE_GAS);
-/** ERC-1271's value for a valid signature: the selector of isValidSignature, padded to a word. */
+/** ERC-1271's value of a valid signature: the selector of isValidSignature, padded to a word. */
 const ERC1271_MAGIC = '0x1626ba7e';
 /**
- * The head and the state may come from providers of different heights. So the search for a payment starts ten minutes earlier (half-second blocks).
- * That costs nothing, because one log query spans 10,000 blocks.
+ * Head and state may come from providers of different heights. So a search for a payment starts ten minutes earlier
+ * (half a second a block). That is free: one log query spans 10,000 blocks.
  */
 const HEAD_SLACK_BLOCKS = 1200;
-/** Nodes' error message for a sender that cannot pay for the gas. */
+/** A sender that cannot pay for the gas, in nodes' words. */
 const CANNOT_PAY = /insufficient (funds|balance)/i;
-/** How long a gas price is used for simulations, in milliseconds. It moves by at most 2 % per block on Arc and need not be exact. */
+/** Milliseconds that a gas price serves simulations. It moves by at most 2 % a block on Arc, and need not be exact. */
 const GAS_PRICE_MS = 10_000;
 
-/**
- * The checks of a payment that need the chain: one read that concurrent payers share, and one more call for accounts with code. `sender` returns the
- * address that will send the settlement, as far as it is known.
- */
+/** Reads payers, asks contracts, simulates. `sender`: who will send the settlement, as far as it is known. */
 export function createChainCheck(
   chain: ChainClient,
   usdc: `0x${string}`,
@@ -127,7 +125,7 @@ export function createChainCheck(
     return price.text;
   }
 
-  /** Asks the payer's own contract whether it signed (ERC-1271). An account without code gives no answer, which counts as no. */
+  /** Asks the payer's contract whether it signed (ERC-1271). An account without code gives no answer, which is a no. */
   async function contractSigned(
     authorization: Authorization,
     digest: Uint8Array,
@@ -145,15 +143,15 @@ export function createChainCheck(
   }
 
   /**
-   * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
-   * contract could detect the simulation.
+   * Throws PaymentRefused when the settlement would not move the money. Sender and gas price are real: a contract could
+   * detect a simulation by others.
    */
   async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
     const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
     try {
-      // Where we do not know the settlement's sender, our own address may hold no gas. Then the price is left out.
+      // Where the settlement's sender is not known, our own address may hold no gas. Then the price is left out.
       await tryOut({ ...call, gasPrice: gasPriceNow }).catch((error) => {
         if (error instanceof RpcError && CANNOT_PAY.test(error.message)) return tryOut(call);
         throw error;
@@ -165,13 +163,13 @@ export function createChainCheck(
   }
 
   return {
-    /** Reads the payer of a payment that we owe a settlement. It does not wait for other clients' turns. */
+    /** For a payment that we owe a settlement. It does not wait for other clients' turns. */
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(chain, await readPayer(authorization, signal)),
-    /** Reads the payer of an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
+    /** For an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
     admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
       withSlack(chain, await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
-    /** The balance of an account at the end of a block, in USDC base units. */
+    /** At the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };
       const answer = await chain.request('eth_call', [call, toQuantity(block)], { signal, rank: 'settle' });
@@ -183,9 +181,8 @@ export function createChainCheck(
 }
 
 /**
- * The block at which a search for the payment would begin. Where two providers agree on a head, it is theirs: a reading
- * is one provider's word, and a
- * search from its block could find nothing, or take thousands of requests.
+ * The block where a search for the payment would begin: near the head that two providers agree on, where two are. From
+ * the block that one provider says, a search could find nothing, or take thousands of requests.
  */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
   const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
@@ -200,7 +197,7 @@ function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
 
-/** Clients without a failed call in this minute come first. Among equal clients, payments whose signature is already checked come first. */
+/** Clients without a failed call in this minute come first, then payments whose signature is already checked. */
 function precedenceOf({ hasFailed }: Asker, isSigned: boolean): number {
   return (hasFailed ? 0 : WITHOUT_FAILURE) + (isSigned ? 1 : 0);
 }
@@ -210,9 +207,9 @@ function unreadable(error: unknown): unknown {
   return error instanceof RpcError ? new UpstreamFailed('chain', 'a node refused the call', error) : error;
 }
 
-/** Contract signatures that are checked per minute for all clients together. Each costs one request: unlike payer reads, they cannot share one. */
+/** Contract signatures a minute for all clients. Each costs one request: unlike payer reads, they cannot share one. */
 const CONTRACTS_PER_MINUTE = 120;
-/** For one client: a fifteenth of the total. A new wallet needs one check, and counts as a customer after its first payment. */
+/** For one client: a fifteenth. A new wallet needs one check, and counts as a customer after its first payment. */
 const MOST_OF_CLIENT = 8;
 /** Further checks per minute, for payers that have paid here before. */
 const CUSTOMERS_PER_MINUTE = 60;
@@ -221,14 +218,14 @@ const MOST_CUSTOMERS_OF_CLIENT = 4;
 
 /** Limits how many contracts are asked for their signature. */
 export interface ContractBudget {
-  /** Counts a check for a client and returns 0. Or counts nothing and returns the seconds until it may be tried again. */
+  /** Counts a check and returns 0; or counts nothing and returns the seconds until another try. */
   take(asker: Pick<Asker, 'client' | 'hasFailed'>, hasPaid: boolean): number;
 }
 
 /**
- * The budget of a process. All rails share one, so that a second way to pay does not double what a client may cause. A payer that has paid before is
- * checked out of what is kept for such payers, then out of the rest. After an uncharged failure, as of a wrong signature, its client gets nothing of
- * what is kept in this minute.
+ * The budget of a process. All rails share it, so that a second way to pay does not double what a client may cause.
+ * Payers that have paid before have a part of their own, then the rest. After an uncharged failure, as of a wrong
+ * signature, a client gets nothing of that part in this minute.
  */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
@@ -252,9 +249,9 @@ interface SignatureCheckOptions {
 }
 
 /**
- * Checks that the payer signed. The cheapest step comes first:
+ * Checks that the payer signed, the cheapest step first:
  * 1. Recover the signer natively. The payer's own key ends the check.
- * 2. Read whether the payer has code, in a request that payers share. Refuse a payer without code.
+ * 2. Read whether the payer has code, in a shared request. Refuse one without.
  * 3. Refuse while accounts with code are not settled.
  * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
  */
@@ -287,24 +284,21 @@ export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode
 }
 
 /**
- * Gas that a call of a rail's own contract gets in a batch. A deposit into a new payment channel uses 97,504 on the embedded network, and the first
- * one of all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected there.
+ * Gas of a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, and the first
+ * of all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
  */
 export const CALL_GAS = 200_000n;
-/**
- * Gas limit of such a call alone. It is twice what is expected, because a payer whose lone transaction uses 60 % of its limit is banned
- * (relayer/verdicts.ts).
- */
+/** Gas limit of such a call alone: twice that, as a payer at 60 % of the limit is banned (relayer/verdicts.ts). */
 export const LONE_CALL_GAS = 2n * CALL_GAS;
 
-/** A call that settles one payment, and the gas limit of a transaction that holds nothing else. */
+/** Settles one payment. `gas`: the limit of a transaction that holds nothing else. */
 export interface SettleCall {
   readonly to: `0x${string}`;
   readonly data: `0x${string}`;
   readonly gas: bigint;
 }
 
-/** The call that moves the money of a payment: the intent's own, or the token's transfer. `usdc` is the token. */
+/** The intent's own call, or the token's transfer. */
 export function settleCall(
   usdc: `0x${string}`,
   { authorization, call }: Pick<Intent, 'authorization' | 'call'>,

@@ -19,13 +19,19 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { type Authorization, EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER, topicOf } from './token.ts';
 
+// How authorizations ended, by mined logs, also of what a third party sent. Paid is a mined transaction with
+// `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's `Transfer(from, to,
+// value)`. An end counts once two providers show it, where two or more are configured.
+// 1. Receipts, as two providers give them.
+// 2. What a receipt paid.
+// 3. The lookup: unused, expired, or the end in the logs.
 interface Log {
   readonly address: string;
   readonly topics: readonly string[];
   readonly data: string;
 }
 
-/** A mined transaction's receipt, as `eth_getTransactionReceipt` gives it. */
+/** As `eth_getTransactionReceipt` gives it. */
 export interface Receipt {
   readonly transactionHash: string;
   readonly blockNumber: string;
@@ -47,16 +53,13 @@ const receiptShape = z.object({
   logs: z.array(z.object({ address: account, topics: z.array(word), data })),
 });
 
-/**
- * Reads a node's answer as the receipt of this transaction. Null for any other answer and for another transaction's receipt, because they prove
- * nothing.
- */
+/** Null for another answer, and for another transaction's receipt: they prove nothing. */
 export function readReceipt(raw: unknown, hash: string): Receipt | null {
   const parsed = receiptShape.safeParse(raw);
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
 }
 
-/** The members of a receipt that two providers must give alike. Some leave out the price of the gas. */
+/** What two providers must give alike. Some leave out the price of the gas. */
 interface SaidReceipt {
   readonly transactionHash: string;
   readonly blockHash?: string;
@@ -67,9 +70,8 @@ interface SaidReceipt {
 }
 
 /**
- * What providers say about transactions whose receipts are asked for. It is compared as text and not parsed, because a
- * batch of a hundred payments has
- * hundreds of logs; `readReceipt` checks the form of the one that counts.
+ * What providers say of receipts. Compared as text and not parsed, because a batch of a hundred payments has hundreds
+ * of logs; `readReceipt` checks the form of the one that counts.
  */
 export const receiptStatements: ReadStatements = (outcomes, calls) =>
   calls.map(({ params: [hash] }, at) => {
@@ -77,7 +79,7 @@ export const receiptStatements: ReadStatements = (outcomes, calls) =>
     return outcome && 'result' in outcome ? statementOf(outcome.result as SaidReceipt | null, String(hash)) : null;
   });
 
-/** The form in which `readReceipt` takes them: only what it can read may count for two. */
+/** The form that `readReceipt` takes: only what it can read may count for two. */
 const QUANTITY = /^0x[0-9a-fA-F]{1,64}$/;
 const WORD = /^0x[0-9a-fA-F]{64}$/;
 const LOGS = /^(0x[0-9a-f]{40} (0x[0-9a-f]{64}(,0x[0-9a-f]{64}){0,3})? 0x([0-9a-f]{2})*\n)*$/;
@@ -103,8 +105,7 @@ function statementOf(raw: SaidReceipt | null, hash: string): Statement | null {
 }
 
 /**
- * Returns the receipt of this transaction as two providers give it. Null where `readReceipt` is, so also while it is
- * not mined, and where no two say the
+ * The receipt as two providers give it. Null where `readReceipt` is, while it is not mined, and where no two say the
  * same. Rejects as the client's `request` does.
  */
 export async function receiptOf(
@@ -126,20 +127,19 @@ function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization):
   return ENDS.includes(topics[0] ?? '') && topics[1] === topicOf(from) && topics[2] === topicOf(nonce);
 }
 
-/** The block to read at (by default the head), and the rank of the requests. */
+/** Read at this block (by default the head), with this rank. */
 interface LookupOptions {
   readonly atBlock?: number;
   readonly rank?: Rank;
 }
 
-/** The two events that end an authorization. */
+/** They end an authorization. */
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 /**
- * Returns what a mined transaction paid for an authorization, in USDC base units. Null when it did not pay. It paid when it holds
- * `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer
- * pays for one authorization. Where the authorization says `passedTo`, a `Transfer(to, passedTo, value)` must follow that one, under the same condition.
- * The logs are read once, for any number of authorizations.
+ * What a mined transaction paid for an authorization, in USDC base units; null when it did not. So each transfer pays
+ * for one authorization. With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition. The
+ * logs are read once, for any number of authorizations.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -166,12 +166,12 @@ function isBetween({ topics }: Log, from: Uint8Array, to: Uint8Array): boolean {
   return topics[1] === topicOf(from) && topics[2] === topicOf(to);
 }
 
-/** The amount of a transfer's log; null for data of another form. */
+/** Null for data of another form. */
 function amountOf(transfer: Log | undefined): bigint | null {
   return transfer?.data.length === 66 ? BigInt(transfer.data) : null;
 }
 
-/** Settled, when a mined transaction paid for the authorization; else null. */
+/** Null when the transaction did not pay. */
 function settledBy(receipt: Receipt, usdc: string, authorization: Authorization): Outcome | null {
   const paid = paymentsIn(receipt, usdc)(authorization);
   if (paid === null) return null;
@@ -180,10 +180,9 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 }
 
 /**
- * Finds the receipt that ends an authorization, as two providers give it. The transaction that logs name is a hint: its
- * receipt must show the end. The next
- * provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects when every
- * provider fails.
+ * Finds the receipt that ends an authorization. The transaction that logs name is a hint: its receipt must show the
+ * end. The next provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects
+ * when every provider fails.
  */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
@@ -213,19 +212,15 @@ function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   };
 }
 
-/**
- * Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. Where two or
- * more providers are configured, an
- * end counts once two of them show it.
- */
+/** `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   const endReceipt = createEndReader(chain, usdc);
 
   /**
-   * 1. Chooses a block: `atBlock`, which is known to be mined, or the head. Everything is read at that block. Providers differ in height, so answers
-   *    at two blocks prove nothing together.
-   * 2. Unused at that block: open. Failed if the block's time is past `validBefore`.
-   * 3. Used at that block: finds the use or the cancellation in the logs up to it. The transaction's receipt shows the payment.
+   * 1. Everything is read at one block: `atBlock`, which is known to be mined, or the head. Providers differ in height,
+   *    so answers at two blocks prove nothing together.
+   * 2. Unused there: open. Failed if the block's time is past `validBefore`.
+   * 3. Used there: the logs up to it have the use or the cancellation. That transaction's receipt shows the payment.
    */
   async function lookup(
     authorization: Authorization,
@@ -248,8 +243,8 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   }
 
   /**
-   * Checks a transaction that a third party has named. Returns `settled` when it is mined and paid for the authorization. Null otherwise, which
-   * proves nothing. This takes one request of two providers, and a search takes four.
+   * Checks a transaction that a third party has named: `settled` when it is mined and paid. Null otherwise, which
+   * proves nothing. This takes one request of two providers; a search takes four.
    */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const receipt = await receiptOf(chain, transaction, { rank: 'settle' });

@@ -30,17 +30,22 @@ import { createServiceSettling } from './facilitator-settler.ts';
 import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
+// The rail `usdc-exact`: an authorization of the token itself. The chain decides about it, whoever settles it.
+// 1. What a 402 lists.
+// 2. The checks before a sale.
+// 3. The settlement: by our relayer, or by a facilitator.
+
 /** `extra` of this rail's requirements, as a facilitator gets them. */
 const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
-/** The chain, token and recipient of a payment. */
+/** Chain, token and recipient. */
 export interface PayTo {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
   readonly payTo: `0x${string}`;
 }
 
-/** Makes this rail's entry in a challenge: an authorization of the token itself. `units` in USDC base units. */
+/** The entry of a challenge. `units` in USDC base units. */
 export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -58,8 +63,8 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 const LONE_PAYMENT_GAS = 112_519n;
 
 /**
- * The plain rail. It is always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on.
- * Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on.
+ * Always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on. Where a facilitator
+ * settles it, `/readyz` fails while its probe fails. Sales go on.
  */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
@@ -83,7 +88,7 @@ interface ExactNeeds extends FacilitatedNeeds {
   balanceContracts: readonly Uint8Array[];
 }
 
-/** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
+/** Opens the rail. */
 export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   const { rails, network } = needs.config;
   const { remote } = rails;
@@ -129,13 +134,13 @@ interface ExactRailOptions {
   clock: Clock;
 }
 
-/** x402's codes for this rail. */
+/** x402's codes. */
 const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
 
 const OTHER_RAILS =
   'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
 
-/** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
+/** The checks before a sale. */
 export function createExactRail(options: ExactRailOptions): PurchaseRail {
   const { status, checkSignature, validity, isSoldAt } = options;
   const contract = hexToBytes(options.usdc);
@@ -155,16 +160,15 @@ export function createExactRail(options: ExactRailOptions): PurchaseRail {
   };
 }
 
-/** The plain rail, settled by our relayer. Throws when no relayer is configured. */
+/** Throws when no relayer is configured. */
 function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlingTerms): RailSettling {
   return { settler: relaying(exactInfo.name).settler, evidence, ownOnly: false };
 }
 
-/** What settlement through a facilitator needs besides its terms. */
 interface FacilitatedNeeds {
   config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Reads payers; concurrent calls share a request. */
+  /** Concurrent calls share a request. */
   check: Pick<ChainCheck, 'read'>;
   token: Pick<TokenWatch, 'check' | 'refusal'>;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
@@ -172,10 +176,10 @@ interface FacilitatedNeeds {
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** Never aborts: a shared read continues for the other callers. The settler's watch checks its own signal. */
+/** A shared read continues for the other callers. The settler's watch checks its own signal. */
 const NEVER = new AbortController().signal;
 
-/** The plain rail, settled by a facilitator. Nothing is sold over it while the token refuses transfers to the seller. */
+/** Nothing is sold while the token refuses transfers to the seller. */
 function openFacilitated(
   remote: RemoteFacilitatorConfig,
   needs: FacilitatedNeeds,
@@ -215,10 +219,7 @@ interface FacilitatorOptions {
   clock: Clock;
 }
 
-/**
- * Opens the client of the configured facilitator. Throws when the key for seller proofs is not the seller's, because the facilitator would then
- * settle no payment.
- */
+/** Throws when the key for seller proofs is not the seller's: the facilitator would then settle no payment. */
 function openFacilitator(
   { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
   { config, outgoing, clock }: FacilitatorOptions,

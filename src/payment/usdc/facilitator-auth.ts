@@ -15,29 +15,30 @@ import {
 } from './facilitator.ts';
 import { addressWord, offChainSeparator, stringWord, typedDigest, typeHash, word } from './token.ts';
 
+// Circle's Facilitator Service, over our own HTTP client. The SDK's refuses answers without `transaction`, which this
+// service sends, and computes the authentication headers without the body, which a proof must sign.
+// 1. Settle with a fresh payment identifier. Authenticate by a token, or by a seller's proof.
+// 2. Poll a pending settlement by its payment id under our configured URL. An answer's `statusUrl` is not used, because
+//    our token would be sent there.
 interface CircleOptions {
   upstream: Upstream;
   url: string;
-  /** Exactly one of the two. Circle refuses a request with both. */
+  /** One of the two. Circle refuses a request with both. */
   auth: { readonly token: string } | { readonly proof: SellerProof };
   network: string;
   clock: Clock;
-  /** How long a pending settlement is polled, in milliseconds. */
+  /** Milliseconds that a pending settlement is polled. */
   pendingMs: number;
 }
 
 const FIRST_POLL_MS = 500;
 const LONGEST_POLL_MS = 4000;
-/** The id becomes part of a path. */
+/** It becomes part of a path. */
 const PAYMENT_ID = /^[\w-]{1,128}$/;
 
 const status = z.object({ status: z.string(), transaction: z.string().nullish().catch(null) });
 
-/**
- * Circle's Facilitator Service. It uses our own HTTP client instead of the SDK's, for two reasons. The SDK's refuses answers without `transaction`,
- * which this service sends. It also computes the authentication headers without the body, which a proof must sign. A pending settlement is polled by
- * its payment id under our configured URL. The `statusUrl` of an answer is not used, because our token would be sent there.
- */
+/** Circle's service as a facilitator. */
 export function createCircleFacilitator(options: CircleOptions): FacilitatorClient {
   const { upstream, url, auth, network, clock, pendingMs } = options;
 
@@ -47,8 +48,8 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   }
 
   async function post(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply> {
-    // One sale has one identifier, and the next sale with the same authorization has another: Circle repeats its answer for an identifier that it
-    // knows.
+    // One sale has one identifier, the next sale with the same authorization another: Circle repeats its answer for one
+    // that it knows.
     const extensions = { 'payment-identifier': { info: { required: false, id: `percall-${id}` } } };
     const paymentPayload = { ...request.paymentPayload, extensions };
     const body = JSON.stringify({ ...request, x402Version: 2, paymentPayload });
@@ -57,7 +58,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
     return readReply(answer.status, jsonOrNull(answer.body), network);
   }
 
-  /** Polls until the settlement is no longer pending. A failure at this point may have come after a broadcast, so it is not read as a refusal. */
+  /** A failure now may have come after a broadcast, so it is no refusal. */
   async function poll(paymentId: string, signal: AbortSignal): Promise<SettleReply> {
     const until = clock.nowMs() + pendingMs;
     for (let pause = FIRST_POLL_MS; clock.nowMs() + pause < until; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
@@ -92,17 +93,18 @@ interface SellerProofOptions {
   readonly clock: Clock;
 }
 
-/** Circle accepts proofs that are valid for at most 300 seconds. The rest allows for differing clocks. */
+/** Circle takes proofs of at most 300 seconds. The rest allows for differing clocks. */
 const LIFE_SECONDS = 240;
 
 const REQUEST_TYPEHASH = typeHash(
-  'SellerRequest(string purpose,string method,bytes32 bodyHash,string network,address payTo,bytes32 nonce,uint256 issuedAt,uint256 expiresAt)',
+  'SellerRequest(string purpose,string method,bytes32 bodyHash,string network,address payTo,bytes32 nonce,' +
+    'uint256 issuedAt,uint256 expiresAt)',
 );
 
 /**
- * Makes the header that authenticates a seller without an API key to Circle's Facilitator Service. It is the seller's EIP-712 signature over the
- * body's hash, valid for LIFE_SECONDS. Circle's documentation names only the members of the struct. So the member types, the purpose and the hash
- * (keccak-256) follow EIP-712's conventions.
+ * Authenticates a seller without an API key: an EIP-712 signature over the body's hash, valid for LIFE_SECONDS.
+ * Circle's documentation names only the struct's members. So their types, the purpose and the hash (keccak-256) follow
+ * EIP-712's conventions.
  */
 export function createSellerProof({ key, network, clock }: SellerProofOptions) {
   const privateKey = hexToBytes(key);
@@ -112,7 +114,7 @@ export function createSellerProof({ key, network, clock }: SellerProofOptions) {
 
   return {
     payTo,
-    /** `purpose` is the operation. `body` is the body that is sent, empty for GET. */
+    /** `purpose`: the operation. `body`: what is sent, empty for GET. */
     header: (purpose: string, method: 'GET' | 'POST', body: string): string => {
       const issuedAt = nowSeconds(clock);
       const expiresAt = issuedAt + LIFE_SECONDS;

@@ -20,32 +20,37 @@ import { type FacilitatorClient, type RequestTerms, type SettleReply, settleRequ
 import { createPayerBans } from './payer-reads.ts';
 import type { TokenWatch } from './token-watch.ts';
 
+// A settler that uses a third party's service: a facilitator, or the Gateway. Its answer alone never counts as payment.
+// 1. A payment that was used before it was handed over belongs to another ledger. It fails.
+// 2. The row notes on disk that the authorization is handed over. Only then is it sent.
+// 3. An attempt sends one request, bounded in time, and never repeats it.
+// 4. A refusal before any broadcast, of what was never handed over before and is unused: failed, and may be used again.
+// 5. After any other answer the evidence is watched until it shows an end, else the outcome is unknown. A transaction
+//    that the service names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
+// 6. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
-  /** The source of truth: the chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
+  /** The chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
   evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
-  /**
-   * Whether an authorization is used, by one read for many payments. While it is unused, the evidence shows nothing. Null where such a read does not
-   * exist.
-   */
+  /** Whether it is used, by one read for many. While unused, the evidence shows nothing. Null without such a read. */
   isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
-  /** Whether code stands at the payer's address now. A plain account may set code after its check (EIP-7702). Null where no payer has code. */
+  /** Code at the payer's address now: it may be set after the check (EIP-7702). Null where no payer has code. */
   hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
-   * Checks, just before a payment is first handed over, whether its nonce is used. Only another party can have used it by then. Returns the reason
-   * that fails the payment, or null. Set where a transfer that was there before is not ours: on the Gateway. Null on the chain, where any transfer of
-   * the authorization pays for the call, also one that a third party sent.
+   * The reason that fails a payment whose nonce is used just before it is first handed over, by another party then; or
+   * null. Set on the Gateway, where a transfer from before is not ours. Null on the chain, where any transfer of the
+   * authorization pays for the call, also one that a third party sent.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
-  /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
+  /** Writes to disk before a send. Returns the ids that still await settlement; the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Called when the facilitator answered for a plain account's payment and nothing moved. The token may be paused for every payer. */
+  /** The facilitator answered for a plain account and nothing moved. The token may be paused for every payer. */
   onUnsettled(): void;
   clock: Clock;
   /** Milliseconds between the first two reads of the evidence. Later pauses are longer. */
   pollMs: number;
-  /** How long the evidence is watched after an answer, in milliseconds. */
+  /** Milliseconds that the evidence is watched after an answer. */
   watchMs: number;
   /** Milliseconds without an answer to a request after which sales stop. */
   stallMs: number;
@@ -58,15 +63,8 @@ const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
 /**
- * A settler that uses a third party's facilitator. The facilitator's answer alone never counts as a payment:
- * 1. A payment that was used before it was handed over belongs to another ledger. It fails.
- * 2. The row notes on disk that the authorization is handed over. Only then is it sent.
- * 3. An attempt sends one request, bounded in time, and never repeats it.
- * 4. A refusal before any broadcast, of an authorization that was never handed over before and is still unused: failed, and may be used again.
- * 5. After any other answer, the evidence is watched until it shows an end. Without an end, the outcome is unknown. A transaction that the
- *    facilitator names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
- * Bans an account with code for a day when its settlement is answered and moves nothing. The code is read again then. Such a payer has nothing at
- * stake, and every attempt costs.
+ * Bans an account with code for a day when its settlement is answered and moves nothing; the code is read again then.
+ * Such a payer has nothing at stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const { client, terms, usedBefore, noteBroadcast, clock, stallMs, log } = options;
@@ -75,7 +73,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const look = createLook(options);
   const watch = createWatch(options, look);
 
-  /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
+  /** Null when the row no longer awaits settlement. */
   async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
     const waiting = await noteBroadcast([{ id, transaction: HANDED_OVER }]);
     return waiting.has(id) ? client.settle(settleRequest(authorization, terms), id, signal) : null;
@@ -88,10 +86,10 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const reply = await inTurn(() => handOver(intent, signal));
     if (reply === null) return { outcome: UNKNOWN, isHeard: true };
     const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
-    // When we hand over a payment for the first time, "used" cannot mean our own use. Another ledger has used the nonce since the check.
+    // On the first handing over, "used" is not our own use: another ledger has used the nonce since the check.
     if (reply.kind === 'used' && usedBefore && broadcast === false)
       return { outcome: { kind: 'failed', reason: ALREADY_USED }, isHeard };
-    // Only when the payment is handed over for the first time. The facilitator may have broadcast a resumed row before.
+    // On the first handing over only. The facilitator may have broadcast a resumed row before.
     if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       const verdict = await look(intent);
@@ -122,7 +120,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
 }
 
-/** Reads the evidence. A payment that was handed over before waits for the requests of new ones. */
+/** A payment that was handed over before waits for the requests of new ones. */
 function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Found> {
   return async ({ authorization, fromBlock, broadcast }) => {
     const rank = broadcast ? 'collect' : 'settle';
@@ -133,7 +131,7 @@ function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) =
   };
 }
 
-/** Watches the evidence of a payment after an answer, until it shows an end or `watchMs` have passed. */
+/** Until the evidence shows an end, or `watchMs` have passed. */
 function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Found>) {
   const { evidence, clock, pollMs, watchMs } = options;
   return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
@@ -149,7 +147,7 @@ function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Pr
   };
 }
 
-/** Reads the transaction that the facilitator names. Null without one, and when it does not show the payment. */
+/** Null without a named transaction, and when it does not show the payment. */
 async function readNamed(
   { paidIn }: RemoteSettlerOptions['evidence'],
   { authorization }: Intent,
@@ -159,25 +157,23 @@ async function readNamed(
   return paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
 }
 
-/** Whether the payer had code at its check or has code now. A read that fails leaves what the check found. */
+/** At the check or now. A read that fails leaves what the check found. */
 async function hasCodeByNow({ hasCode: read }: RemoteSettlerOptions, { authorization, hasCode }: Intent) {
   return hasCode || ((await read?.(authorization).catch(() => false)) ?? false);
 }
 
-/** Whether the authorization is unused and not expired. Otherwise only the evidence shows its end. */
+/** Unused and not expired. Otherwise only the evidence shows the end. */
 async function isStillOpen({ isUsed, clock }: RemoteSettlerOptions, { authorization }: Intent): Promise<boolean> {
   if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
   return !(await isUsed(authorization).catch(() => true));
 }
 
-/** How one attempt ended. */
 export interface Attempt {
   readonly outcome: Outcome;
-  /** False when the remote service gave no usable answer: no answer, a time-out, a server error, another network. A refusal is a usable answer. */
+  /** False without a usable answer: none, a time-out, a server error, another network. A refusal is usable. */
   readonly isHeard: boolean;
 }
 
-/** What an attempt is given. */
 export interface AttemptContext {
   /** Aborts when the service stops. A request without an answer then stays unknown. */
   readonly signal: AbortSignal;
@@ -196,35 +192,34 @@ interface RemoteQueueOptions {
   log: { warn(detail: object, message: string): void };
 }
 
-/** New requests that run at once. A facilitator answers when a block is mined, so many requests share one block. */
+/** New requests at once. A facilitator answers when a block is mined, so many share one block. */
 const RUNNING = 128;
-/** Requests that wait at the most. Reconciliation finds the payments beyond that number. */
+/** Requests that wait at the most. Reconciliation finds the payments beyond that. */
 const WAITING = 4096;
-/** Repeated requests that run at once. They have their own limit, so that they do not take the places of new payments. */
+/** Repeated requests at once. The limit is their own, so that they do not take the places of new payments. */
 const RETRIES_RUNNING = 8;
 /** New payments in a row without an answer after which sales stop. */
 const UNHEARD_LIMIT = 3;
-/** How long sales then stop, in milliseconds: ten blocks on Arc. */
+/** Milliseconds that sales then stop: ten blocks on Arc. */
 const REST_MS = 5000;
-/** A payment is sent again after a pause that doubles, up to this many milliseconds. The remote service may settle it in the meantime. */
+/** Milliseconds before another try: doubled up to the longest. The remote service may settle it meanwhile. */
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
 /**
- * The part of a settler that all remote rails share. Runs at most 128 new and 8 repeated requests at once. Takes a payment again only after pauses
- * that double, from 1 s to 5 min. Stops sales for 5 s after three new payments in a row without an answer, and while one request waits for longer
- * than `stallMs`. Only new payments of plain accounts count for both: a payer's contract can hang the service that runs its code. Promises never
- * reject.
+ * Stops sales for REST_MS after UNHEARD_LIMIT new payments in a row without an answer, and while one request waits for
+ * longer than `stallMs`. Only new payments of plain accounts count: a payer's contract can hang the service that runs
+ * its code. Promises never reject.
  */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
   const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
   const stopping = new AbortController();
   const { signal } = stopping;
-  // When each unanswered request of a new payment was sent, in Unix milliseconds.
+  // Unanswered requests of new payments: when each was sent, in Unix milliseconds.
   const asked = new Map<symbol, number>();
   const running = new Set<Promise<unknown>>();
-  // Open payments with the number of their attempts. The payment whose last attempt is oldest comes first.
+  // Open payments with the number of their attempts, the oldest attempt first.
   const tried = new Map<string, { times: number; notBeforeMs: number }>();
   let unheard = 0;
   let restUntilMs = 0;
@@ -247,7 +242,7 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
     }
   }
 
-  /** Runs requests within a limit. Only the time of the request itself counts for `stallMs`, not the work after the answer. */
+  /** Only the time of the request itself counts for `stallMs`, not the work after the answer. */
   function contextOf({ broadcast, hasCode }: Intent): AttemptContext {
     const limiter = broadcast ? again : fresh;
     return {
@@ -310,7 +305,6 @@ interface ServiceSettlingOptions
   token: Pick<TokenWatch, 'check'>;
 }
 
-/** A rail's settlement by a remote service: a facilitator or the Gateway. */
 export function createServiceSettling({ extra, config, token, ...settler }: ServiceSettlingOptions): SettlingRail {
   const { network, publicOrigin, receiptPollMs, settleWaitMs } = config;
   return {

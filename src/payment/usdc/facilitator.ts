@@ -6,10 +6,14 @@ import type { Upstream } from '../../upstream/client/client.ts';
 import type { Authorization, RailProbe } from '../settler.ts';
 import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
 
-/** Limits of the requests to a remote settler. Its answers are short. Only `/supported` of a facilitator with many networks has several KiB. */
+// What a facilitator is asked and answers. No answer proves a payment.
+// 1. A client for any x402 facilitator, and the probe of its `/supported`.
+// 2. How a reply to `/settle` is read.
+// 3. The request that settles an authorization.
+/** Limits of requests to a remote settler. Its answers are short; `/supported` with many networks has several KiB. */
 export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
 
-/** One kind of payment that a facilitator settles, from its `/supported`. */
+/** From `/supported`. */
 export interface SupportedKind {
   readonly x402Version: number;
   readonly scheme: string;
@@ -17,18 +21,17 @@ export interface SupportedKind {
   readonly extra?: Record<string, unknown> | undefined;
 }
 
-/** What a facilitator's `/supported` says. */
 interface Supported {
   readonly kinds: readonly SupportedKind[];
-  /** The addresses that send settlements, by network or by a pattern such as `eip155:*`. */
+  /** Addresses that send settlements, by network or by a pattern such as `eip155:*`. */
   readonly signers: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A facilitator: a third party that settles x402 payments. */
+/** A third party that settles x402 payments. */
 export interface FacilitatorClient {
-  /** Sends one request and returns its result. Never rejects. `id` names the attempt to sell; a repeated request of one attempt has the same id. */
+  /** Sends one request. Never rejects. `id` names the attempt to sell; repeated requests of one attempt share it. */
   settle(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply>;
-  /** Rejects when the facilitator gives no readable answer. */
+  /** Rejects without a readable answer. */
   supported(): Promise<Supported>;
 }
 
@@ -41,9 +44,9 @@ interface HttpFacilitatorOptions {
 }
 
 /**
- * Any x402 facilitator, through the SDK's own client. The SDK's error messages are dropped: they quote the answer, which may repeat our token.
- * The SDK is loaded here, because it and its copy of zod take 2 MB, and most services settle without it. A failure ends the process, as it would at its
- * start.
+ * Any x402 facilitator, by the SDK's client. Its error messages are dropped: they quote the answer, which may repeat
+ * our token. The SDK is loaded here, because it and its zod take 2 MB, and most services settle without it. A failure
+ * ends the process, as it would at its start.
  */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
@@ -82,8 +85,8 @@ async function loadSdk(config: FacilitatorConfig) {
 }
 
 /**
- * Asks a service's `/supported` whether the service settles our kind of payment, and from which address: version 2, scheme `exact`, this network, and
- * an `extra` that `fitsExtra` accepts. Never rejects.
+ * Whether the service settles our kind, and from which address: version 2, scheme `exact`, this network, and an `extra`
+ * that `fitsExtra` accepts. Never rejects.
  */
 export async function probeSupported(
   client: Pick<FacilitatorClient, 'supported'>,
@@ -104,17 +107,14 @@ export async function probeSupported(
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** The signers of the network itself, then those of all networks of its kind. */
+/** The network's own signers, then those of all networks of its kind. */
 function signersOf(signers: Supported['signers'], network: string): readonly string[] {
   return [network, `${network.split(':')[0]}:*`].flatMap((name) =>
     Object.hasOwn(signers, name) ? (signers[name] ?? []) : [],
   );
 }
 
-/**
- * A facilitator's reply to one settlement request. No reply proves a payment. After `accepted`, the evidence is read. After `refused`, the payment
- * fails, if it was never sent before.
- */
+/** After `accepted` the evidence is read. After `refused` the payment fails, if it was never sent before. */
 export type SettleReply =
   | { readonly kind: 'accepted'; readonly transaction: string }
   | { readonly kind: 'pending'; readonly paymentId: string | null }
@@ -124,16 +124,16 @@ export type SettleReply =
   | {
       readonly kind: 'unclear';
       readonly detail: string;
-      /** There was no answer, or the answer says nothing about this payment. The connection to the facilitator is at fault, not the payer. */
+      /** No answer, or none about this payment. The connection to the facilitator is at fault, not the payer. */
       readonly isTransport: boolean;
     };
 
-/** There was no readable answer. */
+/** No readable answer. */
 export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
 
 /**
- * Error codes with which facilitators refuse a payment during verification, before any transaction: x402's, the EVM scheme's and Circle's. An
- * unlisted code may come after a broadcast.
+ * Codes of refusals during verification, before any transaction: x402's, the EVM scheme's and Circle's. An unlisted
+ * code may come after a broadcast.
  */
 const BEFORE_BROADCAST = new Set([
   ...['insufficient_funds', 'invalid_payload', 'invalid_network', 'invalid_scheme', 'invalid_x402_version'],
@@ -166,8 +166,8 @@ const reply = z.object({
 });
 
 /**
- * Reads an answer to `/settle`. An answer is `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any
- * broadcast. Unclear are other statuses than 200 to 499, another shape, another network and an unknown error code.
+ * `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any broadcast: so
+ * for other statuses than 200 to 499, another shape, another network and an unknown error code.
  */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
   if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
@@ -186,12 +186,12 @@ export function readReply(status: number, body: unknown, network: string): Settl
   return { kind: 'unclear', detail: describe(errorReason), isTransport: false };
 }
 
-/** The facilitator's error code for our log. It is logged only when it looks like a code, because an answer may repeat what we sent, even a token. */
+/** For our log, only where it looks like a code: an answer may repeat what we sent, even a token. */
 function describe(reason: string | null | undefined): string {
   return reason && /^[a-z][a-z0-9_]{2,63}$/.test(reason) ? reason : 'a refusal in no known words';
 }
 
-/** What every request to a facilitator contains besides the authorization. */
+/** What every request contains besides the authorization. */
 export interface RequestTerms {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
@@ -200,15 +200,15 @@ export interface RequestTerms {
   readonly publicOrigin: string;
 }
 
-/** A settlement request in x402's form. */
+/** In x402's form. */
 export interface SettleRequest {
   readonly paymentPayload: PaymentPayload;
   readonly paymentRequirements: PaymentRequirements;
 }
 
 /**
- * Makes the request that settles an authorization, from the authorization and `terms` alone. So it is the same before and after a restart, and does
- * not show what was bought. Its resource is our price list, because Circle requires a resource.
+ * Made from the authorization and `terms` alone. So it is the same before and after a restart, and does not show what
+ * was bought. Its resource is our price list, because Circle requires one.
  */
 export function settleRequest(authorization: Authorization, terms: RequestTerms): SettleRequest {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
@@ -258,7 +258,7 @@ const supported = z.object({
   ),
 });
 
-/** Returns the kinds and signers that `/supported` lists. Throws when it has no valid answer. No error message holds a secret, so `/readyz` may show it. */
+/** Throws without a valid answer. No error message holds a secret, so `/readyz` may show it. */
 export async function supportedKinds(
   upstream: Upstream,
   url: string,

@@ -23,7 +23,13 @@ import type { Receipt } from './evidence.ts';
 import { type FacilitatorClient, readReply, supportedKinds, UNHEARD } from './facilitator.ts';
 import { AUTHORIZATION_USED, TRANSFER, topicOf } from './token.ts';
 
-/** Arc's number in Circle's own numbering of chains. */
+// Circle's Gateway, asked over our own HTTP client. The client of Circle's package sets no time limit, hides the status
+// of a failure, quotes whole answers in its errors and cannot look up a transfer. Tests run both against one service.
+// 1. The API: settle, verify, balances, transfers.
+// 2. The evidence: how an authorization ended, by its transfer.
+// 3. The batches: the transactions in which accepted transfers went to the chain.
+// 4. The books: what the batches credit, against the rows.
+/** Arc in Circle's own numbering of chains. */
 const ARC_DOMAIN = 26;
 /** Whole USDC and at most six significant decimal places. */
 const DECIMAL_USDC = /^\d{1,30}(\.\d{1,6}0*)?$/;
@@ -40,18 +46,18 @@ const transfer = z.object({
   txHash: z.string().nullish(),
 });
 
-/** One payment in the Gateway's API. Its states in order: received, batched, confirmed, completed; or failed. */
+/** States in order: received, batched, confirmed, completed; or failed. */
 export type GatewayTransfer = z.output<typeof transfer>;
 
-/** The Gateway's API: a facilitator whose transfers can be looked up. */
+/** A facilitator whose transfers can be looked up. */
 interface GatewayClient extends FacilitatorClient {
-  /** Null when there is no such transfer. Rejects when the Gateway does not say. */
+  /** Null for none. Rejects when the Gateway does not say. */
   transfer(id: string): Promise<GatewayTransfer | null>;
-  /** The transfers of a payer with this nonce: none or one, if the service applies the filter. Rejects when the Gateway does not say. */
+  /** With this payer and nonce: none or one, if the service filters. Rejects when the Gateway does not say. */
   search(from: string, nonce: string): Promise<readonly GatewayTransfer[]>;
-  /** What each of these depositors can spend, in USDC base units, in their order. Rejects when the balances cannot be read. */
+  /** What depositors can spend, in USDC base units, in their order. Rejects when that cannot be read. */
   balances(depositors: readonly string[]): Promise<readonly bigint[]>;
-  /** The Gateway's reason against a payment's form, or null. It checks no balance. Rejects when the Gateway does not say. */
+  /** The reason against a payment's form, or null. It checks no balance. Rejects when the Gateway does not say. */
   verify(request: Parameters<FacilitatorClient['settle']>[0], signal: AbortSignal): Promise<string | null>;
 }
 
@@ -69,10 +75,7 @@ interface GatewayClientOptions {
   network: string;
 }
 
-/**
- * Circle's Gateway over our own HTTP client. The client of Circle's package sets no time limit, hides the status of a failure, quotes whole answers
- * in its errors and cannot look up a transfer. Tests run both clients against the same service.
- */
+/** The Gateway's API. */
 export function createGatewayClient({ upstream, url, token, network }: GatewayClientOptions): GatewayClient {
   const headers: Record<string, string> = token === null ? {} : { Authorization: `Bearer ${token}` };
   const base = `${url}/v1/x402`;
@@ -126,28 +129,28 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
   };
 }
 
-/** USDC base units of a decimal amount of USDC. */
+/** USDC base units of whole USDC. */
 function unitsOf(decimal: string): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.');
   return BigInt(whole + fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** Time that the Gateway may still need to record a transfer after its authorization has expired. */
+/** The Gateway may still record a transfer for so long after its authorization has expired. */
 const EXPIRY_MARGIN_SECONDS = 60n;
-/** The Gateway does not report a batch's block. Block 0 of the chain holds no payment. */
+/** The Gateway reports no block. Block 0 of the chain holds no payment. */
 const NO_BLOCK = 0;
 
 /**
- * Reads from the Gateway how authorizations ended, as `createEvidence` reads it from the chain. On this rail a payment is paid once the Gateway has
- * accepted its transfer. From then on the payer's balance is locked, and the Gateway guarantees the batch.
+ * On this rail a payment is paid once the Gateway has accepted its transfer. From then on the payer's balance is
+ * locked, and the Gateway guarantees the batch.
  */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
   /**
-   * 1. Finds the transfer with this payer and nonce. Unknown when there is more than one, when it is not the one asked for, or when its amount cannot
-   *    be read.
-   * 2. No transfer: open, or failed when the authorization has expired.
-   * 3. The transfer failed: nothing was taken, and the Gateway will not take it again.
-   * 4. The transfer pays us this amount: settled. Another recipient or amount: used elsewhere.
+   * 1. Finds the transfer with this payer and nonce. Unknown when there are several, when it is another one, or when
+   *    its amount cannot be read.
+   * 2. None: open, or failed when the authorization has expired.
+   * 3. It failed: nothing was taken, and the Gateway will not take it again.
+   * 4. It pays us this amount: settled. Another recipient or amount: used elsewhere.
    */
   async function lookup(authorization: Authorization): Promise<Found> {
     const { from, nonce } = authorization;
@@ -190,7 +193,7 @@ function isHere(transfer: GatewayTransfer, { to }: Authorization, network: strin
   return here && transfer.toAddress.toLowerCase() === bytesToHex(to);
 }
 
-/** Reads an amount in USDC base units from an integer of base units or a decimal of whole USDC. Null for any other text. */
+/** USDC base units, from an integer of them or a decimal of whole USDC. Null for any other text. */
 function readUnits(amount: string): bigint | null {
   const parts = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(amount);
   if (!parts) return null;
@@ -205,9 +208,9 @@ interface GatewayBatchesOptions {
   log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** Transfers looked up in one round. The Gateway does not publish its limits. */
+/** Transfers of one round. The Gateway does not publish its limits. */
 const ROUND = 20;
-/** In milliseconds. The Gateway does not publish how often it sends batches. So the first lookups are seconds apart, and later ones an hour. */
+/** Milliseconds between lookups, doubled up to an hour. The Gateway does not publish how often it sends batches. */
 const FIRST_AGAIN_MS = 5000;
 const LONGEST_AGAIN_MS = 3_600_000;
 /** About a month of hourly lookups. */
@@ -215,8 +218,8 @@ const MAX_CHECKS = 750;
 const HASH = /^0x[0-9a-f]{64}$/i;
 
 /**
- * Finds the transactions of the batches in which accepted payments went to the chain. Each round looks up some transfers; rounds never overlap. A
- * transfer that the Gateway fails after accepting it has cost us an answer, so it is logged as an error.
+ * Finds the batches' transactions. Rounds never overlap. A transfer that the Gateway fails after accepting it has cost
+ * us an answer, so it is logged as an error.
  */
 export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
   let working: Promise<void> | null = null;
@@ -245,7 +248,7 @@ export function createGatewayBatches({ client, store, clock, log }: GatewayBatch
   }
 
   return {
-    /** Runs one round. A call during a round waits for that round. Rejects when the store cannot be read. */
+    /** A call during a round waits for that one. Rejects when the store cannot be read. */
     round: (): Promise<void> => {
       working ??= round().finally(() => {
         working = null;
@@ -261,7 +264,7 @@ function nextCheck(checks: number, now: number): number | null {
 
 /** Payments of one batch that are added up. */
 const MOST_IN_A_BATCH = 10_000;
-/** Hex digits of one word with its prefix: an amount and nothing else. */
+/** Hex digits of one word, with its prefix: an amount and nothing else. */
 const ONE_WORD = 66;
 
 interface GatewayBooksOptions {
@@ -274,13 +277,13 @@ interface GatewayBooksOptions {
 }
 
 /**
- * The books of payments over the Gateway. A row has no transaction of ours. Its batch has one, which many rows share.
- * 1. No batch is known yet: unread, and looked at again. The Gateway failed the transfer after it had accepted it: the
- *    row's amount is missing.
- * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, the rows beyond
- *    it are missing: it covers them in the order of their ids. So no two rows share a credit.
- * 3. The batch's receipt counts as two providers give it. One that they do not give alike is unread.
- * 4. The Gateway does not publish its events. A batch that succeeded and in which no credit can be read is unread.
+ * The books. A row has no transaction of ours; its batch has one, which many rows share.
+ * 1. No batch is known yet: unread, and looked at again. The Gateway failed the accepted transfer: its amount is
+ *    missing.
+ * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, rows beyond it
+ *    are missing, in the order of their ids. So no two rows share a credit.
+ * 3. The batch's receipt counts as two providers give it; else the row is unread.
+ * 4. The Gateway does not publish its events. A batch that succeeded without a readable credit is unread.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
   function compareBatched(row: Payment, owed: bigint, receipt: Receipt): BookVerdict {
@@ -326,7 +329,7 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
   };
 }
 
-/** What a batch owes to each recipient up to each of its rows, that row included. */
+/** What a batch owes to each recipient, up to and with each of its rows. */
 async function owedIn(
   batch: Uint8Array,
   { transfers, ledger }: Pick<GatewayBooksOptions, 'transfers' | 'ledger'>,
@@ -349,8 +352,8 @@ const missing = (amount: bigint, detail: string): BookVerdict => ({ kind: 'missi
 
 /**
  * What a batch credits to an address: the token's transfers to it, or events of the Gateway's wallet that name it last
- * and hold one amount, whichever is more. Transfers by an authorization of the token are left out, because they pay
- * rows of their own. Null without any.
+ * and hold one amount, whichever is more. What follows the token's first `AuthorizationUsed` is left out, because such
+ * transfers pay rows of their own. Null without any.
  */
 function creditIn(
   { logs }: Receipt,

@@ -40,13 +40,17 @@ import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
 import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
+// The rail `usdc-gateway`: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds
+// the payer's deposit, and settles in batches.
+// 1. The checks before a sale: form, times, signature; then the deposit, the nonce, and the Gateway's own `verify`.
+// 2. The settlement: by the Gateway. Its transfers are the evidence, a job finds the batches, the books compare them.
+// 3. The entry of a 402.
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
   /** Reads the transactions of batches. */
   chain: Pick<ChainClient, 'batch'>;
   ledger: Pick<Ledger, 'openBefore' | 'get'>;
   token: Pick<TokenWatch, 'check'>;
-  /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams };
   clock: Clock;
@@ -57,7 +61,7 @@ interface GatewayNeeds {
   };
 }
 
-/** Opens the Gateway's rail: authorizations of the Gateway Wallet, settled by the Gateway in batches. */
+/** Opens the rail. */
 export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRail {
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
@@ -115,13 +119,13 @@ function isGatewayExtra(extra: SupportedKind['extra'], wallet: string): boolean 
 
 /** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */
 const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
-/** Depositors in one request. The service publishes no limit, and this many fit into any request. */
+/** Depositors of one request. The service publishes no limit; so many fit into any request. */
 const MOST_DEPOSITORS = 20;
 /** Depositors that may wait, for twenty requests. A client without a place is refused at once. */
 const PLACES = 400;
-/** How long a depositor waits, in milliseconds. Then it is refused. */
+/** Milliseconds that a depositor waits. Then it is refused. */
 const WAIT_MS = 4000;
-/** The Gateway's own error code. */
+/** The Gateway's own code. */
 const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
@@ -133,7 +137,7 @@ interface GatewayRailOptions {
   clock: Clock;
 }
 
-/** The Gateway's rail: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds the payer's deposit. */
+/** The checks before a sale. */
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const { gateway, status, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
@@ -146,7 +150,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
 
-  /** Throws PaymentRefused when the authorization is used. Used before its first presentation here, it paid another ledger or for something else. */
+  /** Throws PaymentRefused when used: before its first presentation here, it paid another ledger or something else. */
   async function checkUnused(authorization: Authorization): Promise<void> {
     if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
   }
@@ -162,20 +166,15 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
       await gateway.checkSignature(authorization);
       return null;
     },
-    /** The Gateway may have taken a payment that was handed over before. Its transfers decide. */
+    /** The Gateway may have taken what was handed over before. Its transfers decide. */
     review: async ({ authorization }, _known, { mayLookUp }) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
-    /** Refuses a deposit below the price. */
     look: async ({ authorization }, { client, signal }) => {
       const balance = await readDeposit(authorization.from, signal, client);
       if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };
     },
-    /**
-     * 1. The deposit must also cover the payer's earlier open payments.
-     * 2. The nonce must be unused, unless we handed the authorization over before.
-     * 3. The Gateway must find no fault in the form.
-     */
+    /** The deposit covers earlier open payments too. An authorization that we handed over before may be used. */
     verify: async (id, { authorization }, { balance }, { asker: { signal }, isAgain }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
@@ -199,13 +198,10 @@ function busy(): Unavailable {
 
 /** The Gateway takes an authorization only while it is valid for this many seconds more: its `/supported` says so. */
 const MIN_VALIDITY_SECONDS = 604_800;
-/**
- * Seconds added to the handler's time, for the steps before the authorization is handed over. Clients sign for 100 seconds more than the Gateway
- * requires.
- */
+/** Seconds before it is handed over, beyond the handler's. Clients sign for 100 more than the Gateway requires. */
 const HANDING_OVER_SECONDS = 5;
 
-/** Makes the plain rail's cheap checks and two of the Gateway's own. Throws PaymentRefused with the reason of the first check that fails. */
+/** The plain rail's cheap checks and two of the Gateway's. Throws PaymentRefused for the first that fails. */
 export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
   const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
   // `now` in Unix seconds.
@@ -213,12 +209,11 @@ export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'han
     checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
     // 5. After the call is served, it is still valid for as long as the Gateway requires.
     if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
-    // 6. The payer does not pay itself.
     if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
   };
 }
 
-/** Checks that the payer signed for the Gateway Wallet. Only a key can sign: the Gateway asks no contracts (ERC-1271). */
+/** Checks that the payer signed for the Gateway Wallet. Only a key can: the Gateway asks no contracts (ERC-1271). */
 export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string}`) {
   const separator = domainSeparator(GATEWAY_DOMAIN.name, GATEWAY_DOMAIN.version, chainId, hexToBytes(wallet));
   return async (authorization: Authorization): Promise<void> => {
@@ -228,32 +223,32 @@ export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string
   };
 }
 
-/** The second entry of a challenge: the plain entry, to be signed for the Gateway Wallet. */
+/** The plain entry, to be signed for the Gateway Wallet. */
 export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
   return { ...plain, extra: gatewayExtra(wallet) };
 }
 
-/** `extra` of the Gateway's requirements. */
 export function gatewayExtra(wallet: `0x${string}`) {
   return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
 }
 
-/** Whether a payment's `accepted` names the Gateway's rail. Any other payment is checked as a plain payment. */
+/** Whether `accepted` names this rail. Any other payment is checked as a plain one. */
 export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
   const { extra } = accepted;
   return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
 }
 
-/** A sentence for each reason of the Gateway's own that this rail gives. The Gateway may give others. */
+/** A sentence for each reason of the Gateway's own that we give. The Gateway may give others. */
 const GATEWAY_REFUSALS: RefusalSentences = {
   insufficient_balance:
-    'The payer’s deposit in the Gateway is too small for this call and its other open payments. Deposit more, or pay by another entry of accepts.',
+    'The payer’s deposit in the Gateway is too small for this call and its other open payments. ' +
+    'Deposit more, or pay by another entry of accepts.',
   authorization_validity_too_short:
     'The authorization ends too soon for the Gateway. Sign it for the whole maxTimeoutSeconds of the entry.',
   self_transfer: 'The payer is the seller. Pay from another wallet.',
 };
 
-/** Circle's Gateway. It is one of several ways to pay, so a fault of its service is only shown. */
+/** One of several ways to pay, so a fault of its service is only shown. */
 export const gatewayInfo: RailInfo = {
   name: 'usdc-gateway',
   isOn: ({ gateway }) => gateway !== null,
@@ -273,7 +268,7 @@ interface OpenGatewayOptions {
   clock: Clock;
 }
 
-/** Opens the Gateway for both parts of a sale: the serving process asks it before the handler runs, the settling process afterwards. */
+/** For both parts of a sale: the serving process asks it before the handler runs, the settling one afterwards. */
 export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
   const { network, publicOrigin, upstreams, clock } = options;
   const { caip2, usdc } = network;

@@ -9,33 +9,36 @@ import { setNewest } from '../../lib/set-newest.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
+// Reads of payers, and what is remembered of them.
+// 1. Many payers share one request, at one block.
+// 2. Unverified payers wait in a queue, within the providers' limits.
+// 3. A payer that held too little is not read again for some seconds.
+// 4. A payer whose settlements cost and move nothing is banned for a day.
+// 5. What counts as a revert.
 /**
- * Creation code of `PayerReader.sol`, which is never deployed. An `eth_call` without `to` runs it and so reads many payers at one block. The payers
- * are appended as constructor arguments. The source documents the answer.
+ * Creation code of `PayerReader.sol`, which is never deployed: an `eth_call` without `to` runs it, with the payers as
+ * constructor arguments. The source documents the answer.
  */
 export const PAYER_READER_CODE =
   '0x608060405234801561000f575f5ffd5b5060405161040b38038061040b83398101604081905261002e916102e5565b5f8151600161003d91906103d1565b6001600160401b0381111561005457610054610279565b60405190808252806020026020018201604052801561007d578160200160208202803683370190505b50905043815f81518110610093576100936103f6565b60209081029190910101525f5b8251811015610101576100d2848483815181106100bf576100bf6103f6565b602002602001015161010d60201b60201c565b826100de8360016103d1565b815181106100ee576100ee6103f6565b60209081029190910101526001016100a0565b50602081510260208201f35b805160208201516040516001600160a01b03909216602483015260448201525f908190819061016e90869060640160408051601f198184030181529190526020810180516001600160e01b039081166374a5008160e11b1790915261023516565b85516040516001600160a01b03909116602482015291935091505f9081906101c890889060440160408051601f198184030181529190526020810180516001600160e01b039081166370a0823160e01b1790915261023516565b909250905060086001600160f81b0382116101e357816101ec565b6001600160f81b035b901b94508380156101fa5750815b15610206576001851794505b8215610213576002851794505b85516001600160a01b03163b1561022b576004851794505b5050505092915050565b5f5f60205f8451602086018762015f90fa601f3d11169150811561025757505f515b9250929050565b80516001600160a01b0381168114610274575f5ffd5b919050565b634e487b7160e01b5f52604160045260245ffd5b604080519081016001600160401b03811182821017156102af576102af610279565b60405290565b604051601f8201601f191681016001600160401b03811182821017156102dd576102dd610279565b604052919050565b5f5f604083850312156102f6575f5ffd5b6102ff8361025e565b60208401519092506001600160401b0381111561031a575f5ffd5b8301601f8101851361032a575f5ffd5b80516001600160401b0381111561034357610343610279565b61035260208260051b016102b5565b8082825260208201915060208360061b850101925087831115610373575f5ffd5b6020840193505b828410156103c35760408489031215610391575f5ffd5b61039961028d565b6103a28561025e565b8152602085015160208201528083525060208201915060408401935061037a565b809450505050509250929050565b808201808211156103f057634e487b7160e01b5f52601160045260245ffd5b92915050565b634e487b7160e01b5f52603260045260245ffdfe';
 
-/** Payers of unverified payments that may wait at once while no provider's limit is known: 28 requests of MOST_PAYERS. */
+/** Unverified payers that may wait while no provider's limit is known: 28 requests of MOST_PAYERS. */
 const PLACES = 4096;
-/** How long such a payer waits, in milliseconds: six blocks on Arc. */
+/** Milliseconds that such a payer waits: six blocks on Arc. */
 const WAIT_MS = 3000;
-/**
- * Sizes only the queue, which holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
- * `offer` (`chain/rpc/wire.ts`).
- */
+/** Sizes only the queue: what half of the providers' rate reads within WAIT_MS. Requests wait for rank `offer`. */
 const QUEUE_RATE_SHARE = 0.5;
 /**
- * Payers in one request: 10,639 bytes with the code, of the 49,152 that creation code may have (EIP-3860), and about 3M gas of the 30M that public
- * nodes allow for a call.
+ * Payers of one request: 10,639 bytes with the code, of the 49,152 that creation code may have (EIP-3860), and about 3M
+ * gas of the 30M that public nodes allow for a call.
  */
 const MOST_PAYERS = 150;
-/** Payers in one JSON-RPC batch: the header of the block and three calls for each, of the 100 calls that nodes take. */
+/** Payers of one JSON-RPC batch: the block's header and three calls for each, of the 100 that nodes take. */
 const MOST_IN_BATCH = 33;
-/** Milliseconds after which a node that refused such a call is asked again. The question costs one request. */
+/** Milliseconds until a node that refused such a call is asked again. The question costs one request. */
 const REFUSED_MS = 60_000;
 
-/** The least precedence of a payer whose client has had no uncharged failure in this minute. */
+/** Least precedence of a payer whose client has had no uncharged failure in this minute. */
 export const WITHOUT_FAILURE = 2;
 
 const ANSWERED = 1n;
@@ -43,25 +46,24 @@ const USED = 2n;
 const HAS_CODE = 4n;
 const FLAG_BITS = 8n;
 
-/** A payer's account, and the nonce of one of its authorizations. */
+/** An account, and the nonce of one of its authorizations. */
 interface Payer {
   readonly from: Uint8Array;
   readonly nonce: Uint8Array;
 }
 
-/** What the chain shows of a payer. All members are from one block where the node allows it. */
+/** All members are from one block where the node allows it. */
 export interface PayerReading {
   readonly used: boolean;
   readonly balance: bigint;
   readonly hasCode: boolean;
-  /** The block of the read. */
   readonly block: number;
 }
 
 /**
- * Reads concurrent payers in one request, so that the number of requests does not grow with the buyers. Where a node refuses a call without `to`, the
- * payers share a JSON-RPC batch instead. Throws UpstreamFailed: for one payer when the token answered only for the others, for all waiting payers
- * when the chain does not answer.
+ * Reads concurrent payers in one request, so the requests do not grow with the buyers. Where a node refuses a call
+ * without `to`, they share a JSON-RPC batch. Throws UpstreamFailed: for one payer when the token answered only for the
+ * others, for all waiting payers when the chain does not answer.
  */
 export function createPayerReader(
   chain: ChainClient,
@@ -73,8 +75,8 @@ export function createPayerReader(
 }
 
 /**
- * The same for payers of unverified payments, within the providers' allowance. Requests wait for rank `offer`. Clients take turns. As many payers may
- * wait as can be read within WAIT_MS. Throws Unavailable, `chain_busy`, at once for a payer without a place.
+ * Reads unverified payers. Requests wait for rank `offer`, clients take turns, and as many may wait as can be read
+ * within WAIT_MS. Throws Unavailable, `chain_busy`, at once for a payer without a place.
  */
 export function createAdmissionReader(
   chain: ChainClient,
@@ -103,7 +105,7 @@ function createAsk(chain: ChainClient, usdc: `0x${string}`, clock: Clock) {
   return { ask, ...PAYER_READ_TIMES, most: MOST_PAYERS, clock };
 }
 
-/** Null when the node refuses such a call or answers something else. A node that ignores the missing `to` answers something else. */
+/** Null when the node refuses such a call, or answers something else, as one does that ignores the missing `to`. */
 async function inOneCall(
   chain: ChainClient,
   usdc: `0x${string}`,
@@ -126,10 +128,7 @@ async function inOneCall(
   });
 }
 
-/**
- * Reads at one block that is named, so that no answer of a node that is behind stands beside a newer block. Each part
- * has its own provider.
- */
+/** Reads at one named block: no answer of a node that is behind stands beside a newer one. Each part has a provider. */
 async function inOneBatch(
   chain: ChainClient,
   usdc: `0x${string}`,
@@ -183,18 +182,18 @@ export function payerReaderCall(usdc: `0x${string}`, payers: readonly Payer[]): 
   return `${PAYER_READER_CODE}${address(usdc)}${number(64)}${number(payers.length)}${questions.join('')}`;
 }
 
-/** In milliseconds: six blocks on Arc. A payer that receives money waits no longer than this. */
+/** Milliseconds: six blocks on Arc. A payer that receives money waits no longer than this. */
 const EMPTY_MS = 3000;
-/** Payers remembered at once. Beyond that the oldest is forgotten, which costs one place in a shared read. */
+/** Payers remembered. Beyond that the oldest is forgotten, which costs one place in a shared read. */
 const MAX_PAYERS = 10_000;
 
-/** Remembers payers' balances. A payer whose balance is too low is not read again for some seconds. */
+/** Remembers balances. A payer whose balance is too low is not read again for some seconds. */
 export function createEmptyPayers(clock: Clock) {
   // Oldest entry first.
   const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
 
   return {
-    /** Seconds for which a payer is not read again, because its balance was just below `amount` (USDC base units). 0 when it may be read. */
+    /** Seconds until another read, because the balance was just below `amount` (USDC base units). 0: read now. */
     secondsBelow(payer: string, amount: bigint): number {
       const last = seen.get(payer);
       if (!last || last.balance >= amount) return 0;
@@ -207,13 +206,13 @@ export function createEmptyPayers(clock: Clock) {
 }
 
 const DAY_MS = 86_400_000;
-/** More bans than gas griefers can afford. Beyond that the oldest ban is dropped. */
+/** More than gas griefers can afford. Beyond that the oldest ban is dropped. */
 const MAX_BANS = 10_000;
 
-/** When each payer's ban ends, in Unix milliseconds. The newest ban is last. */
+/** Ends of bans by payer, in Unix milliseconds. The newest ban is last. */
 export type Bans = Map<string, number>;
 
-/** Refuses a payer for a day from now on. */
+/** For a day from now on. */
 export function ban(bans: Bans, payer: string, nowMs: number): void {
   setNewest(bans, payer, nowMs + DAY_MS, MAX_BANS);
 }
@@ -222,14 +221,14 @@ export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
   return (bans.get(payer) ?? 0) > nowMs;
 }
 
-/** The payers that are refused now, the newest ban last. */
+/** Banned now, the newest ban last. */
 export function bannedPayers(bans: Bans, nowMs: number): string[] {
   return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
 }
 
 /**
- * Bans payers for a day whose settlements moved nothing or used most of their gas limit. Kept in memory: a restart drops the bans, which costs one
- * transaction for each payer.
+ * Bans for a day payers whose settlements moved nothing or used most of their gas limit. In memory: a restart drops the
+ * bans, which costs one transaction for each payer.
  */
 export function createPayerBans(clock: Clock) {
   const bans: Bans = new Map();
@@ -240,14 +239,11 @@ export function createPayerBans(clock: Clock) {
   };
 }
 
-/** Nodes' error messages for a call that the contract itself ended: geth's, then those of revm, which reth and anvil run. */
+/** A call that the contract itself ended, in geth's words, then in those of revm, which reth and anvil run. */
 const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;
 const REVM = /OutOfGas|InvalidFEOpcode|OpcodeNotFound|InvalidJump|OutOfOffset|StateChangeDuringStaticCall|InsideStatic/;
 
-/**
- * Whether a contract ended a call: the error has code 3, as geth and reth answer a revert, or one of the messages that nodes use for it. Any other
- * error says nothing about the call.
- */
+/** Whether a contract ended a call: code 3, geth's and reth's for a revert, or a node's words. Others say nothing. */
 export function isRevert(error: unknown): boolean {
   return error instanceof RpcError && (error.code === 3 || GETH.test(error.message) || REVM.test(error.message));
 }

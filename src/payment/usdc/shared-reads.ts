@@ -1,57 +1,60 @@
 import type { Clock } from '../../lib/clock.ts';
 import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
 
+// Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
+// 1. A question waits `batchWindowMs` for others. While requests are running it waits until the last is answered and
+//    `pauseMs` more, at most `longestWaitMs`.
+// 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
+// 3. A request belongs to all its callers. It continues when one leaves, and its failure reaches all of them. With a
+//    queue, one that failed only because no more may be sent now is made again: its questions have not had their turn.
+// 4. A client without a place is refused at once, and a question that waited `waitMs` too. If no request may be sent by
+//    then, new questions are refused until one is sent. Preferred questions may still wait, and a part of the places is
+//    theirs. So a flood of others cannot take the places of payments that are likely to be valid.
 interface SharedReadsOptions<Q, A> {
-  /** Answers all questions in order, with an Error for a question without an answer. Rejects when no question has one. */
+  /** Answers in order, with an Error for a question without an answer. Rejects when no question has one. */
   ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
-  /** How long a question waits for others while no request is running. */
+  /** Milliseconds that a question waits for others while no request is running. */
   batchWindowMs: number;
-  /** How long questions that arrived during a request wait for more, once that request is answered. */
+  /** Milliseconds that questions from during a request wait for more, once that is answered. */
   pauseMs: number;
-  /** How long a question waits at the most for a running request. */
+  /** Milliseconds that a question waits for a running request, at the most. */
   longestWaitMs: number;
-  /** Most questions in one request. */
   most: number;
   clock: Clock;
   /** Resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it. */
   ready?(): Promise<void>;
-  /** Limits the waiting questions and their wait; no limit by default. */
+  /** No limit of waiting questions by default. */
   queue?: Queue;
 }
 
 interface Queue {
-  /** The number of places now. A client gets another place only while it holds no more places than are free. */
+  /** Places now. A client gets another only while it holds no more than are free. */
   places(): number;
   readonly waitMs: number;
-  /** The error for a question without a place, or with too long a wait. */
+  /** For a question without a place, or with too long a wait. */
   refusal(): Error;
-  /**
-   * Whether a request failed only because no more requests may be sent now. Its questions then wait for another request. By default no failure counts
-   * as such.
-   */
+  /** Whether a request failed only because no more may be sent now. Its questions wait on. By default: never. */
   isRefusal?(error: unknown): boolean;
-  /**
-   * Questions of this precedence and above are preferred: the last quarter of the places is theirs, and they may wait while no request can be sent.
-   */
+  /** Preferred from this precedence on: a quarter of the places is theirs, and they may wait while none can be sent. */
   readonly preferredFrom?: number;
 }
 
-/** One in this many places is for preferred questions only. */
+/** One in this many places is for preferred questions. */
 const PREFERRED_DIVISOR = 4;
 
-/** Times for shared reads of payers, in milliseconds. All readers use the same. */
+/** Milliseconds, for all shared reads of payers. */
 export const PAYER_READ_TIMES = {
   /** Too short for a buyer to notice, long enough for a burst to share a request. */
   batchWindowMs: 4,
-  /** Under load, this limits the requests to a hundred per second, even with fast answers. */
+  /** Under load, at most a hundred requests a second, even with fast answers. */
   pauseMs: 10,
   /** A fifth of a block. A provider that hangs delays the next buyers by no more. */
   longestWaitMs: 100,
 } as const;
 
 /**
- * Answers a question together with concurrent ones. `signal` ends only this caller's wait. When not all fit into a request, questions with a higher
- * `precedence` (0 by default) come first, and clients of the same precedence take turns.
+ * `signal` ends this caller's wait alone. When not all questions fit, a higher `precedence` (0 by default) comes first,
+ * and clients of the same one take turns.
  */
 export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, precedence?: number) => Promise<A>;
 
@@ -65,17 +68,7 @@ interface Waiting<Q, A> {
   reject(error: unknown): void;
 }
 
-/**
- * Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
- * 1. A question waits `batchWindowMs` for others. While requests are running it waits until the last is answered and `pauseMs` more, at most
- *    `longestWaitMs`.
- * 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
- * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them. With a queue, a request that
- *    failed only because no more may be sent now is made again: its questions have not had their turn, and wait on.
- * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may be sent by then, new questions are
- *    refused too, until a request is sent. Preferred questions may still wait, and a part of the places is only for them. So a flood of
- *    other questions cannot take the places of payments that are likely to be valid.
- */
+/** Lets concurrent callers share requests. */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, batchWindowMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
   const places = queue && createFairStock(queue.places);
@@ -142,7 +135,6 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
   }
 
-  /** Puts questions back where they stood. */
   function waitAgain(batch: readonly Waiting<Q, A>[]): void {
     const staying = batch.filter(({ hasLeft }) => !hasLeft);
     waiting = [...staying, ...waiting].sort((one, other) => one.sinceMs - other.sinceMs);
@@ -156,7 +148,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     void watch(queue);
   }
 
-  /** Refuses questions that have waited too long. Runs while any question waits. */
+  /** Refuses questions that have waited too long, while any waits. */
   async function watch({ waitMs, refusal }: Queue): Promise<void> {
     for (let [oldest] = waiting; oldest; [oldest] = waiting) {
       await clock.sleep(Math.max(0, oldest.sinceMs + waitMs - clock.nowMs()));
@@ -191,7 +183,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   };
 }
 
-/** Takes a place for a question; false where there is none for it. */
+/** False where there is no place for the question. */
 function takePlace(
   { places, preferredFrom }: Queue,
   stock: FairStock | undefined,
@@ -203,7 +195,7 @@ function takePlace(
   return stock?.take(client, 1, spared) ?? true;
 }
 
-/** The questions of the next request: those of the highest precedence first, and clients in turns. */
+/** The next request's questions: the highest precedence first, clients in turns. */
 function next<Q, A>(waiting: readonly Waiting<Q, A>[], most: number): readonly Waiting<Q, A>[] {
   const byPrecedence = [...Map.groupBy(waiting, ({ precedence }) => precedence)].sort(([a], [b]) => b - a);
   const taken: Waiting<Q, A>[] = [];

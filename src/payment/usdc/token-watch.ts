@@ -5,6 +5,10 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { isRevert } from './payer-reads.ts';
 import { zeroTransferCalldata } from './token.ts';
 
+// Watches whether the token is paused or has blocklisted the seller (FiatToken can do both). Then every settlement
+// reverts for every payer, and each further sale would cost one transaction.
+// 1. Simulate a transfer of zero to the seller.
+// 2. A refusal counts once two providers say it. Then sales stop.
 interface TokenWatchOptions {
   chain: ChainClient;
   usdc: `0x${string}`;
@@ -15,30 +19,25 @@ interface TokenWatchOptions {
   log: { error(detail: object, message: string): void; info(detail: object, message: string): void };
 }
 
-/** Milliseconds between two tests while the token works. A pause of the token is then noticed before it costs a transaction. */
+/** Milliseconds between two tests while the token works. So a pause is noticed before it costs a transaction. */
 const CALM_MS = 60_000;
 
-/** How many providers must say that the token refuses, where two or more are configured. */
+/** Providers that must say that the token refuses, where two or more are configured. */
 const ENOUGH = 2;
 
-/** Watches whether the token lets any payment to the seller through. */
 export interface TokenWatch {
   /**
-   * Tests the token now. Concurrent callers share one test. False once a test found that the token refuses. Never
-   * rejects: when the chain does not answer, or one of several providers alone says that it refuses, the last result
-   * stays.
+   * Tests now; concurrent callers share one test. False once the token refuses. Never rejects: the last result stays
+   * when the chain does not answer, or one of several providers alone says that the token refuses.
    */
   check(): Promise<boolean>;
-  /** For the timer: tests the token once per CALM_MS, and at each call while it refuses. */
+  /** Tests once per CALM_MS, and at each call while the token refuses. */
   refresh(): Promise<void>;
   /** Why nothing can be settled, or null. */
   refusal(): string | null;
 }
 
-/**
- * Watches whether the token is paused or has blocklisted the seller (FiatToken can do both). Then every settlement reverts for every payer, and each
- * further sale would cost one transaction. The test simulates a transfer of zero to the seller.
- */
+/** Watches whether the token lets any payment to the seller through. */
 export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: TokenWatchOptions): TokenWatch {
   const settling = ranked(chain, 'settle');
   let isShut = false;
@@ -57,7 +56,7 @@ export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: Tok
     triedMs = clock.nowMs();
   }
 
-  /** A provider of each host is asked: two must say that the token refuses, because one alone must not stop sales. */
+  /** Asks a provider of each host, because one alone must not stop sales. */
   async function confirm(call: RpcCall): Promise<void> {
     if (chain.agreed.witnesses < ENOUGH) return set(true);
     const heard = (await settling.each([call]).catch(() => [])).flatMap(([outcome]) => outcome ?? []);

@@ -10,10 +10,11 @@ const abi = parseAbi([
   'function transfer(address to, uint256 value) returns (bool)',
 ]);
 
-/** The name and version of the USDC contract's EIP-712 domain on Arc ("USDC", not "USD Coin"). The other members are the chain and the contract. */
+// What the token's contract takes and logs, written as bytes: calldata, words, and EIP-712 digests.
+/** The EIP-712 name and version of USDC on Arc (not "USD Coin"). The other members are the chain and the contract. */
 export const USDC_DOMAIN = { name: 'USDC', version: '2' } as const;
 
-/** Calldata that asks the contract for its own domain separator, which the service compares with ours. */
+/** Asks the contract for its own domain separator, which the service compares with ours. */
 export const DOMAIN_SEPARATOR_CALLDATA = '0x3644e515';
 
 /** keccak256 of `AuthorizationUsed(address,bytes32)` (EIP-3009). */
@@ -24,8 +25,8 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 /**
- * Gas limit of a lone settlement. A plain account's uses about 0.11M on Arc (facts of the live chain). The rest is for a smart wallet's signature
- * check. Only used gas is paid for.
+ * Gas limit of a lone settlement. A plain account's uses about 0.11M on Arc (facts of the live chain); the rest is for
+ * a smart wallet's signature check. Only used gas is paid for.
  */
 export const SETTLE_GAS = 300_000n;
 
@@ -34,8 +35,8 @@ const TRANSFER_BY_PARTS = toFunctionSelector(`transferWithAuthorization(${TERMS}
 const TRANSFER_BY_BYTES = toFunctionSelector(`transferWithAuthorization(${TERMS},bytes)`);
 
 /**
- * Calldata that moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the form follows from the signature's length alone. It is
- * written word by word: a library's encoder takes a tenth of a millisecond, and each payment needs it twice.
+ * Moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the signature's length decides the form.
+ * Written word by word: a library's encoder takes a tenth of a millisecond, and each payment needs it twice.
  */
 export function transferCalldata(authorization: Authorization): `0x${string}` {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
@@ -66,9 +67,9 @@ export function isValidSignatureCalldata(digest: Uint8Array, signature: Uint8Arr
   });
 }
 
-// Encodes Solidity's ABI as hex text without `0x`. Every value is a sequence of words of 32 bytes.
+// Solidity's ABI as hex text without `0x`, in words of 32 bytes.
 
-/** A number, an address or at most 32 bytes, as one word padded with zeros on the left. */
+/** A number, an address or at most 32 bytes, padded with zeros on the left. */
 export function hexWord(value: bigint | Uint8Array): string {
   return (typeof value === 'bigint' ? value.toString(16) : hexOf(value)).padStart(64, '0');
 }
@@ -82,18 +83,18 @@ function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 }
 
-/** An address or 32 bytes as a topic of a log. */
+/** An address or 32 bytes. */
 export const topicOf = (bytes: Uint8Array): `0x${string}` => `0x${hexWord(bytes)}`;
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 const PREFIX = Buffer.from([0x19, 0x01]);
 
-/** A struct's type hash (EIP-712), from its type written out. */
+/** A struct's type hash (EIP-712). */
 export function typeHash(type: string): Uint8Array {
   return keccak256(utf8(type));
 }
 
-/** A string member as 32 bytes: its hash. */
+/** A string member: its hash. */
 export function stringWord(text: string): Uint8Array {
   return keccak256(utf8(text));
 }
@@ -101,35 +102,33 @@ export function stringWord(text: string): Uint8Array {
 const DOMAIN_TYPEHASH = typeHash('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)');
 const OFF_CHAIN_DOMAIN_TYPEHASH = typeHash('EIP712Domain(string name,string version,uint256 chainId)');
 
-/** A uint256 as 32 bytes. */
 export function word(value: bigint): Buffer {
   return Buffer.from(value.toString(16).padStart(64, '0'), 'hex');
 }
 
-/** An address as 32 bytes. */
 export function addressWord(address: Uint8Array): Buffer {
   return Buffer.concat([Buffer.alloc(12), address]);
 }
 
-/** The domain separator of a contract whose domain has a name, a version, a chain and itself. */
+/** The domain separator of a contract: name, version, chain and itself. */
 export function domainSeparator(name: string, version: string, chainId: number, contract: Uint8Array): Uint8Array {
   const members = [stringWord(name), stringWord(version), word(BigInt(chainId)), addressWord(contract)];
   return keccak256(Buffer.concat([DOMAIN_TYPEHASH, ...members]));
 }
 
-/** The domain separator of messages that no contract checks: a name, a version and a chain. */
+/** The domain separator of messages that no contract checks. */
 export function offChainSeparator(name: string, version: string, chainId: number): Uint8Array {
   const members = [stringWord(name), stringWord(version), word(BigInt(chainId))];
   return keccak256(Buffer.concat([OFF_CHAIN_DOMAIN_TYPEHASH, ...members]));
 }
 
-/** The digest of a struct under a domain: `struct` is its type hash and then each member as 32 bytes. */
+/** `struct`: its type hash, then each member as 32 bytes. */
 export function typedDigest(separator: Uint8Array, struct: readonly Uint8Array[]): Uint8Array {
   return keccak256(Buffer.concat([PREFIX, separator, keccak256(Buffer.concat(struct))]));
 }
 
 /**
- * The EIP-712 domain of Circle's Gateway Wallet, without its chain and address. Payers sign for the wallet under this domain. Its name distinguishes
- * the Gateway's entries in `accepts` and in `/supported` from those of the token itself.
+ * The Gateway Wallet's domain, without chain and address. Payers sign for the wallet under it. Its name distinguishes
+ * the Gateway's entries in `accepts` and `/supported` from the token's own.
  */
 export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;

@@ -3,7 +3,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { USDC_DOMAIN } from './token.ts';
 
-/** Seconds for which a payment is valid, and by which its start lies in the past, because the chain's clock may be behind. */
+/** Seconds: a payment's validity, and by how much it starts in the past, because the chain's clock may be behind. */
 const VALID_SECONDS = 600;
 
 const TYPES = {
@@ -21,7 +21,7 @@ interface TransferSignerOptions {
   readonly clock: Clock;
 }
 
-/** Signs transfers of USDC of one account by EIP-3009, each with a fresh nonce. It is a buyer's part: a service has it for play money alone. */
+/** Signs EIP-3009 transfers of one account, each with a fresh nonce. A buyer's part, that we have for play money. */
 export function createTransferSigner({ privateKey, chainId, usdc, clock }: TransferSignerOptions) {
   const account = privateKeyToAccount(privateKey);
   const domain = { ...USDC_DOMAIN, chainId, verifyingContract: usdc };
